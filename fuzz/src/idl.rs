@@ -28,7 +28,7 @@ fn check(read: Result<Idl, takt_idl::Diagnostic>) {
     let idl = match read {
         Ok(idl) => idl,
         Err(error) => {
-            assert!(error.place.line > 0 && !error.message.is_empty(), "{error}");
+            assert!(error.position.line > 0 && !error.message.is_empty(), "{error}");
             return;
         }
     };

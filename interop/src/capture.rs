@@ -21,11 +21,11 @@ const SEVERITY_ERROR: u64 = 0x0080_0000;
 /// neighbor is reachable. A capture sends the datagram there that marks its end.
 const DISCARD_PORT: &str = "9";
 /// Longest time for dumpcap to open the interface, to write all frames to the file, or to exit.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of unread output lines of dumpcap.
-const SAID: usize = 64;
+const OUTPUT_LINES_MAX: usize = 64;
 /// Polling interval of the capture file, to which dumpcap writes twice a second.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Multicast group of all hosts of the link. No host answers the datagrams of a capture.
 const ALL_HOSTS: &str = "224.0.0.1";
 
@@ -42,7 +42,7 @@ pub struct Capture {
 
 /// A frame with an error.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Remark {
+pub struct FrameError {
     /// Frame number in the capture.
     pub frame: u64,
     /// Source address of the frame.
@@ -53,11 +53,11 @@ pub struct Remark {
 
 /// Result of tshark's analysis of a capture.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub struct Analysis {
     /// Number of RTPS messages by sender.
     pub rtps: BTreeMap<Ipv4Addr, u64>,
     /// Malformed frames, error-level expert items, and UDP that is not recognized as RTPS.
-    pub errors: Vec<Remark>,
+    pub errors: Vec<FrameError>,
     /// Number of IP fragments by sender.
     pub fragments: BTreeMap<Ipv4Addr, u64>,
 }
@@ -84,11 +84,11 @@ impl Capture {
         let stderr = dumpcap.stderr.take().expect("stderr was piped above");
         let is_kept = std::env::var_os("TAKT_KEEP_CAPTURES").is_some();
         let mut capture = Self { dumpcap, file, host: recorded.clone(), is_kept };
-        let (sender, lines) = sync_channel(SAID);
+        let (sender, lines) = sync_channel(OUTPUT_LINES_MAX);
         // Without a reader, dumpcap might block on a full pipe.
         std::thread::spawn(move || process::lines(stderr).for_each(|line| drop(sender.try_send(line))));
         // dumpcap prints the file name once the interface is open.
-        let (deadline, mut said) = (Instant::now() + PATIENCE, String::new());
+        let (deadline, mut said) = (Instant::now() + TIMEOUT, String::new());
         loop {
             match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Line::Whole(line)) if line.starts_with("File:") => return Ok(capture),
@@ -100,7 +100,7 @@ impl Capture {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        let status = process::end(&mut capture.dumpcap, PATIENCE);
+        let status = process::end(&mut capture.dumpcap, TIMEOUT);
         Err(Error::Unavailable(format!("no capture (apt-get install tshark): `{shown}` ended ({status:?}): {said}")))
     }
 
@@ -117,7 +117,7 @@ impl Capture {
         let mark = format!("takt-interop end of {}", self.file.display());
         let send = format!("printf '{mark}' > /dev/udp/{ALL_HOSTS}/{DISCARD_PORT}");
         let mut growth = Growth::of(&self.file)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             // Sent in each iteration, since an impaired link may drop it.
             output_of(self.host.command("bash".as_ref()).args(["-c", &send]))?;
@@ -129,18 +129,18 @@ impl Capture {
                 let context = format!("the file has {} bytes", growth.position);
                 return Err(Error::Timeout { peer: "dumpcap".to_owned(), awaited, context });
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
     /// Stops the capture and has tshark analyze every frame.
-    pub fn judge(mut self) -> Result<Verdict> {
+    pub fn analyze(mut self) -> Result<Analysis> {
         self.stop()?;
-        judge(&self.file)
+        analyze_file(&self.file)
     }
 
     /// Stops the capture and returns what an eavesdropper without keys sees.
-    pub fn seen(mut self) -> Result<Seen> {
+    pub fn eavesdropped(mut self) -> Result<Eavesdropped> {
         self.stop()?;
         let octets = std::fs::read(&self.file).map_err(Error::io("read the capture"))?;
         let mut tshark = tshark(&self.file);
@@ -156,19 +156,19 @@ impl Capture {
             "-e",
             "rtps.sm.wrEntityId",
         ]);
-        Ok(Seen { octets, messages: messages(&output_of(&mut tshark)?) })
+        Ok(Eavesdropped { octets, messages: messages(&output_of(&mut tshark)?) })
     }
 
     fn stop(&mut self) -> Result<()> {
         self.await_all()?;
         output_of(Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]))?;
-        process::end(&mut self.dumpcap, PATIENCE).map_err(Error::io("wait for dumpcap")).map(drop)
+        process::end(&mut self.dumpcap, TIMEOUT).map_err(Error::io("wait for dumpcap")).map(drop)
     }
 }
 
 /// Content of a capture as an eavesdropper sees it.
 #[derive(Debug)]
-pub struct Seen {
+pub struct Eavesdropped {
     /// All octets of the file, including those of the file format between the frames.
     pub octets: Vec<u8>,
     /// All RTPS messages, as far as they can be read without keys.
@@ -184,7 +184,7 @@ pub struct EavesdroppedMessage {
     pub writers: Vec<u64>,
 }
 
-impl Seen {
+impl Eavesdropped {
     /// Reports whether one frame contains these octets.
     pub fn has(&self, marker: &[u8]) -> bool {
         self.octets.windows(marker.len()).any(|window| window == marker)
@@ -235,7 +235,7 @@ fn tshark(file: &Path) -> Command {
 }
 
 /// Has tshark analyze every frame of a capture file.
-pub fn judge(file: &Path) -> Result<Verdict> {
+pub fn analyze_file(file: &Path) -> Result<Analysis> {
     let mut tshark = tshark(file);
     tshark.args(["-Y", "ip", "-T", "fields", "-E", "separator=|"]);
     for field in [
@@ -251,7 +251,7 @@ pub fn judge(file: &Path) -> Result<Verdict> {
     ] {
         tshark.args(["-e", field]);
     }
-    Ok(verdict(&output_of(&mut tshark)?))
+    Ok(parse_analysis(&output_of(&mut tshark)?))
 }
 
 impl Drop for Capture {
@@ -267,14 +267,14 @@ impl Drop for Capture {
     }
 }
 
-fn verdict(fields: &str) -> Verdict {
-    let mut verdict = Verdict::default();
+fn parse_analysis(fields: &str) -> Analysis {
+    let mut verdict = Analysis::default();
     for line in fields.lines() {
         let field: Vec<&str> = line.splitn(9, '|').collect();
         let [frame, source, more_fragments, fragment_offset, protocols, severities, malformed, port, message] =
             field[..]
         else {
-            verdict.errors.push(Remark { frame: 0, source: None, what: format!("unexpected line: {line}") });
+            verdict.errors.push(FrameError { frame: 0, source: None, what: format!("unexpected line: {line}") });
             continue;
         };
         // The second address of an ICMP message belongs to the packet that it quotes.
@@ -287,7 +287,7 @@ fn verdict(fields: &str) -> Verdict {
         let is_unknown = protocols.contains(":udp") && !protocols.contains(":icmp") && !is_known;
         if is_error || !malformed.is_empty() || is_unknown {
             let what = format!("{protocols} {severities} {malformed} {message}");
-            verdict.errors.push(Remark { frame: frame.parse().unwrap_or(0), source, what });
+            verdict.errors.push(FrameError { frame: frame.parse().unwrap_or(0), source, what });
         }
         if let Some(source) = source {
             *verdict.rtps.entry(source).or_default() += u64::from(is_rtps);
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn verdict_reports_fragments_errors_and_other_protocols() {
-        let verdict = verdict(concat!(
+        let verdict = parse_analysis(concat!(
             "1|10.77.0.1|0|0|eth:ethertype:ip:udp:rtps|||7400|\n",
             "2|10.77.0.2|1|0|eth:ethertype:ip:data||||\n",
             "3|10.77.0.2|0|1480|eth:ethertype:ip:udp:rtps|||7400|\n",

@@ -34,7 +34,7 @@ pub struct Impairment {
 
 /// Effects of an impairment so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Damage {
+pub struct ImpairmentCounters {
     /// Number of dropped datagrams.
     pub dropped: u64,
     /// Number of datagrams that were sent twice.
@@ -45,52 +45,54 @@ pub struct Damage {
 
 /// Impairs the datagrams that `host` receives and sends. A further call replaces the impairment.
 pub fn impair(host: &Host, impairment: Impairment) -> Result<()> {
-    Place::Host(host).impair(impairment)
+    ImpairmentPoint::Host(host).impair(impairment)
 }
 
 /// Removes the impairment of `host`.
-pub fn relieve(host: &Host) -> Result<()> {
-    Place::Host(host).relieve()
+pub fn clear(host: &Host) -> Result<()> {
+    ImpairmentPoint::Host(host).clear()
 }
 
 impl Network {
     /// Impairs both directions: at the ports of the switch if there is one, otherwise at the hosts.
     pub fn impair(&self, impairment: Impairment) -> Result<()> {
-        self.places().iter().try_for_each(|place| place.impair(impairment))
+        self.impairment_points().iter().try_for_each(|place| place.impair(impairment))
     }
 
     /// Removes the impairment of both directions.
-    pub fn relieve(&self) -> Result<()> {
-        self.places().iter().try_for_each(Place::relieve)
+    pub fn clear_impairment(&self) -> Result<()> {
+        self.impairment_points().iter().try_for_each(ImpairmentPoint::clear)
     }
 
     /// Returns the effects on the datagrams from left to right since [`impair`](Self::impair).
-    pub fn damage(&self) -> Result<Damage> {
-        let [left, right] = self.places();
+    pub fn impairment_counters(&self) -> Result<ImpairmentCounters> {
+        let [left, right] = self.impairment_points();
         match left {
-            Place::Host(_) => Ok(Damage { dropped: right.damage()?.dropped, ..left.damage()? }),
-            Place::Port(..) => right.damage(),
+            ImpairmentPoint::Host(_) => {
+                Ok(ImpairmentCounters { dropped: right.counters()?.dropped, ..left.counters()? })
+            }
+            ImpairmentPoint::Port(..) => right.counters(),
         }
     }
 
     /// Returns the places at which the two directions are impaired.
-    fn places(&self) -> [Place<'_>; 2] {
+    fn impairment_points(&self) -> [ImpairmentPoint<'_>; 2] {
         match self.switch() {
-            None => [Place::Host(&self.left), Place::Host(&self.right)],
-            Some(switch) => PORTS.map(|port| Place::Port(switch, port)),
+            None => [ImpairmentPoint::Host(&self.left), ImpairmentPoint::Host(&self.right)],
+            Some(switch) => PORTS.map(|port| ImpairmentPoint::Port(switch, port)),
         }
     }
 }
 
 /// A place at which datagrams are impaired.
-enum Place<'a> {
+enum ImpairmentPoint<'a> {
     /// A host: loss applies to received datagrams, duplication and delay to sent ones.
     Host(&'a Host),
     /// A port of a switch: all impairments apply to the frames that leave it.
     Port(&'a Host, &'static str),
 }
 
-impl Place<'_> {
+impl ImpairmentPoint<'_> {
     fn host(&self) -> &Host {
         match self {
             Self::Host(host) | Self::Port(host, _) => host,
@@ -110,11 +112,11 @@ impl Place<'_> {
     }
 
     fn impair(&self, impairment: Impairment) -> Result<()> {
-        self.relieve()?;
+        self.clear()?;
         load_rules(self.host(), &self.rules(impairment))
     }
 
-    fn relieve(&self) -> Result<()> {
+    fn clear(&self) -> Result<()> {
         let table = self.table();
         for family in ["inet", "netdev"] {
             // "add" first: deleting a table that does not exist is an error.
@@ -124,7 +126,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn damage(&self) -> Result<Damage> {
+    fn counters(&self) -> Result<ImpairmentCounters> {
         let mut listing = self.host().run(&["nft", "list", "table", "inet", &self.table()])?;
         // Loss alone needs no table of this family.
         listing += &self.host().run(&["nft", "list", "table", "netdev", &self.table()]).unwrap_or_default();
@@ -133,7 +135,7 @@ impl Place<'_> {
                 listing.lines().filter(|line| line.contains("counter packets") && line.trim_end().ends_with(verdict));
             rules.filter_map(|line| line.split("packets ").nth(1)?.split_whitespace().next()?.parse::<u64>().ok()).sum()
         };
-        Ok(Damage {
+        Ok(ImpairmentCounters {
             dropped: count("drop"),
             duplicated: count(&format!("dup to \"{}\"", self.interface())),
             late: count(&format!("priority set {LATE_CLASS}")),
@@ -192,11 +194,11 @@ mod tests {
     fn rules_contain_only_requested_impairments() {
         let host = Host::loopback();
         let loss = Impairment { loss_percent: 10, ..Impairment::default() };
-        let at_host = Place::Host(&host).rules(loss);
+        let at_host = ImpairmentPoint::Host(&host).rules(loss);
         assert!(at_host.contains("numgen random mod 100 < 10 counter drop"));
         assert!(!at_host.contains("netdev"));
         assert!(!at_host.contains("daddr"));
-        let late = Place::Host(&host).rules(Impairment { late_percent: 5, ..Impairment::default() });
+        let late = ImpairmentPoint::Host(&host).rules(Impairment { late_percent: 5, ..Impairment::default() });
         assert!(late.contains("priority set 544b:1") && !late.contains("drop"));
     }
 
@@ -204,7 +206,7 @@ mod tests {
     fn switch_port_drops_outgoing_frames() {
         let switch = Host::loopback();
         let loss = Impairment { loss_percent: 10, ..Impairment::default() };
-        let rules = Place::Port(&switch, "switch-1").rules(loss);
+        let rules = ImpairmentPoint::Port(&switch, "switch-1").rules(loss);
         let (incoming, outgoing) = rules.split_once("table netdev").expect("what leaves is touched");
         assert!(!incoming.contains("drop") && outgoing.contains("device \"switch-1\"") && outgoing.contains("drop"));
     }

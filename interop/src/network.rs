@@ -176,7 +176,7 @@ pub struct Network {
 
 /// Connection between the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Between {
+enum Topology {
     Link,
     /// A bridge of the kernel.
     Switch,
@@ -188,13 +188,13 @@ impl Network {
     /// Creates two hosts on one link. Returns [`Unavailable`](crate::Error::Unavailable) if the
     /// machine or the user lacks a prerequisite.
     pub fn new() -> Result<Self> {
-        Self::make(Between::Link)
+        Self::make(Topology::Link)
     }
 
     /// Creates two hosts on a switch. Returns [`Unavailable`](crate::Error::Unavailable) if the
     /// machine or the user lacks a prerequisite.
     pub fn switched() -> Result<Self> {
-        Self::make(Between::Switch)
+        Self::make(Topology::Switch)
     }
 
     /// Creates two hosts between which a program of the caller forwards frames. The program runs in
@@ -203,25 +203,25 @@ impl Network {
     /// reads the frames. Returns [`Unavailable`](crate::Error::Unavailable) if the machine or the
     /// user lacks a prerequisite.
     pub fn forwarded() -> Result<Self> {
-        Self::make(Between::Forwarder)
+        Self::make(Topology::Forwarder)
     }
 
-    fn make(between: Between) -> Result<Self> {
+    fn make(topology: Topology) -> Result<Self> {
         static NETWORKS: AtomicU32 = AtomicU32::new(0);
         let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
-        let text = file(&format!("interop-{}-{number}", std::process::id()), between);
+        let text = lab_file(&format!("interop-{}-{number}", std::process::id()), topology);
         let lab = Lab::up(&text.parse::<LabFile>()?)?;
         let host = |(place, address): (&str, Ipv4Addr)| -> Result<Host> {
             Ok(Host { namespace: Some(lab.namespace_name(place)?.to_owned()), address })
         };
-        let switch = match between {
-            Between::Link => None,
-            Between::Switch => Some(host((SWITCHES, Ipv4Addr::UNSPECIFIED))?),
-            Between::Forwarder => Some(host((FORWARDER, Ipv4Addr::UNSPECIFIED))?),
+        let switch = match topology {
+            Topology::Link => None,
+            Topology::Switch => Some(host((SWITCHES, Ipv4Addr::UNSPECIFIED))?),
+            Topology::Forwarder => Some(host((FORWARDER, Ipv4Addr::UNSPECIFIED))?),
         };
         let network = Self { left: host(LEFT)?, right: host(RIGHT)?, switch, _lab: lab };
         // A switch receives for both hosts. On one processor it would drop frames of large samples.
-        if between == Between::Link {
+        if topology == Topology::Link {
             network.left.receive_on_one_processor()?;
             network.right.receive_on_one_processor()?;
         }
@@ -241,15 +241,15 @@ impl Network {
 }
 
 /// Returns the text of the lab file.
-fn file(name: &str, between: Between) -> String {
+fn lab_file(name: &str, topology: Topology) -> String {
     let mut text = format!("name = \"{name}\"\n{CLASSES}");
-    let (ends, offloads) = match between {
-        Between::Link => (vec![["left:veth0", "right:veth0"]], "\"checksum\""),
-        Between::Switch => {
+    let (ends, offloads) = match topology {
+        Topology::Link => (vec![["left:veth0", "right:veth0"]], "\"checksum\""),
+        Topology::Switch => {
             text += "[switches.switch]\nkind = \"bridge\"\n";
             (vec![["left:veth0", "switch"], ["right:veth0", "switch"]], "\"checksum\"")
         }
-        Between::Forwarder => {
+        Topology::Forwarder => {
             text += &format!("[hosts.{FORWARDER}]\n{} = []\n{} = []\n", PORTS[0], PORTS[1]);
             (vec![["left:veth0", "forwarder:switch-1"], ["right:veth0", "forwarder:switch-2"]], "")
         }
@@ -271,12 +271,12 @@ mod tests {
 
     #[test]
     fn network_is_a_valid_lab_file() {
-        for (between, interfaces) in [(Between::Link, 2), (Between::Switch, 4), (Between::Forwarder, 4)] {
-            let file: LabFile = file("interop-1-0", between).parse().expect("it is one");
-            let plan = takt_lab::plan::Plan::of(&file).expect("it can be made");
-            assert_eq!(plan.shaped().count(), interfaces, "{between:?}");
+        for (topology, interfaces) in [(Topology::Link, 2), (Topology::Switch, 4), (Topology::Forwarder, 4)] {
+            let file: LabFile = lab_file("interop-1-0", topology).parse().expect("it is one");
+            let plan = takt_lab::plan::Plan::new(&file).expect("it can be made");
+            assert_eq!(plan.shaped().count(), interfaces, "{topology:?}");
             let ports: Vec<_> = plan.kernel_ports().map(|(end, _)| end.name.as_str()).collect();
-            assert!(ports.is_empty() || ports == PORTS, "{between:?}: {ports:?}");
+            assert!(ports.is_empty() || ports == PORTS, "{topology:?}: {ports:?}");
         }
     }
 

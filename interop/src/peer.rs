@@ -19,9 +19,9 @@ use crate::programs::Program;
 use crate::{Error, Result};
 
 /// Default timeout of an answer or an event.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Number of lines of standard error that are kept for messages.
-const COMPLAINTS: usize = 12;
+const STDERR_LINES_MAX: usize = 12;
 /// Number of characters that are kept of a line that is too long.
 const STDERR_LINE_LEN: usize = 240;
 /// Maximum number of lines that are read of a peer: ten times those of the longest test. The pipe
@@ -246,7 +246,7 @@ pub struct Peer {
     lines: Receiver<Event>,
     /// Events that have not been consumed, by endpoint.
     backlog: HashMap<String, VecDeque<Event>>,
-    complaints: Arc<Mutex<VecDeque<String>>>,
+    stderr_lines: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl Peer {
@@ -307,7 +307,7 @@ impl Peer {
         let (sender, lines) = channel();
         let name = program.name().to_owned();
         parse_lines(output, sender, Arc::clone(&complaints));
-        let mut peer = Self { name, child, commands, lines, backlog: HashMap::new(), complaints };
+        let mut peer = Self { name, child, commands, lines, backlog: HashMap::new(), stderr_lines: complaints };
         peer.wait("", "ready", |event| matches!(event, Event::Ready { .. }).then_some(()))?;
         Ok(peer)
     }
@@ -320,13 +320,13 @@ impl Peer {
     /// Creates a writer.
     pub fn writer(&mut self, endpoint: &Endpoint) -> Result<()> {
         self.send(&format!("writer {endpoint}"))?;
-        self.done(&endpoint.id, "writer", PATIENCE)
+        self.done(&endpoint.id, "writer", TIMEOUT)
     }
 
     /// Creates a reader.
     pub fn reader(&mut self, endpoint: &Endpoint) -> Result<()> {
         self.send(&format!("reader {endpoint}"))?;
-        self.done(&endpoint.id, "reader", PATIENCE)
+        self.done(&endpoint.id, "reader", TIMEOUT)
     }
 
     /// Starts to write a batch. [`Self::written`] waits for its end.
@@ -345,25 +345,25 @@ impl Peer {
     /// Disposes instance `key`.
     pub fn dispose(&mut self, id: &str, key: u32) -> Result<()> {
         self.send(&format!("dispose id={id} key={key}"))?;
-        self.done(id, "dispose", PATIENCE)
+        self.done(id, "dispose", TIMEOUT)
     }
 
     /// Unregisters instance `key`.
     pub fn unregister(&mut self, id: &str, key: u32) -> Result<()> {
         self.send(&format!("unregister id={id} key={key}"))?;
-        self.done(id, "unregister", PATIENCE)
+        self.done(id, "unregister", TIMEOUT)
     }
 
     /// Waits until all matched reliable readers have acknowledged all samples of the writer.
     pub fn acknowledged(&mut self, id: &str, patience: Duration) -> Result<()> {
         self.send(&format!("acks id={id} timeout_ms={}", patience.as_millis()))?;
-        self.done(id, "acks", patience + PATIENCE)
+        self.done(id, "acks", patience + TIMEOUT)
     }
 
     /// Makes a reader with `on_demand` take all available samples, and returns them.
     pub fn take(&mut self, id: &str) -> Result<Vec<Sample>> {
         self.send(&format!("take id={id}"))?;
-        self.done(id, "take", PATIENCE)?;
+        self.done(id, "take", TIMEOUT)?;
         let (mut samples, mut others) = (Vec::new(), VecDeque::new());
         for event in self.pending(id) {
             match event {
@@ -377,13 +377,13 @@ impl Peer {
 
     /// Reports whether a reader knows the instance that `lookup_instance` returns for `key`. Takt
     /// only.
-    pub fn knows(&mut self, id: &str, key: u32) -> Result<bool> {
+    pub fn has_instance(&mut self, id: &str, key: u32) -> Result<bool> {
         self.send(&format!("lookup id={id} key={key}"))?;
         let found = self.wait(id, &format!("the lookup of {key}"), |event| match event {
             Event::Instance { known, .. } => Some(*known),
             _ => None,
         })?;
-        self.done(id, "lookup", PATIENCE)?;
+        self.done(id, "lookup", TIMEOUT)?;
         Ok(found)
     }
 
@@ -398,7 +398,7 @@ impl Peer {
 
     /// Returns how many datagrams Takt has received and sent past the kernel's network stack so
     /// far.
-    pub fn carried(&mut self) -> Result<(u64, u64)> {
+    pub fn bypass_counters(&mut self) -> Result<(u64, u64)> {
         self.send("carried")?;
         self.wait("", "what was carried", |event| match event {
             Event::Carried { bypassed_in, bypassed_out } => Some((*bypassed_in, *bypassed_out)),
@@ -418,7 +418,7 @@ impl Peer {
     /// Deletes an endpoint and discards its unread events.
     pub fn delete(&mut self, id: &str) -> Result<()> {
         self.send(&format!("delete id={id}"))?;
-        self.done(id, "delete", PATIENCE)?;
+        self.done(id, "delete", TIMEOUT)?;
         self.backlog.remove(id);
         Ok(())
     }
@@ -441,7 +441,7 @@ impl Peer {
 
     /// Waits for the next sample that `id` took, valid or not.
     pub fn sample(&mut self, id: &str) -> Result<Sample> {
-        self.sample_within(id, PATIENCE)
+        self.sample_within(id, TIMEOUT)
     }
 
     /// Waits as [`Self::sample`], with the given timeout.
@@ -455,7 +455,7 @@ impl Peer {
     /// Returns all received events of `id`, without waiting.
     pub fn pending(&mut self, id: &str) -> Vec<Event> {
         while let Ok(event) = self.lines.try_recv() {
-            self.file(event);
+            self.enqueue(event);
         }
         self.backlog.remove(id).map(Vec::from).unwrap_or_default()
     }
@@ -463,9 +463,9 @@ impl Peer {
     /// Makes the program delete all entities and exit.
     pub fn quit(mut self) -> Result<()> {
         self.send("quit")?;
-        self.done("", "quit", PATIENCE)?;
+        self.done("", "quit", TIMEOUT)?;
         self.commands = None;
-        process::end(&mut self.child, PATIENCE).map(drop).map_err(Error::io(format!("wait for {}", self.name)))
+        process::end(&mut self.child, TIMEOUT).map(drop).map_err(Error::io(format!("wait for {}", self.name)))
     }
 
     fn send(&mut self, command: &str) -> Result<()> {
@@ -485,7 +485,7 @@ impl Peer {
     }
 
     fn wait<T>(&mut self, id: &str, awaited: &str, pick: impl FnMut(&Event) -> Option<T>) -> Result<T> {
-        self.wait_within(id, awaited, PATIENCE, pick)
+        self.wait_within(id, awaited, TIMEOUT, pick)
     }
 
     /// Returns the first event of `id` that `pick` accepts, starting with the backlog. Other events
@@ -507,7 +507,7 @@ impl Peer {
         }
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(event) = self.lines.recv_timeout(left) else { return Err(self.disappointment(id, awaited)) };
+            let Ok(event) = self.lines.recv_timeout(left) else { return Err(self.timeout_error(id, awaited)) };
             if event.id() == id
                 && let Some(found) = pick(&event)
             {
@@ -516,19 +516,19 @@ impl Peer {
             if let (Event::Error { what, .. }, "") = (&event, event.id()) {
                 return Err(Error::Peer { peer: self.name.clone(), what: what.clone() });
             }
-            self.file(event);
+            self.enqueue(event);
         }
     }
 
-    fn file(&mut self, event: Event) {
+    fn enqueue(&mut self, event: Event) {
         self.backlog.entry(event.id().to_owned()).or_default().push_back(event);
     }
 
-    fn disappointment(&mut self, id: &str, awaited: &str) -> Error {
+    fn timeout_error(&mut self, id: &str, awaited: &str) -> Error {
         let ended = self.child.try_wait().ok().flatten().map(|status| format!("it ended: {status}"));
         let unread = self.backlog.get(id).into_iter().flatten().rev().take(4).map(|event| format!("unread: {event:?}"));
         let mut context: Vec<String> = ended.into_iter().chain(unread).collect();
-        context.extend(self.complaints.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        context.extend(self.stderr_lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
         Error::Timeout { peer: self.name.clone(), awaited: awaited.to_owned(), context: context.join("\n") }
     }
 }
@@ -553,29 +553,31 @@ fn parse_lines(output: impl Read + Send + 'static, events: Sender<Event>, compla
                             return;
                         }
                     }
-                    Err(error) => complain(&complaints, format!("not a line of the protocol ({error}): {text}")),
+                    Err(error) => {
+                        record_stderr_line(&complaints, format!("not a line of the protocol ({error}): {text}"))
+                    }
                 },
                 Line::TooLong(text) => {
                     let begin: String = text.chars().take(STDERR_LINE_LEN).collect();
-                    complain(&complaints, format!("a line of more than {LINE_MAX} octets: {begin}"));
+                    record_stderr_line(&complaints, format!("a line of more than {LINE_MAX} octets: {begin}"));
                 }
             }
         }
-        complain(&complaints, format!("its output has ended, or has more than {EVENTS_MAX} lines"));
+        record_stderr_line(&complaints, format!("its output has ended, or has more than {EVENTS_MAX} lines"));
     });
 }
 
 fn collect_stderr(stderr: impl Read + Send + 'static, complaints: Arc<Mutex<VecDeque<String>>>) {
     thread::spawn(move || {
         for Line::Whole(line) | Line::TooLong(line) in lines(stderr) {
-            complain(&complaints, line);
+            record_stderr_line(&complaints, line);
         }
     });
 }
 
-fn complain(complaints: &Mutex<VecDeque<String>>, line: String) {
+fn record_stderr_line(complaints: &Mutex<VecDeque<String>>, line: String) {
     let mut complaints = complaints.lock().unwrap_or_else(PoisonError::into_inner);
-    if complaints.len() == COMPLAINTS {
+    if complaints.len() == STDERR_LINES_MAX {
         complaints.pop_front();
     }
     complaints.push_back(line);

@@ -15,7 +15,7 @@ const OUTPUT_MAX: usize = 256 << 20;
 /// peer.
 const COMMAND_TIME: Duration = Duration::from_secs(300);
 /// Polling interval of the exit of a process.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs a command to completion and returns its output. Its standard input stays as configured.
 ///
@@ -50,7 +50,7 @@ pub(crate) fn end(child: &mut Child, limit: Duration) -> io::Result<ExitStatus> 
             let what = format!("it had not ended after {} s, and was killed", limit.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, what));
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -74,7 +74,7 @@ fn read(reading: Option<JoinHandle<io::Result<Vec<u8>>>>) -> io::Result<Vec<u8>>
         if Instant::now() >= deadline {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds its output open"));
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
     reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -37,13 +37,13 @@ impl<'a> Lines<'a> {
     }
 
     /// Writes one line and flushes it.
-    pub(crate) fn say(&mut self, value: &Value) -> Result<()> {
+    pub(crate) fn write(&mut self, value: &Value) -> Result<()> {
         writeln!(self.0, "{value}").and_then(|()| self.0.flush()).map_err(|e| Error::os("write a line", e))
     }
 
     /// Writes the line `ready`: peers can discover the agent from now on.
     pub(crate) fn ready(&mut self) -> Result<()> {
-        self.say(&json!({"ev": "ready"}))
+        self.write(&json!({"ev": "ready"}))
     }
 }
 
@@ -54,14 +54,14 @@ impl<'a> Lines<'a> {
 /// The role is unknown, an argument is wrong, or the workload failed.
 pub fn run(role: &str, arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let mut lines = Lines::new(out);
-    let result = play(role, arguments, &mut lines);
+    let result = run_role(role, arguments, &mut lines);
     if let Err(error) = &result {
-        lines.say(&json!({"ev": "error", "what": error.to_string()}))?;
+        lines.write(&json!({"ev": "error", "what": error.to_string()}))?;
     }
     result
 }
 
-fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
+fn run_role(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
     let mut options = Options::parse(arguments)?;
     let measures = !matches!(role, "info" | "broker");
     if options.starts_daemon && measures {
@@ -69,7 +69,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
         options.use_daemon(&architecture::daemon_name(options.link.domain));
     }
     match role {
-        "info" => lines.say(&json!({
+        "info" => lines.write(&json!({
             "ev": "info", "peer": PEER, "version": env!("CARGO_PKG_VERSION"),
             "transports": options::TRANSPORTS.join(","), "notifies": "listener,waitset,poll", "types": "octets,complex,numbered",
             "fixed_size": false, "roles": roles_of(&options).join(","),
@@ -83,7 +83,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
         "idle" => roles::discover(&options, lines, true),
         "disc" => roles::discover(&options, lines, false),
         "crowd" => crowd::crowd(&options, lines),
-        "seek" => crowd::seek(&options, lines),
+        "seek" => crowd::discover(&options, lines),
         "mesh" => crowd::mesh(&options, lines),
         "hold" => late::hold(options, lines),
         "join" => late::join(options, lines),

@@ -28,15 +28,15 @@ use takt_host::clock::{Echo, Offset, OffsetEstimator};
 use crate::workload::lock;
 
 const LEN: usize = 32;
-const QUESTION: &[u8; 8] = b"TAKTECHQ";
-const ANSWER: &[u8; 8] = b"TAKTECHA";
+const REQUEST: &[u8; 8] = b"TAKTECHQ";
+const REPLY: &[u8; 8] = b"TAKTECHA";
 
 /// Number of echoes before the first sample. The minimum delay decreases with the number of echoes.
 const FIRST: u64 = 200;
 /// Interval between later echoes: at 100 parts per million, the clocks drift 2 us apart meanwhile.
 const PERIOD: Duration = Duration::from_millis(20);
 /// Timeout of an answer, and maximum time until a thread notices that it must end.
-const PATIENCE: Duration = Duration::from_millis(100);
+const READ_TIMEOUT: Duration = Duration::from_millis(100);
 /// Maximum time without any answer at the start.
 const LIMIT_NS: u64 = 30_000_000_000;
 
@@ -74,7 +74,7 @@ impl Drop for Worker {
 /// Binds a socket with a read timeout.
 fn socket(address: SocketAddr) -> Result<UdpSocket> {
     let socket = UdpSocket::bind(address).map_err(|e| Error::os(format!("echoes by {address}"), e))?;
-    socket.set_read_timeout(Some(PATIENCE)).map_err(|e| Error::os("setsockopt", e))?;
+    socket.set_read_timeout(Some(READ_TIMEOUT)).map_err(|e| Error::os("setsockopt", e))?;
     Ok(socket)
 }
 
@@ -142,12 +142,12 @@ mod stamp {
 }
 
 /// Thread that answers echoes until it is dropped.
-pub struct Answerer {
+pub struct EchoServer {
     address: SocketAddr,
     _worker: Worker,
 }
 
-impl Answerer {
+impl EchoServer {
     /// Answers at an address by a clock, such as [`monotonic_ns`].
     ///
     /// # Errors
@@ -159,10 +159,10 @@ impl Answerer {
             let mut echo = [0; LEN + 1];
             let Ok((LEN, from)) = socket.recv_from(&mut echo) else { return };
             let came_ns = arrival_ns(&socket, clock);
-            if !echo.starts_with(QUESTION) {
+            if !echo.starts_with(REQUEST) {
                 return;
             }
-            echo[..8].copy_from_slice(ANSWER);
+            echo[..8].copy_from_slice(REPLY);
             echo[16..24].copy_from_slice(&came_ns.to_le_bytes());
             echo[24..LEN].copy_from_slice(&clock().to_le_bytes());
             // An answer that cannot be sent counts as lost.
@@ -179,12 +179,12 @@ impl Answerer {
 }
 
 /// Sender of echoes to one answerer.
-struct Asker {
+struct EchoClient {
     socket: UdpSocket,
     number: u64,
 }
 
-impl Asker {
+impl EchoClient {
     fn new(address: SocketAddr) -> Result<Self> {
         let own = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let socket = socket(own.parse().expect("a valid address"))?;
@@ -193,10 +193,10 @@ impl Asker {
     }
 
     /// Exchanges one echo; `None` if no answer arrived in time.
-    fn ask(&mut self) -> io::Result<Option<Echo>> {
+    fn send_echo(&mut self) -> io::Result<Option<Echo>> {
         self.number += 1;
         let mut question = [0; LEN];
-        question[..8].copy_from_slice(QUESTION);
+        question[..8].copy_from_slice(REQUEST);
         question[8..16].copy_from_slice(&self.number.to_le_bytes());
         let sent_ns = monotonic_ns();
         self.socket.send(&question)?;
@@ -211,14 +211,14 @@ impl Asker {
             };
             let returned_ns = arrival_ns(&self.socket, monotonic_ns);
             let number = |at: usize| u64::from_le_bytes(*answer[at..].first_chunk().expect("the reply is long enough"));
-            if len == LEN && answer.starts_with(ANSWER) && number(8) == self.number {
+            if len == LEN && answer.starts_with(REPLY) && number(8) == self.number {
                 let [received_ns, answered_ns] = [number(16), number(24)].map(signed);
                 let [sent_ns, returned_ns] = [sent_ns, returned_ns].map(signed);
                 return Ok(Some(Echo { sent_ns, received_ns, answered_ns, returned_ns }));
             }
             // A late answer or a foreign datagram; the next one may be the answer, as long as there
             // is time.
-            if monotonic_ns() - sent_ns > PATIENCE.as_nanos() as u64 {
+            if monotonic_ns() - sent_ns > READ_TIMEOUT.as_nanos() as u64 {
                 return Ok(None);
             }
         }
@@ -234,7 +234,7 @@ fn signed(ns: u64) -> i64 {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClockUncertainty {
     /// Address of the answerer.
-    pub answerer: String,
+    pub server: String,
     /// Clock of the answerer minus this host's clock at the end, us.
     pub offset_us: f64,
     /// Maximum error of a one-way latency in either direction, us.
@@ -259,7 +259,7 @@ impl RemoteClock {
     /// # Errors
     /// No answer arrives within half a minute, or a signal requests a stop.
     pub fn of(address: SocketAddr) -> Result<Self> {
-        let mut asker = Asker::new(address)?;
+        let mut asker = EchoClient::new(address)?;
         let mut estimator = OffsetEstimator::new(OffsetEstimator::DRIFT_MAX_PPM);
         let mut heard_ns = monotonic_ns();
         while estimator.echoes() < FIRST {
@@ -267,7 +267,7 @@ impl RemoteClock {
                 return Err(Error::Stopped);
             }
             // Refused: the answerer is not bound yet.
-            match asker.ask() {
+            match asker.send_echo() {
                 Ok(Some(echo)) => {
                     heard_ns = monotonic_ns();
                     estimator.handle_echo(echo);
@@ -283,7 +283,7 @@ impl RemoteClock {
         let shared = Arc::clone(&estimator);
         let worker = Worker::start("clock-asks", move || {
             // Without an answer the bounds widen; no other action is needed.
-            if let Ok(Some(echo)) = asker.ask() {
+            if let Ok(Some(echo)) = asker.send_echo() {
                 lock(&shared).handle_echo(echo);
             }
             std::thread::park_timeout(PERIOD);
@@ -299,11 +299,11 @@ impl RemoteClock {
 
     /// Returns the clock band for a report whose latencies have at most this uncertainty.
     #[must_use]
-    pub fn band(&self, uncertainty_ns: u64) -> ClockUncertainty {
+    pub fn uncertainty(&self, uncertainty_ns: u64) -> ClockUncertainty {
         let offset = self.offset(monotonic_ns());
         let estimator = lock(&self.estimator);
         ClockUncertainty {
-            answerer: self.address.to_string(),
+            server: self.address.to_string(),
             offset_us: offset.offset_ns as f64 / 1e3,
             uncertainty_us: uncertainty_ns as f64 / 1e3,
             echoes: estimator.echoes(),
@@ -328,27 +328,27 @@ mod tests {
 
     #[test]
     fn offset_of_a_clock_ahead_lies_within_its_uncertainty() {
-        let answerer = Answerer::start(loopback(), ahead).unwrap();
+        let answerer = EchoServer::start(loopback(), ahead).unwrap();
         let clock = RemoteClock::of(answerer.address()).unwrap();
         let offset = clock.offset(monotonic_ns());
         assert!(offset.offset_ns.abs_diff(AHEAD_NS as i64) <= offset.uncertainty_ns, "{offset:?}");
-        let band = clock.band(offset.uncertainty_ns);
+        let band = clock.uncertainty(offset.uncertainty_ns);
         assert!(band.echoes >= FIRST && band.restarts == 0, "{band:?}");
-        assert_eq!(band.answerer, answerer.address().to_string());
+        assert_eq!(band.server, answerer.address().to_string());
     }
 
     #[test]
     fn invalid_echoes_and_answers_are_ignored() {
-        let answerer = Answerer::start(loopback(), monotonic_ns).unwrap();
-        let mut asker = Asker::new(answerer.address()).unwrap();
+        let answerer = EchoServer::start(loopback(), monotonic_ns).unwrap();
+        let mut asker = EchoClient::new(answerer.address()).unwrap();
         let mut answer = [0; LEN];
-        answer[..8].copy_from_slice(ANSWER);
-        let good = [QUESTION.as_slice(), &[0; LEN - 8]].concat();
+        answer[..8].copy_from_slice(REPLY);
+        let good = [REQUEST.as_slice(), &[0; LEN - 8]].concat();
         for bad in [&[][..], &good[..LEN - 1], &[&good[..], &[0]].concat(), &answer, &[0xff; LEN]] {
             asker.socket.send(bad).unwrap();
         }
         // The only answer is that to the valid request; it carries the number of the asker.
-        let echo = asker.ask().unwrap().expect("a reply arrives");
+        let echo = asker.send_echo().unwrap().expect("a reply arrives");
         assert!(
             echo.sent_ns <= echo.received_ns
                 && echo.received_ns <= echo.answered_ns

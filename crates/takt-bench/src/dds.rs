@@ -296,7 +296,7 @@ impl<T: Carrier> Link for DdsLink<T> {
     }
 
     fn write_job_accounts(&self, out: &mut dyn io::Write) -> Result<()> {
-        self.participant.write_job_accounts(out).map_err(|error| Error::os("write the job statistics", error))
+        self.participant.write_job_statistics(out).map_err(|error| Error::os("write the job statistics", error))
     }
 
     fn latency_status(&self) -> Result<Option<LatencyExceededStatus>> {

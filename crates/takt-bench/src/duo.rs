@@ -15,13 +15,13 @@ use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability
 use takt::{DataReader, DataWriter, DomainParticipant, Limits, Runtime};
 
 /// Maximum wait for an event.
-const PATIENCE: Duration = Duration::from_secs(120);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Number of samples in transit at once when many topics are measured.
 const BURST: usize = 16;
 
 /// Domain, interface and transport of both participants.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct PairSettings {
     /// DDS domain ID.
     pub domain: u32,
     /// Network interface.
@@ -32,17 +32,17 @@ pub struct Place {
     pub shared_memory: bool,
 }
 
-struct Duo {
+struct ParticipantPair {
     publisher: DomainParticipant,
     subscriber: DomainParticipant,
     writers: Vec<DataWriter<Blob>>,
     readers: Vec<DataReader<Blob>>,
 }
 
-impl Duo {
+impl ParticipantPair {
     /// Creates participants with `topics` topics, each with a writer and a reader. Also returns the
     /// time until all endpoints were matched.
-    fn new(place: &Place, topics: usize) -> Result<(Self, Duration)> {
+    fn new(place: &PairSettings, topics: usize) -> Result<(Self, Duration)> {
         let begin = Instant::now();
         let (publisher, subscriber) = (participant(place, topics)?, participant(place, topics)?);
         let writing = publisher.create_publisher(PublisherQos::default())?;
@@ -83,7 +83,7 @@ impl Duo {
             }
             self.subscriber.spin_once(Duration::ZERO)?;
             self.publisher.spin_once(Duration::ZERO)?;
-            if begin.elapsed() > PATIENCE {
+            if begin.elapsed() > EVENT_TIMEOUT {
                 return Err(Error::NoAnswer { what: what.into() });
             }
         }
@@ -115,7 +115,7 @@ impl Duo {
 }
 
 /// Creates a participant that accepts `endpoints` endpoints of a peer.
-fn participant(place: &Place, endpoints: usize) -> Result<DomainParticipant> {
+fn participant(place: &PairSettings, endpoints: usize) -> Result<DomainParticipant> {
     let limits = Limits::default();
     let max_endpoints_per_participant = limits.max_endpoints_per_participant.max(endpoints);
     let builder = DomainParticipant::builder(place.domain).name("takt-bench").interfaces([place.interface.as_str()]);
@@ -142,10 +142,10 @@ pub struct Topics {
 ///
 /// # Errors
 /// Takt refused a setting, an expected event did not occur, or a signal requested a stop.
-pub fn topics(place: &Place, topics: usize, samples: usize, size: usize) -> Result<Topics> {
+pub fn topics(place: &PairSettings, topics: usize, samples: usize, size: usize) -> Result<Topics> {
     return_freed_memory();
     let before = Memory::now()?.resident_kib;
-    let (duo, matched) = Duo::new(place, topics.max(1))?;
+    let (duo, matched) = ParticipantPair::new(place, topics.max(1))?;
     duo.rounds((samples / 10).max(topics), size)?;
     let bytes = Memory::now()?.resident_kib.saturating_sub(before) * 1024;
     let ns_per_sample = duo.rounds(samples, size)?;
@@ -169,8 +169,8 @@ pub struct Within {
 ///
 /// # Errors
 /// Takt refused a setting, an expected event did not occur, or a signal requested a stop.
-pub fn within(place: &Place, size: usize, samples: usize) -> Result<Within> {
-    let (duo, _) = Duo::new(place, 1)?;
+pub fn within(place: &PairSettings, size: usize, samples: usize) -> Result<Within> {
+    let (duo, _) = ParticipantPair::new(place, 1)?;
     let (writer, reader) = (&duo.writers[0], &duo.readers[0]);
     let sample = Arc::new(Blob::filled(size));
     let (mut serialised, mut shared) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
@@ -204,8 +204,8 @@ pub fn within(place: &Place, size: usize, samples: usize) -> Result<Within> {
 mod tests {
     use super::*;
 
-    fn place(domain: u32, shared_memory: bool) -> Place {
-        Place { domain, interface: "lo".into(), address: "127.0.0.1".into(), shared_memory }
+    fn place(domain: u32, shared_memory: bool) -> PairSettings {
+        PairSettings { domain, interface: "lo".into(), address: "127.0.0.1".into(), shared_memory }
     }
 
     #[test]

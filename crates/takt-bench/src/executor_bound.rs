@@ -31,7 +31,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use surroundings::Surroundings;
+use surroundings::Environment;
 use takt_calculus::{analyse, verify};
 
 /// DDS domain ID of the first phase. Each phase has its own, so that late datagrams of one do not
@@ -72,7 +72,7 @@ pub fn run(plan: &Plan, command: String, progress: &mut dyn FnMut(&str)) -> Resu
     if !(plan.margin.is_finite() && plan.margin >= 1.0) {
         return Err(Error::Usage(format!("margin {}: expected at least 1", plan.margin)));
     }
-    let surroundings = Surroundings::enter();
+    let surroundings = Environment::enter();
     for missing in surroundings.missing() {
         progress(&missing);
     }
@@ -83,7 +83,7 @@ pub fn run(plan: &Plan, command: String, progress: &mut dyn FnMut(&str)) -> Resu
         load: load.clone(),
         length,
         period_ns: plan.period_ns,
-        aside: plan.aside,
+        separate_executor: plan.aside,
         keys: keys.clone(),
         cpus: plan.cpus,
         is_real_time: surroundings.is_real_time(),

@@ -36,7 +36,7 @@ use crate::signal::stopped;
 use effect::Random;
 use interference::{Interference, InterferencePlan};
 use load::{CrowdPlan, FloodPlan, LoadPlan};
-use measure::{Configuration, Measure, Measures, UnavailableMeasure};
+use measure::{Configuration, Countermeasure, Countermeasures, UnavailableMeasure};
 use network::{LinkPlan, Network};
 use open_loop::SidePlan;
 use outcome::{Cell, Outcome};
@@ -87,7 +87,7 @@ pub struct Plan {
 
 impl Plan {
     /// Returns the cells of a round, in no particular order.
-    fn cells(&self, here: Measures) -> Vec<Task> {
+    fn cells(&self, here: Countermeasures) -> Vec<Task> {
         let ends = [Configuration::baseline(), Configuration::isolated(here)];
         let mut tasks = Vec::new();
         for size in &self.sizes {
@@ -143,7 +143,7 @@ pub fn run(
     for UnavailableMeasure { measure, why } in &unavailable {
         progress(&format!("{measure} is not available: {why}"));
     }
-    let here = bench.here();
+    let here = bench.available();
     let mut outcome = Outcome::new(plan.clone(), command, unavailable);
     let mut random = Random::new(plan.seed);
     for round in 0..plan.rounds {
@@ -207,9 +207,10 @@ impl Bench {
 
     /// Returns the measures that are available.
     #[must_use]
-    pub fn here(&self) -> Measures {
-        let is_on_this_host = |measure: &Measure| self.unavailable.iter().all(|missing| missing.measure != *measure);
-        Measure::ALL.into_iter().filter(is_on_this_host).collect()
+    pub fn available(&self) -> Countermeasures {
+        let is_on_this_host =
+            |measure: &Countermeasure| self.unavailable.iter().all(|missing| missing.measure != *measure);
+        Countermeasure::ALL.into_iter().filter(is_on_this_host).collect()
     }
 
     fn side(&self, task: &Task, side: usize) -> SidePlan {
@@ -259,13 +260,13 @@ impl Bench {
     /// A process failed, or a signal requested a stop.
     pub fn measure(&mut self, task: &Task, round: usize, place: usize) -> Result<Cell> {
         let has = |measure| task.configuration.measures.has(measure);
-        if self.is_reserved != has(Measure::ReservedQueue) {
-            self.is_reserved = has(Measure::ReservedQueue);
+        if self.is_reserved != has(Countermeasure::ReservedQueue) {
+            self.is_reserved = has(Countermeasure::ReservedQueue);
             self.network.reserve(self.is_reserved)?;
         }
         self.domain = (self.domain + 1) % DOMAINS;
         let plan = &self.plan;
-        let others = if has(Measure::Affinity) { plan.other_cpus() } else { Vec::new() };
+        let others = if has(Countermeasure::Affinity) { plan.other_cpus() } else { Vec::new() };
         let load_average = outcome::load_average();
 
         let mut pong = self.start("pong", 1, &self.side(task, 1), None)?;
@@ -277,17 +278,17 @@ impl Bench {
         let start = || Interference::start(&self.network, &plan.interference, task.size, &others, full);
         let mut interference = task.interfered.then(start).transpose()?;
 
-        let (before, begin_ns) = (self.network.passed()?, monotonic_ns());
-        ping.tell("go")?;
+        let (before, begin_ns) = (self.network.link_counters()?, monotonic_ns());
+        ping.write_line("go")?;
         let length = Duration::from_nanos(plan.period_ns) * u32::try_from(plan.count + plan.warmup).unwrap_or(u32::MAX);
         let pinged = ping.wait_for("result", RUN_LIMIT + 4 * length)?;
         let seconds = (monotonic_ns() - begin_ns) as f64 * 1e-9;
-        let link_megabits = self.network.passed()?.megabits_since(&before, seconds);
+        let link_megabits = self.network.link_counters()?.megabits_since(&before, seconds);
         if let Some(interference) = &mut interference {
-            interference.look()?;
+            interference.check_processes()?;
         }
         drop(interference);
-        pong.tell("report")?;
+        pong.write_line("report")?;
         let answered = pong.wait_for("result", RUN_LIMIT)?;
         for child in load.iter_mut().chain([&mut ping, &mut pong]) {
             child.stop()?;
@@ -305,7 +306,7 @@ impl Bench {
         let peer = self.network.ends()[1].address;
         let mut children = Vec::new();
         if load.floods() {
-            let participant = ParticipantPlan { domain, peer, measures: Measures::default(), spins: false };
+            let participant = ParticipantPlan { domain, peer, measures: Countermeasures::default(), spins: false };
             let mut flood = self.start("flood", 0, &FloodPlan { participant, load: load.clone() }, cpu)?;
             flood.wait_for("matched", READY_LIMIT)?;
             children.push(flood);

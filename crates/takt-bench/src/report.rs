@@ -194,7 +194,7 @@ impl Display for Report {
             };
             match &self.clock {
                 Some(band) => {
-                    writeln!(f, "{what}, us, each ± {:.2} by echoes with {}:", band.uncertainty_us, band.answerer)?;
+                    writeln!(f, "{what}, us, each ± {:.2} by echoes with {}:", band.uncertainty_us, band.server)?;
                 }
                 None => writeln!(f, "{what}, us:")?,
             }
@@ -348,7 +348,7 @@ mod tests {
         let mut report = report();
         report.measured = Measured::OneWay;
         report.clock = Some(ClockUncertainty {
-            answerer: "10.0.0.1:7399".into(),
+            server: "10.0.0.1:7399".into(),
             offset_us: -5.0,
             uncertainty_us: 3.125,
             echoes: 200,

@@ -40,9 +40,9 @@ pub fn next_start(time_ns: u64) -> u64 {
 }
 
 /// Link that sleeps during the pauses.
-pub struct Resting(pub Box<dyn Link>);
+pub struct PausingLink(pub Box<dyn Link>);
 
-impl Resting {
+impl PausingLink {
     /// Sleeps and returns `None` during a pause; otherwise returns the part of `timeout` that ends
     /// before the next pause.
     pub(crate) fn awake(timeout: Duration) -> Option<Duration> {
@@ -57,7 +57,7 @@ impl Resting {
     }
 }
 
-impl Link for Resting {
+impl Link for PausingLink {
     fn carried_len(&self, len: usize) -> usize {
         self.0.carried_len(len)
     }

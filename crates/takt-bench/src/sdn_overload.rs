@@ -49,7 +49,7 @@ use site::{Site, SitePlan, TOPIC, Topology};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
-use transit::{Transits, VendorId, Watch};
+use transit::{Capture, Transits, VendorId};
 
 /// Maximum time for the controller to reach a verdict.
 const VERDICT_LIMIT: Duration = Duration::from_secs(30);
@@ -292,7 +292,7 @@ impl Bench {
         pair.wait_until_matched()?;
         let bound_ns = site.wait_until_admitted(readers, VERDICT_LIMIT)?;
         let flood = condition.frame_len().map(|frame_len| Flood::start(site, frame_len)).transpose()?;
-        let watch = Watch::start(site)?;
+        let watch = Capture::start(site)?;
         pair.begin()?;
         let length = Duration::from_secs(plan.seconds);
         if matches!(condition, Condition::Failed(_)) {

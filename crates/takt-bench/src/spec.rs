@@ -9,7 +9,7 @@ use crate::numbered::Numbered;
 use crate::payload::{Blob, Form};
 use crate::raw_shm::RawShm;
 use crate::raw_udp::RawUdp;
-use crate::rest::Resting;
+use crate::rest::PausingLink;
 use crate::wire::RawWire;
 use serde::Serialize;
 use std::fmt;
@@ -217,7 +217,7 @@ impl LinkSpec {
     /// refused.
     pub fn open(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
         let link = self.open_without_pauses(write, read)?;
-        Ok(if self.rests { Box::new(Resting(link)) } else { link })
+        Ok(if self.rests { Box::new(PausingLink(link)) } else { link })
     }
 
     fn open_without_pauses(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {

@@ -46,7 +46,7 @@ impl StallObserver {
         let is_over = Arc::new(AtomicBool::new(false));
         let watch = |cpu: usize| {
             let is_over = Arc::clone(&is_over);
-            std::thread::spawn(move || look(cpu, &is_over))
+            std::thread::spawn(move || observe_processor(cpu, &is_over))
         };
         Self { threads: (0..available_cpus()).map(watch).collect(), is_over }
     }
@@ -66,7 +66,7 @@ impl Drop for StallObserver {
     }
 }
 
-fn look(cpu: usize, is_over: &AtomicBool) -> Vec<Stall> {
+fn observe_processor(cpu: usize, is_over: &AtomicBool) -> Vec<Stall> {
     // If either call fails, stalls are longer than those of a bound real-time thread.
     drop(bind_to_cpu(cpu));
     drop(set_fifo(FIFO));

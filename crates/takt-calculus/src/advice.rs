@@ -31,7 +31,8 @@ pub fn utilisation_ppm(system: &System, resource: usize) -> Option<u64> {
 pub fn first_infeasible_flow(system: &System) -> Result<Option<usize>, Infeasible> {
     system.check()?;
     let resources = system.resources.clone();
-    let fits = |count: usize| fits(&System { resources: resources.clone(), flows: system.flows[..count].to_vec() });
+    let fits =
+        |count: usize| is_feasible(&System { resources: resources.clone(), flows: system.flows[..count].to_vec() });
     Ok((1..=system.flows.len()).find(|count| !fits(*count)).map(|count| count - 1))
 }
 
@@ -45,7 +46,7 @@ pub fn headroom_permille(system: &System) -> Option<u64> {
             let time = u128::from(stage.piece_ns) * u128::from(permille) / 1000;
             stage.piece_ns = u64::try_from(time).unwrap_or(u64::MAX);
         }
-        fits(&slower)
+        is_feasible(&slower)
     })
 }
 
@@ -58,12 +59,12 @@ pub fn shortest_period_ns(system: &System, flow: usize) -> Option<u64> {
         if let Some(arrivals) = &mut faster.flows[flow].arrivals {
             arrivals.period_ns = period_ns - less;
         }
-        fits(&faster)
+        is_feasible(&faster)
     })?;
     Some(period_ns - faster_by)
 }
 
-fn fits(system: &System) -> bool {
+fn is_feasible(system: &System) -> bool {
     analyse(system).is_ok_and(|certificate| certificate.is_kept())
 }
 

@@ -63,7 +63,7 @@ impl HostPart {
     }
 
     /// Returns the arrival bound of events that leave the last stage, without a distance.
-    fn leaves(&self) -> Option<Arrivals> {
+    fn departures(&self) -> Option<Arrivals> {
         let (stages, claims) = self.parts()?;
         let (stage, claim) = (stages.last()?, claims.last()?);
         Some(Arrivals { distance_ns: 0, ..stage.pass_on(claim.arrivals, claim.response_ns)? })
@@ -86,7 +86,7 @@ pub struct Division {
 /// Reason why a limit cannot be divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Indivisible {
+pub enum DivisionError {
     /// The stages of the source have no bounds.
     Source(Infeasible),
     /// The stages of the sink have no bounds for events with the jitter of source and network.
@@ -94,7 +94,7 @@ pub enum Indivisible {
     /// The flow does not exist in a system, or has no arrival bound.
     NoFlow,
     /// The stages of the hosts use up the limit.
-    Late {
+    ExceedsLimit {
         /// Bound of the source's stages in nanoseconds.
         source_ns: u64,
         /// Bound of the sink's stages in nanoseconds; 0 if those of the source use up the limit.
@@ -104,13 +104,13 @@ pub enum Indivisible {
     },
 }
 
-impl fmt::Display for Indivisible {
+impl fmt::Display for DivisionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Source(why) => write!(f, "the stages of the source: {why}"),
             Self::Sink(why) => write!(f, "the stages of the sink: {why}"),
             Self::NoFlow => f.write_str("a system lacks the flow, or the flow has no arrivals"),
-            Self::Late { source_ns, sink_ns, limit_ns } => write!(
+            Self::ExceedsLimit { source_ns, sink_ns, limit_ns } => write!(
                 f,
                 "the stages of the source take up to {source_ns} ns and those of the sink up to {sink_ns} ns of {limit_ns} ns"
             ),
@@ -132,16 +132,16 @@ pub fn divide(
     limit_ns: u64,
     source: Option<&HostFlow>,
     sink: Option<&HostFlow>,
-) -> Result<Division, Indivisible> {
-    let source = source.map(|part| bound(part, arrivals).map_err(Indivisible::Source)).transpose()?;
-    let source_ns = source.as_ref().map_or(Some(0), HostPart::bound_ns).ok_or(Indivisible::NoFlow)?;
-    let arrivals = source.as_ref().map_or(Some(arrivals), HostPart::leaves).ok_or(Indivisible::NoFlow)?;
-    let late = |sink_ns| Indivisible::Late { source_ns, sink_ns, limit_ns };
+) -> Result<Division, DivisionError> {
+    let source = source.map(|part| bound(part, arrivals).map_err(DivisionError::Source)).transpose()?;
+    let source_ns = source.as_ref().map_or(Some(0), HostPart::bound_ns).ok_or(DivisionError::NoFlow)?;
+    let arrivals = source.as_ref().map_or(Some(arrivals), HostPart::departures).ok_or(DivisionError::NoFlow)?;
+    let late = |sink_ns| DivisionError::ExceedsLimit { source_ns, sink_ns, limit_ns };
     let rest_ns = limit_ns.checked_sub(source_ns).filter(|rest_ns| *rest_ns > 0).ok_or_else(|| late(0))?;
     let jitter_ns = arrivals.jitter_ns.saturating_add(rest_ns);
     let at_sink = Arrivals { jitter_ns, distance_ns: 0, ..arrivals };
-    let sink = sink.map(|part| bound(part, at_sink).map_err(Indivisible::Sink)).transpose()?;
-    let sink_ns = sink.as_ref().map_or(Some(0), HostPart::bound_ns).ok_or(Indivisible::NoFlow)?;
+    let sink = sink.map(|part| bound(part, at_sink).map_err(DivisionError::Sink)).transpose()?;
+    let sink_ns = sink.as_ref().map_or(Some(0), HostPart::bound_ns).ok_or(DivisionError::NoFlow)?;
     let network_limit_ns = rest_ns.checked_sub(sink_ns).filter(|ns| *ns > 0).ok_or_else(|| late(sink_ns))?;
     Ok(Division { arrivals, network_limit_ns, source, sink })
 }
@@ -149,7 +149,7 @@ pub fn divide(
 /// Bounds a host's flow with these arrivals.
 fn bound(part: &HostFlow, arrivals: Arrivals) -> Result<HostPart, Infeasible> {
     let mut system = part.system.clone();
-    let no_flow = Infeasible::Nonsense { flow: part.flow, what: "no such flow" };
+    let no_flow = Infeasible::InvalidDescription { flow: part.flow, what: "no such flow" };
     system.flows.get_mut(part.flow).ok_or(no_flow)?.arrivals = Some(arrivals);
     Ok(HostPart { certificate: analyse(&system)?, flow: part.flow, stages: None })
 }
@@ -205,11 +205,11 @@ impl fmt::Display for Unproven {
 }
 
 /// Period and jitter of arrivals.
-type Coming = (u128, u128);
+type ArrivalModel = (u128, u128);
 
 /// Reports whether an arrival bound covers these arrivals. An arrival bound with a distance covers
 /// less.
-fn covers(arrivals: Arrivals, (period, jitter): Coming) -> bool {
+fn covers(arrivals: Arrivals, (period, jitter): ArrivalModel) -> bool {
     let Arrivals { period_ns, jitter_ns, distance_ns } = arrivals;
     u128::from(period_ns) <= period && u128::from(jitter_ns) >= jitter && distance_ns == 0
 }
@@ -249,7 +249,7 @@ pub fn check(claim: &EndToEnd) -> Result<(), Unproven> {
 }
 
 /// Returns the bound of a host's flow if it is proven, its arrivals, and its departures.
-fn host(part: &HostPart) -> Option<(u128, Arrivals, Coming)> {
+fn host(part: &HostPart) -> Option<(u128, Arrivals, ArrivalModel)> {
     verify(&part.certificate).ok()?; // tidy-allow(dropped-cause): the error names the part that is not proven.
     let bound_ns = part.bound_ns()?;
     let (stages, claims) = part.parts()?;

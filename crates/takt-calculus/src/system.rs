@@ -122,7 +122,7 @@ pub struct System {
 #[non_exhaustive]
 pub enum Infeasible {
     /// The description is invalid.
-    Nonsense {
+    InvalidDescription {
         /// Index of the flow.
         flow: usize,
         /// Description of the error.
@@ -144,7 +144,7 @@ pub enum Infeasible {
 impl fmt::Display for Infeasible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nonsense { flow, what } => write!(f, "flow {flow}: {what}"),
+            Self::InvalidDescription { flow, what } => write!(f, "flow {flow}: {what}"),
             Self::Unbounded { flow, stage, why } => write!(f, "flow {flow}, stage {stage}: {why}"),
             Self::Diverges => f.write_str("stages that delay each other have no common bound"),
         }
@@ -155,7 +155,7 @@ impl System {
     /// Checks the description.
     pub fn check(&self) -> Result<(), Infeasible> {
         if self.resources.iter().any(|resource| resource.server.is_some_and(|server| server.period_ns == 0)) {
-            return Err(Infeasible::Nonsense { flow: 0, what: "the server of a resource has a period of 0" });
+            return Err(Infeasible::InvalidDescription { flow: 0, what: "the server of a resource has a period of 0" });
         }
         for (at, flow) in self.flows.iter().enumerate() {
             let what = if flow.stages.is_empty() {
@@ -173,7 +173,7 @@ impl System {
             } else {
                 continue;
             };
-            return Err(Infeasible::Nonsense { flow: at, what });
+            return Err(Infeasible::InvalidDescription { flow: at, what });
         }
         Ok(())
     }
@@ -204,14 +204,14 @@ impl Stage {
 }
 
 /// State of the iteration: arrival bounds of each flow at each stage.
-type Guess = Vec<Vec<Option<Arrivals>>>;
+type State = Vec<Vec<Option<Arrivals>>>;
 
 /// Bounds all flows that have an arrival bound. [`Certificate::violations`] reports which of them
 /// exceed their limits. The work is that of [`server::respond`] for each stage, at most a thousand
 /// times.
 pub fn analyse(system: &System) -> Result<Certificate, Infeasible> {
     system.check()?;
-    let mut guess: Guess =
+    let mut guess: State =
         system.flows.iter().map(|flow| flow.stages.iter().map(|_| flow.arrivals).collect()).collect();
     for _ in 0..ROUNDS_MAX {
         let responses = respond_all(system, &guess)?;
@@ -225,7 +225,7 @@ pub fn analyse(system: &System) -> Result<Certificate, Infeasible> {
 }
 
 /// Computes the response times of each stage of all flows that have an arrival bound.
-fn respond_all(system: &System, guess: &Guess) -> Result<Vec<Vec<Response>>, Infeasible> {
+fn respond_all(system: &System, guess: &State) -> Result<Vec<Vec<Response>>, Infeasible> {
     // Jobs of each resource, and for each flow and stage the index of its job.
     let mut jobs: BTreeMap<usize, Vec<Job>> = BTreeMap::new();
     let mut places: Vec<Vec<usize>> = Vec::new();
@@ -251,8 +251,8 @@ fn respond_all(system: &System, guess: &Guess) -> Result<Vec<Vec<Response>>, Inf
 }
 
 /// Returns the arrival bounds at each stage that follow from the responses of the previous stages.
-fn pass_on_all(system: &System, responses: &[Vec<Response>]) -> Result<Guess, Infeasible> {
-    let mut guess = Guess::new();
+fn pass_on_all(system: &System, responses: &[Vec<Response>]) -> Result<State, Infeasible> {
+    let mut guess = State::new();
     for (at, (flow, responses)) in system.flows.iter().zip(responses).enumerate() {
         let mut came = flow.arrivals;
         let mut stages = Vec::new();
@@ -269,7 +269,7 @@ fn pass_on_all(system: &System, responses: &[Vec<Response>]) -> Result<Guess, In
     Ok(guess)
 }
 
-fn certify(system: &System, guess: &Guess, responses: Vec<Vec<Response>>) -> Certificate {
+fn certify(system: &System, guess: &State, responses: Vec<Vec<Response>>) -> Certificate {
     let claim = |((flow, arrivals), responses): ((&Flow, &Vec<Option<Arrivals>>), Vec<Response>)| {
         let stages: Vec<StageClaim> = arrivals
             .iter()

@@ -43,14 +43,14 @@ struct Load {
     piece: u128,
     pieces: u128,
     /// Claimed arrival bound; `None` if there is none.
-    comes: Option<Arrivals>,
+    arrivals: Option<Arrivals>,
 }
 
 impl Load {
     /// Returns the work of the events in a closed interval of `window` from a first event. `None`
     /// if there is no arrival bound, or on overflow.
     fn within(&self, window: u128) -> Option<u128> {
-        let comes = self.comes?;
+        let comes = self.arrivals?;
         let mut events =
             window.checked_add(comes.jitter_ns.into())?.checked_div(comes.period_ns.into())?.checked_add(1)?;
         if comes.distance_ns > 0 {
@@ -82,7 +82,7 @@ pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
                 return Err(unproven("its events may arrive more densely"));
             }
             check_stage(&loads, &system.resources[stage.resource], (at, n), said).map_err(unproven)?;
-            comes = leaves(stage, said).ok_or_else(|| unproven("its jitter overflows"))?;
+            comes = departures(stage, said).ok_or_else(|| unproven("its jitter overflows"))?;
             total += u128::from(said.response_ns) + u128::from(stage.delay_ns);
         }
         match claim.bound_ns.map(u128::from) {
@@ -128,7 +128,7 @@ fn loads(certificate: &Certificate) -> Result<Vec<Load>, Unproven> {
                 priority: stage.priority,
                 piece: u128::from(stage.piece_ns) + u128::from(resource.lock_ns),
                 pieces: stage.pieces.into(),
-                comes: claim.stages.get(n).map(|said| said.arrivals),
+                arrivals: claim.stages.get(n).map(|said| said.arrivals),
             });
         }
         if loads.len() > JOBS_MAX {
@@ -139,7 +139,7 @@ fn loads(certificate: &Certificate) -> Result<Vec<Load>, Unproven> {
 }
 
 /// Returns the arrival bound behind a stage that follows from the claim.
-fn leaves(stage: &Stage, said: &StageClaim) -> Option<Arrivals> {
+fn departures(stage: &Stage, said: &StageClaim) -> Option<Arrivals> {
     let latest = u128::from(said.response_ns) + u128::from(stage.delay_ns);
     let earliest = u128::from(stage.piece_ns_min) + u128::from(stage.delay_ns_min);
     let spread = latest.checked_sub(earliest)?;
@@ -215,7 +215,7 @@ fn check_stage(
 
 /// Checks that every event that may have the maximum response time has a point.
 fn check_points(own: &Load, busy: u128, said: &StageClaim) -> Result<(), &'static str> {
-    let comes = own.comes.ok_or("unbounded work has no points")?;
+    let comes = own.arrivals.ok_or("unbounded work has no points")?;
     // Simultaneous events are one point.
     let at_once = if comes.distance_ns > 0 { 0 } else { comes.jitter_ns.checked_div(comes.period_ns).unwrap_or(0) };
     for n in u128::from(at_once).. {

@@ -86,7 +86,7 @@ struct Log<'a> {
     json: bool,
     participant: &'a DomainParticipant,
     known: BTreeMap<Guid, Named>,
-    silent: Vec<String>,
+    unresponsive: Vec<String>,
     output: EventLog,
 }
 
@@ -119,14 +119,14 @@ impl Log<'_> {
 
     fn report_unresponsive_servers(&mut self) -> Result<()> {
         let silent = self.participant.silent_discovery_servers()?;
-        for server in silent.iter().filter(|server| !self.silent.contains(server)) {
+        for server in silent.iter().filter(|server| !self.unresponsive.contains(server)) {
             if self.json {
                 self.output.line(format_args!("{}", json!({ "ev": "silent", "server": server })));
             } else {
                 self.output.line(format_args!("silent {server}: no discovery server answers at this address"));
             }
         }
-        self.silent = silent;
+        self.unresponsive = silent;
         Ok(())
     }
 }
@@ -138,7 +138,8 @@ impl DiscoveryServer {
     /// The address cannot be bound.
     pub fn run(&self) -> Result<()> {
         let participant = prepare(&self.configuration.settings()?)?;
-        let server = takt::DiscoveryServer::on(participant, self.listen).others(&self.other).build()?;
+        let server =
+            takt::DiscoveryServer::from_participant(participant, self.listen).other_servers(&self.other).build()?;
         let domain = server.participant().domain_id();
         let addresses: Vec<String> = server.addresses()?.iter().map(ToString::to_string).collect();
         let (sender, events) = channel();
@@ -151,7 +152,7 @@ impl DiscoveryServer {
             output.line(format_args!("listening domain {domain} at {}", addresses.join(" ")));
         }
         let participant = server.participant();
-        let mut log = Log { json: self.json, participant, known: BTreeMap::new(), silent: Vec::new(), output };
+        let mut log = Log { json: self.json, participant, known: BTreeMap::new(), unresponsive: Vec::new(), output };
         let start = Instant::now();
         while !stopped() {
             match events.recv_timeout(STEP) {

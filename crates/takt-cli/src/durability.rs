@@ -64,7 +64,8 @@ impl Durability {
         };
         let settings = self.domain.settings()?;
         let mut service =
-            Service::on(prepare_observer(&settings)?, prepare_observer(&settings)?, options).map_err(failure)?;
+            Service::with_participants(prepare_observer(&settings)?, prepare_observer(&settings)?, options)
+                .map_err(failure)?;
         note!("takt: durability service of domain {}", service.domain_id());
         while !stopped() {
             service.step().map_err(failure)?;
@@ -83,7 +84,7 @@ impl Durability {
             totals.full,
             totals.refused_topics,
             totals.unserved,
-            totals.doubted,
+            totals.unconfirmed,
             totals.blocked_writers
         );
         Ok(())

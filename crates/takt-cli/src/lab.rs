@@ -160,7 +160,7 @@ fn print_checks(checks: &[Check]) -> Result<()> {
 
 fn status(name: Option<&str>, json: bool) -> Result<()> {
     let names = name.map_or_else(Status::names, |name| vec![name.to_owned()]);
-    let labs: Vec<_> = names.iter().map(|name| Status::of(name)).collect::<takt_lab::Result<_>>().map_err(failure)?;
+    let labs: Vec<_> = names.iter().map(|name| Status::read(name)).collect::<takt_lab::Result<_>>().map_err(failure)?;
     if json {
         return outln!("{}", to_json(&Labs { labs })?);
     }

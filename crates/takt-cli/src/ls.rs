@@ -100,7 +100,7 @@ impl Types<'_> {
         // pair from matching.
         let timeout = if stopped() { Duration::ZERO } else { TYPE_TIMEOUT };
         let comparison = self.participant.compare_types(writer, reader, timeout);
-        let comparison = comparison.unwrap_or(TypeComparison::Fit);
+        let comparison = comparison.unwrap_or(TypeComparison::Compatible);
         self.compared.push((writer.clone(), reader.clone(), comparison.clone()));
         comparison
     }
@@ -135,7 +135,7 @@ impl Ls {
             if stopped() {
                 return Ok(());
             }
-            let text = self.text(&types.catalogue(network::silent(types.participant)?)?)?;
+            let text = self.text(&types.catalogue(network::unresponsive(types.participant)?)?)?;
             if text != shown {
                 // A terminal shows the present list only; a file keeps all of them.
                 out!("{}{text}", if std::io::stdout().is_terminal() { CLEAR_SCREEN } else { "\n" })?;
@@ -153,13 +153,13 @@ impl Ls {
     fn findings(&self, participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
         // This check takes time in which other participants may still answer.
         let on_loopback = network::on_loopback(participant, settings)?;
-        let mut findings = network::silent(participant)?;
+        let mut findings = network::unresponsive(participant)?;
         findings.extend(network::unresponsive_peers(participant, settings)?);
         let participants = participant.discovered_participants()?;
         #[cfg(feature = "security")]
         {
             findings.extend(secured::refused(participant)?);
-            findings.extend(secured::apart(&participants));
+            findings.extend(secured::unauthenticated_pairs(&participants));
         }
         let is_empty = participants.is_empty();
         findings.extend(network::ipv6_alone(settings).into_iter().filter(|one| one.matters || is_empty));

@@ -90,7 +90,7 @@ pub fn presentation(publications: &[PublicationData], subscriptions: &[Subscript
 }
 
 /// Finds participants that announce themselves but do not answer.
-pub fn silent(participant: &DomainParticipant) -> Result<Vec<Finding>> {
+pub fn unresponsive(participant: &DomainParticipant) -> Result<Vec<Finding>> {
     let all = participant.silent_participants()?;
     let finding = |one: &SilentParticipant| {
         Finding::of_network(

@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     process: ProcessSettings,
     tls: TlsFiles,
     /// First setting whose value is invalid although it has the form of its kind, with the error.
-    wrong: Option<(&'static str, String)>,
+    first_error: Option<(&'static str, String)>,
 }
 
 /// TLS files. Either all or none must be set.
@@ -84,7 +84,7 @@ impl Plan {
             Ok(addresses) => self.tcp(move |tcp| set(tcp, addresses)),
             Err(text) => {
                 let what = format!("found \"{text}\"; expected ADDRESS:PORT, such as 0.0.0.0:7400 or [::]:7400");
-                self.wrong.get_or_insert((setting, what));
+                self.first_error.get_or_insert((setting, what));
             }
         }
     }
@@ -94,7 +94,7 @@ impl Plan {
     fn system(&mut self, setting: &'static str, path: &str) {
         match crate::system::read_timing_plan(path) {
             Ok(plan) => self.build(move |builder| builder.timing_plan(plan)),
-            Err(error) => _ = self.wrong.get_or_insert((setting, error.to_string())),
+            Err(error) => _ = self.first_error.get_or_insert((setting, error.to_string())),
         }
     }
 
@@ -110,7 +110,7 @@ impl Plan {
             Some(host) => {
                 let what =
                     format!("found {host:?}; expected a host: a name or an address, with or without :PORT or #INDEX");
-                self.wrong.get_or_insert((setting, what));
+                self.first_error.get_or_insert((setting, what));
             }
             None => {
                 let hosts = hosts.to_vec();
@@ -123,7 +123,8 @@ impl Plan {
         match texts.iter().map(|text| text.parse().map_err(|_| text)).collect() {
             Ok(cpus) => self.thread.cpus = cpus,
             Err(text) => {
-                self.wrong.get_or_insert((setting, format!("found \"{text}\"; expected the number of a processor")));
+                self.first_error
+                    .get_or_insert((setting, format!("found \"{text}\"; expected the number of a processor")));
             }
         }
     }
@@ -135,12 +136,12 @@ impl Plan {
         list: &[String],
         set: fn(DomainParticipantBuilder, Vec<String>) -> DomainParticipantBuilder,
     ) {
-        match TransportChoice::of(list) {
+        match TransportChoice::parse_list(list) {
             Ok(_) => {
                 let list = list.to_vec();
                 self.build(move |builder| set(builder, list));
             }
-            Err(error) => _ = self.wrong.get_or_insert((setting, error.to_string())),
+            Err(error) => _ = self.first_error.get_or_insert((setting, error.to_string())),
         }
     }
 
@@ -154,7 +155,7 @@ impl Plan {
                 _ => Some(format!("found {rule:?}; expected PATTERN=TRANSPORTS, such as Lidar*=xdp:eth0|udp")),
             };
             match (wrong, parts) {
-                (Some(what), _) => _ = self.wrong.get_or_insert(("transport.topics", what)),
+                (Some(what), _) => _ = self.first_error.get_or_insert(("transport.topics", what)),
                 (None, Some((pattern, list))) => self.build(move |builder| builder.topic_transports(&pattern, &list)),
                 (None, None) => {}
             }
@@ -177,10 +178,10 @@ impl Plan {
                 } else {
                     "tcp.key"
                 };
-                self.wrong.get_or_insert((missing, all));
+                self.first_error.get_or_insert((missing, all));
             }
         }
-        self.wrong.take().map_or(Ok(()), Err)
+        self.first_error.take().map_or(Ok(()), Err)
     }
 
     /// Returns a builder with every setting applied.
@@ -432,7 +433,7 @@ const SHARED_MEMORY: &[Setting] = shared_memory! {
         "memory for payloads loaned to local participants; payloads that do not fit are copied";
     segment_slots, "TAKT_SHARED_MEMORY_SEGMENT_SLOTS": SEGMENT_SLOTS, "payloads on loan to local participants";
     ring_bytes, "TAKT_SHARED_MEMORY_LANE_BYTES": RING_BYTES, "ring per local participant, rounded up to a power of two";
-    lanes_max, "TAKT_SHARED_MEMORY_LANES_MAX": CONNECTIONS_MAX, "local participants reached by shared memory";
+    connections_max, "TAKT_SHARED_MEMORY_LANES_MAX": CONNECTIONS_MAX, "local participants reached by shared memory";
 };
 
 /// Use of TCP. Any of these settings enables TCP.

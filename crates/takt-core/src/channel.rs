@@ -24,69 +24,69 @@ pub(crate) type MulticastSet = u8;
 
 /// Channels of a matched reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Hearing {
+pub(crate) struct MulticastReachability {
     /// Channels that the reader's participant listens to as far as known, whether the writer may
     /// use them or not.
-    pub(crate) hears: MulticastSet,
+    pub(crate) listens: MulticastSet,
     /// Channels by which the reader's data may be sent.
-    pub(crate) takes: MulticastSet,
+    pub(crate) allowed: MulticastSet,
     /// Channels that the reader's participant has acknowledged to receive.
-    pub(crate) proven: MulticastSet,
+    pub(crate) validated: MulticastSet,
 }
 
-impl Hearing {
+impl MulticastReachability {
     /// Reports whether a channel may carry the reader's data, and is validated.
     pub(crate) fn is_served_by(&self, channel: usize) -> bool {
-        self.takes & self.proven & (1 << channel) != 0
+        self.allowed & self.validated & (1 << channel) != 0
     }
 }
 
 /// State of the probing of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ProbePhase {
     /// No writer would use the channel.
     Idle,
     /// The next probe is queued.
     Queued,
     /// Answers to probes are awaited.
-    Asking,
+    Probing,
     /// All listeners have answered or are assumed unreachable. The timer ends this phase.
-    Resting,
+    Probed,
     /// As [`Self::Resting`], and nothing was sent since. The next sample ends this phase, or the
     /// timer much later.
-    Quiet,
+    Dormant,
 }
 
 #[derive(Debug)]
-pub(crate) struct Channel {
+pub(crate) struct MulticastGroup {
     /// Address of the group, and the interface.
     pub(crate) locator: Locator,
     /// Largest RTPS message in bytes that travels in one packet.
     pub(crate) max_message: usize,
     /// Listening participants, this one excluded, and how many of them do not receive the group.
     pub(crate) listeners: usize,
-    pub(crate) deaf: usize,
+    pub(crate) unreachable: usize,
     pub(crate) timer: TimerId,
-    pub(crate) phase: Phase,
+    pub(crate) phase: ProbePhase,
     /// Sequence numbers of the probes of this round. A participant that acknowledges one of them
     /// receives the group.
-    pub(crate) questions: [SequenceNumber; PROBES_MAX],
-    pub(crate) asked: usize,
+    pub(crate) probes: [SequenceNumber; PROBES_MAX],
+    pub(crate) probes_sent: usize,
     /// Since this round began, a writer sent a sample that could have used the group, or a reader
     /// missed one.
     pub(crate) in_use: bool,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Channels {
+pub(crate) struct MulticastGroups {
     /// Least number of matched readers' destinations from which a writer uses multicast; 0: never.
     pub(crate) readers_min: usize,
-    pub(crate) list: Vec<Channel>,
+    pub(crate) list: Vec<MulticastGroup>,
     /// Sequence number of the last probe.
     pub(crate) last_probe: SequenceNumber,
 }
 
-impl Channels {
+impl MulticastGroups {
     /// Reports whether one datagram to a channel with `listeners` listeners, this participant
     /// excluded, is cheaper than one datagram to each of `places` destinations. Sending and
     /// receiving a datagram count the same.
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn group_is_cheaper_when_more_than_half_of_its_listeners_need_the_data() {
-        let from = |readers_min| Channels { readers_min, ..Channels::default() };
+        let from = |readers_min| MulticastGroups { readers_min, ..MulticastGroups::default() };
         let least = |listeners, min| (0..100).find(|places| from(min).is_cheaper(listeners, *places));
         assert_eq!([2, 3, 4, 10, 32].map(|listeners| least(listeners, 1)), [3, 3, 4, 7, 18].map(Some));
         assert_eq!((least(3, 5), least(3, 0)), (Some(5), None));

@@ -1,7 +1,7 @@
 //! State that all state machines of the participant share: timers, pending jobs, events, counters.
 
 use crate::cache::PayloadRef;
-use crate::channel::{Channels, MulticastSet, Phase};
+use crate::channel::{MulticastGroups, MulticastSet, ProbePhase};
 use crate::config::Limits;
 use crate::counters::Counters;
 use crate::event::Event;
@@ -17,7 +17,7 @@ use core::cell::Cell;
 use core::ops::Range;
 use core::time::Duration;
 use takt_exec::{Priority, PriorityQueue};
-use takt_wire::{EntityId, Lent, Timestamp};
+use takt_wire::{EntityId, SharedPayload, Timestamp};
 
 /// Pending datagram, queued with the priority of its endpoint; discovery has the normal priority.
 /// Each owner queues at most one job of a kind, and records that it did. A job does nothing if its
@@ -36,22 +36,22 @@ pub(crate) enum Job {
     Announce,
     /// Announcement of a remote participant, sent by a discovery server to the participants it
     /// concerns.
-    Introduce { participant: u32 },
+    Introduction { participant: u32 },
     /// Announcement of this participant to a new one, with the challenge that validates its
     /// address.
-    Greet { participant: u32 },
+    DirectedAnnouncement { participant: u32 },
     /// Probe of a writer that asks best-effort readers whether they receive its samples.
-    Question { writer: u32 },
+    WriterProbe { writer: u32 },
     /// Probe of a multicast group that asks which participants receive it.
-    Ask { channel: usize },
+    MulticastProbe { group: usize },
 }
 
 /// Least time between probe rounds of a multicast group whose readers miss samples.
-const SUSPICION: Duration = Duration::from_millis(200);
+const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(200);
 
 /// Part of a payload that is sent from a writer's history without a copy into the frame.
 #[derive(Clone, Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct PayloadTail {
     pub(crate) writer: u32,
     pub(crate) payload: PayloadRef,
     pub(crate) range: Range<usize>,
@@ -81,15 +81,15 @@ pub(crate) struct Context {
     /// Timer for the next check of the groups.
     pub(crate) groups_timer: TimerId,
     /// Payload that accompanies the datagram being built, and stays in its shared memory.
-    pub(crate) lent: Option<Lent>,
+    pub(crate) loan: Option<SharedPayload>,
     /// Whether the caller sends payloads from where they are stored; see [`Ahead`].
-    pub(crate) gathers: bool,
+    pub(crate) scatter_gather: bool,
     /// Payload part that follows the datagram being built.
-    pub(crate) ahead: Option<Ahead>,
+    pub(crate) payload_tail: Option<PayloadTail>,
     /// Number of positions assigned in the order of arrival that the readers of a subscriber share.
     pub(crate) arrivals: u64,
     /// Multicast groups of user data.
-    pub(crate) channels: Channels,
+    pub(crate) multicast_groups: MulticastGroups,
     /// Plugins of DDS Security, if the participant has them, and their timer.
     pub(crate) security: Option<Box<dyn Security>>,
     pub(crate) security_timer: Option<TimerId>,
@@ -100,7 +100,7 @@ pub(crate) struct Context {
 const WALL_STEP_NS: u64 = 1_000_000;
 
 /// Number of remote participants up to which periods are not multiplied.
-const CROWD: u32 = 8;
+const UNSCALED_PARTICIPANTS_MAX: u32 = 8;
 /// Largest multiplier of the periods of builtin endpoints.
 const PERIOD_MULTIPLIER_MAX: u32 = 10;
 
@@ -136,11 +136,11 @@ impl Context {
             owners: 0,
             participants: 0,
             groups_changed: false,
-            lent: None,
-            gathers: false,
-            ahead: None,
+            loan: None,
+            scatter_gather: false,
+            payload_tail: None,
             arrivals: 0,
-            channels: Channels::default(),
+            multicast_groups: MulticastGroups::default(),
             security: None,
             security_timer: None,
         }
@@ -215,10 +215,10 @@ impl Context {
 
     /// Starts probing the idle channels of the set, which a writer would use.
     pub(crate) fn start_probing(&mut self, wanted: MulticastSet) {
-        for (channel, it) in self.channels.list.iter_mut().enumerate() {
-            if wanted >> channel & 1 != 0 && it.phase == Phase::Idle {
-                (it.phase, it.asked) = (Phase::Queued, 0);
-                self.jobs.push(Priority::NORMAL, Job::Ask { channel });
+        for (channel, it) in self.multicast_groups.list.iter_mut().enumerate() {
+            if wanted >> channel & 1 != 0 && it.phase == ProbePhase::Idle {
+                (it.phase, it.probes_sent) = (ProbePhase::Queued, 0);
+                self.jobs.push(Priority::NORMAL, Job::MulticastProbe { group: channel });
             }
         }
     }
@@ -229,22 +229,22 @@ impl Context {
         if wanted == 0 {
             return;
         }
-        for (channel, it) in self.channels.list.iter_mut().enumerate().filter(|(at, _)| wanted >> at & 1 != 0) {
+        for (channel, it) in self.multicast_groups.list.iter_mut().enumerate().filter(|(at, _)| wanted >> at & 1 != 0) {
             it.in_use = true;
-            if it.phase == Phase::Quiet {
-                (it.phase, it.asked) = (Phase::Queued, 0);
-                self.jobs.push(Priority::NORMAL, Job::Ask { channel });
+            if it.phase == ProbePhase::Dormant {
+                (it.phase, it.probes_sent) = (ProbePhase::Queued, 0);
+                self.jobs.push(Priority::NORMAL, Job::MulticastProbe { group: channel });
             }
         }
     }
 
     /// Schedules an early probe of a channel, because a reader missed a sample that was sent to it.
     pub(crate) fn schedule_early_probe(&mut self, now: Instant, channel: usize) {
-        if let Some(it) = self.channels.list.get_mut(channel)
-            && matches!(it.phase, Phase::Resting | Phase::Quiet)
+        if let Some(it) = self.multicast_groups.list.get_mut(channel)
+            && matches!(it.phase, ProbePhase::Probed | ProbePhase::Dormant)
         {
             it.in_use = true;
-            self.timers.arm_by(it.timer, now.after(SUSPICION));
+            self.timers.arm_by(it.timer, now.after(PROBE_INTERVAL_MIN));
         }
     }
 
@@ -272,7 +272,7 @@ impl Context {
     /// their answers queue up in the network, and repeated requests make it worse. Participants
     /// with unvalidated addresses count too, because they also meet. Forged announcements can
     /// therefore slow the heartbeats of builtin writers down to one a second.
-    pub(crate) fn patience(&self) -> u32 {
-        (self.participants / CROWD).clamp(1, PERIOD_MULTIPLIER_MAX)
+    pub(crate) fn period_multiplier(&self) -> u32 {
+        (self.participants / UNSCALED_PARTICIPANTS_MAX).clamp(1, PERIOD_MULTIPLIER_MAX)
     }
 }

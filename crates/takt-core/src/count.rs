@@ -24,7 +24,7 @@ pub(crate) enum Age {
 }
 
 impl LastCount {
-    pub(crate) fn judge(self, now: Instant, count: i32) -> Age {
+    pub(crate) fn classify(self, now: Instant, count: i32) -> Age {
         match self.0 {
             Some((last, _)) if count.wrapping_sub(last) > 0 => Age::Newer,
             Some((_, at)) if now.since(at) < REPETITION_MAX => Age::Repeated,
@@ -49,12 +49,12 @@ mod tests {
     #[test]
     fn lower_count_is_a_repetition_for_half_a_second() {
         let mut last = LastCount::default();
-        assert_eq!(last.judge(Instant(5), i32::MIN), Age::Newer);
+        assert_eq!(last.classify(Instant(5), i32::MIN), Age::Newer);
         last.note(Instant(5), i32::MAX);
         assert!(last.is_known());
-        assert_eq!(last.judge(Instant(6), i32::MIN), Age::Newer, "counts wrap");
-        assert_eq!(last.judge(Instant(6), i32::MAX), Age::Repeated);
-        assert_eq!(last.judge(Instant(500_000_004), 7), Age::Repeated);
-        assert_eq!(last.judge(Instant(500_000_005), 7), Age::Restarted);
+        assert_eq!(last.classify(Instant(6), i32::MIN), Age::Newer, "counts wrap");
+        assert_eq!(last.classify(Instant(6), i32::MAX), Age::Repeated);
+        assert_eq!(last.classify(Instant(500_000_004), 7), Age::Repeated);
+        assert_eq!(last.classify(Instant(500_000_005), 7), Age::Restarted);
     }
 }

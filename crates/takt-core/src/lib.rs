@@ -76,7 +76,7 @@ pub use status::{
 };
 pub use takt_exec::Priority;
 pub use time::{Clocks, Instant};
-pub use work::{Kept, Work};
+pub use work::{RemoteStateSize, Work};
 
 /// Identifies the socket by which the driver sends a datagram; `0` is the participant's own socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,7 +14,7 @@ use takt_wire::{EntityId, SequenceNumber};
 
 /// Position of a change in its sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SetPosition {
     /// Number of the first change of its coherent set.
     pub(crate) set: SequenceNumber,
     /// Group sequence number of the first change of its group set.
@@ -30,7 +30,7 @@ pub(crate) struct Place {
     pub(crate) closes: bool,
 }
 
-impl Place {
+impl SetPosition {
     /// Reads the position from the inline QoS. `is_empty`: the change has neither payload, key nor
     /// status.
     ///
@@ -104,6 +104,6 @@ pub(crate) fn is_of_group(presentation: &Presentation) -> bool {
 }
 
 /// Reports whether a publisher with this PRESENTATION sends the positions of its changes.
-pub(crate) fn matters(presentation: &Presentation) -> bool {
+pub(crate) fn uses_positions(presentation: &Presentation) -> bool {
     presentation.coherent_access || is_of_group(presentation)
 }

@@ -8,14 +8,14 @@
 use crate::cache::SampleInfo;
 
 /// Item that has a [`SampleInfo`].
-pub trait Informed {
+pub trait HasSampleInfo {
     /// Returns the information of the sample.
     fn info(&self) -> &SampleInfo;
     /// Returns the information of the sample, to set its ranks.
     fn info_mut(&mut self) -> &mut SampleInfo;
 }
 
-impl Informed for SampleInfo {
+impl HasSampleInfo for SampleInfo {
     fn info(&self) -> &SampleInfo {
         self
     }
@@ -27,7 +27,7 @@ impl Informed for SampleInfo {
 
 /// Links the sample at `at` to the one at `previous`, its predecessor of the same instance
 /// ([`SampleRef::previous`](crate::SampleRef::previous)).
-pub fn link(samples: &mut [impl Informed], at: usize, previous: Option<u32>) {
+pub fn link(samples: &mut [impl HasSampleInfo], at: usize, previous: Option<u32>) {
     let Some(previous) = previous.map(|previous| previous as usize).filter(|previous| *previous < at) else { return };
     if samples[previous].info().instance_handle == samples[at].info().instance_handle {
         samples[previous].info_mut().sample_rank = u32::try_from(at).unwrap_or(0);
@@ -35,7 +35,7 @@ pub fn link(samples: &mut [impl Informed], at: usize, previous: Option<u32>) {
 }
 
 /// Sets `sample_rank` and `generation_rank` once all samples are collected.
-pub fn settle(samples: &mut [impl Informed]) {
+pub fn compute_ranks(samples: &mut [impl HasSampleInfo]) {
     for at in (0..samples.len()).rev() {
         let next = samples[at].info().sample_rank as usize;
         let Some(next) = samples.get(next).filter(|_| next > at).map(|next| *next.info()) else { continue };

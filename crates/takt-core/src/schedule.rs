@@ -11,25 +11,25 @@ const IDLE: u32 = u32::MAX;
 pub(crate) struct Schedule<K> {
     heap: Vec<(K, u32)>,
     /// Position of each entry in the heap, or `IDLE`.
-    places: Vec<u32>,
+    positions: Vec<u32>,
 }
 
 impl<K: Ord + Copy> Schedule<K> {
     pub(crate) const fn new() -> Self {
-        Self { heap: Vec::new(), places: Vec::new() }
+        Self { heap: Vec::new(), positions: Vec::new() }
     }
 
     /// Reserves space for the entries below `count`.
     pub(crate) fn reserve(&mut self, count: usize) {
-        if count > self.places.len() {
-            self.places.resize(count, IDLE);
+        if count > self.positions.len() {
+            self.positions.resize(count, IDLE);
         }
         self.heap.reserve(count - self.heap.len().min(count));
     }
 
     /// Returns the key of an entry, if it has one.
     pub(crate) fn get(&self, thing: u32) -> Option<K> {
-        let place = *self.places.get(thing as usize)?;
+        let place = *self.positions.get(thing as usize)?;
         self.heap.get(place as usize).map(|(key, _)| *key)
     }
 
@@ -41,18 +41,18 @@ impl<K: Ord + Copy> Schedule<K> {
     /// Sets the key of an entry and replaces a former one.
     pub(crate) fn set(&mut self, thing: u32, key: K) {
         self.remove(thing);
-        if self.places.len() <= thing as usize {
-            self.places.resize(thing as usize + 1, IDLE);
+        if self.positions.len() <= thing as usize {
+            self.positions.resize(thing as usize + 1, IDLE);
         }
         let place = self.heap.len();
         self.heap.push((key, thing));
-        self.places[thing as usize] = place as u32;
+        self.positions[thing as usize] = place as u32;
         self.sift_up(place);
     }
 
     /// Removes the key of an entry. Has no effect on an entry without one.
     pub(crate) fn remove(&mut self, thing: u32) {
-        let Some(place) = self.places.get_mut(thing as usize) else { return };
+        let Some(place) = self.positions.get_mut(thing as usize) else { return };
         let place = core::mem::replace(place, IDLE);
         if place == IDLE {
             return;
@@ -60,7 +60,7 @@ impl<K: Ord + Copy> Schedule<K> {
         let place = place as usize;
         self.heap.swap_remove(place);
         if place < self.heap.len() {
-            self.places[self.heap[place].1 as usize] = place as u32;
+            self.positions[self.heap[place].1 as usize] = place as u32;
             self.sift_down(place);
             self.sift_up(place);
         }
@@ -68,8 +68,8 @@ impl<K: Ord + Copy> Schedule<K> {
 
     fn swap(&mut self, a: usize, b: usize) {
         self.heap.swap(a, b);
-        self.places[self.heap[a].1 as usize] = a as u32;
-        self.places[self.heap[b].1 as usize] = b as u32;
+        self.positions[self.heap[a].1 as usize] = a as u32;
+        self.positions[self.heap[b].1 as usize] = b as u32;
     }
 
     fn sift_up(&mut self, mut place: usize) {

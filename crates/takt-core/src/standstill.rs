@@ -16,10 +16,10 @@ use core::time::Duration;
 /// Least delay of a timer that counts as a standstill. The same time is granted after each
 /// standstill to read waiting datagrams. Without it, the lease that was due first would end at
 /// once.
-const LEAST: Duration = Duration::from_millis(100);
+const STANDSTILL_MIN: Duration = Duration::from_millis(100);
 
 /// Number of standstills that are remembered.
-const KEPT: usize = 8;
+const STANDSTILLS_MAX: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Standstill {
@@ -31,28 +31,28 @@ struct Standstill {
 #[derive(Debug, Default)]
 pub(crate) struct Standstills {
     /// Ring buffer of standstills.
-    kept: [Standstill; KEPT],
+    recent: [Standstill; STANDSTILLS_MAX],
     next: usize,
     /// Time at which timers were last served.
-    served: Instant,
+    last_handled: Instant,
 }
 
 impl Standstills {
     /// Records that timers are served at `now`, the earliest of which was due at `due`.
     pub(crate) fn timers_handled(&mut self, now: Instant, due: Option<Instant>) {
-        let length = due.map_or(Duration::ZERO, |due| now.since(due.max(self.served)));
-        self.served = now;
-        if length >= LEAST {
-            self.kept[self.next] = Standstill { ended: now, length };
-            self.next = (self.next + 1) % KEPT;
+        let length = due.map_or(Duration::ZERO, |due| now.since(due.max(self.last_handled)));
+        self.last_handled = now;
+        if length >= STANDSTILL_MIN {
+            self.recent[self.next] = Standstill { ended: now, length };
+            self.next = (self.next + 1) % STANDSTILLS_MAX;
         }
     }
 
     /// Returns how much of the silence since `moment` does not count: the standstills since then,
     /// plus [`LEAST`] after each to read waiting datagrams.
-    pub(crate) fn after(&self, moment: Instant) -> Duration {
-        let after = self.kept.iter().filter(|standstill| standstill.ended > moment);
-        after.map(|standstill| standstill.length.min(standstill.ended.since(moment)) + LEAST).sum()
+    pub(crate) fn excused_since(&self, moment: Instant) -> Duration {
+        let after = self.recent.iter().filter(|standstill| standstill.ended > moment);
+        after.map(|standstill| standstill.length.min(standstill.ended.since(moment)) + STANDSTILL_MIN).sum()
     }
 }
 
@@ -69,13 +69,13 @@ mod tests {
         let mut standstills = Standstills::default();
         standstills.timers_handled(at(1_000), Some(at(1_000)));
         standstills.timers_handled(at(1_099), Some(at(1_000)));
-        assert_eq!(standstills.after(at(0)), Duration::ZERO);
+        assert_eq!(standstills.excused_since(at(0)), Duration::ZERO);
         standstills.timers_handled(at(6_100), Some(at(1_100)));
         // The remaining due timers are served at once.
         standstills.timers_handled(at(6_101), Some(at(1_100)));
-        assert_eq!(standstills.after(at(1_000)), Duration::from_millis(5_100));
-        assert_eq!(standstills.after(at(4_100)), Duration::from_millis(2_100));
-        assert_eq!(standstills.after(at(6_100)), Duration::ZERO);
+        assert_eq!(standstills.excused_since(at(1_000)), Duration::from_millis(5_100));
+        assert_eq!(standstills.excused_since(at(4_100)), Duration::from_millis(2_100));
+        assert_eq!(standstills.excused_since(at(6_100)), Duration::ZERO);
     }
 
     #[test]
@@ -84,6 +84,6 @@ mod tests {
         for second in 1..=20 {
             standstills.timers_handled(at(1_000 * second), Some(at(1_000 * second - 500)));
         }
-        assert_eq!(standstills.after(at(0)), Duration::from_millis(4_800));
+        assert_eq!(standstills.excused_since(at(0)), Duration::from_millis(4_800));
     }
 }

@@ -11,7 +11,7 @@ pub(crate) enum TimerKind {
     /// Announce the participant (RTPS 2.5 §8.5.3.3).
     Announce,
     /// Introduce participants to each other.
-    Introduce,
+    Introduction,
     /// Check the lease of a remote participant.
     Lease { participant: u32 },
     /// Repeat unanswered requests for types.
@@ -43,7 +43,7 @@ pub(crate) enum TimerKind {
     /// Expire samples of a writer.
     WriterExpiry { writer: u32 },
     /// End the wait for answers to a multicast probe, or start the next round.
-    Ask { channel: usize },
+    MulticastProbe { group: usize },
     /// End the wait for answers before a writer changes its route.
     RouteChange { writer: u32 },
     /// End the wait for answers to a writer's path MTU probe.

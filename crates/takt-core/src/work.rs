@@ -11,7 +11,7 @@ use crate::participant::Participant;
 
 /// State that the participant currently keeps for remote participants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct RemoteStateSize {
     /// Remote participants.
     pub participants: usize,
     /// Remote participants with an unvalidated address.
@@ -33,9 +33,9 @@ pub struct Kept {
 impl Participant {
     /// Returns the state kept for remote participants; looks at each of them.
     #[must_use]
-    pub fn kept(&self) -> Kept {
+    pub fn remote_state_size(&self) -> RemoteStateSize {
         let remotes = || self.remotes.iter().map(|(_, remote)| remote);
-        Kept {
+        RemoteStateSize {
             participants: self.remotes.len(),
             on_probation: remotes().filter(|remote| remote.is_on_probation()).count(),
             endpoints: self.publications.len() + self.subscriptions.len(),

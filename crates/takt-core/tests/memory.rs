@@ -141,7 +141,7 @@ impl Storm {
                 }
                 bytes
             }
-            1 => return self.stranger(),
+            1 => return self.unknown_participant(),
             2 => {
                 let which = self.roll(self.own.len());
                 self.own[which].clone()
@@ -165,7 +165,7 @@ impl Storm {
         bytes
     }
 
-    fn somebody(&mut self) -> Puppet {
+    fn random_sender(&mut self) -> Puppet {
         let mut stranger = Puppet::new(3 + self.roll(100));
         (0..12).for_each(|i| stranger.prefix.0[i] = self.dice.roll(256) as u8);
         stranger
@@ -174,7 +174,7 @@ impl Storm {
     /// Adds a new participant that validates its address, with writers of a topic that is read
     /// here.
     fn admit_participant(&mut self) {
-        let mut stranger = self.somebody();
+        let mut stranger = self.random_sender();
         stranger.join(&mut self.node, self.now);
         for key in 1..=5 {
             let publication = stranger.publication(key, true);
@@ -183,8 +183,8 @@ impl Storm {
     }
 
     /// Returns the announcement of a participant that validates no address.
-    fn stranger(&mut self) -> Vec<u8> {
-        let mut stranger = self.somebody();
+    fn unknown_participant(&mut self) -> Vec<u8> {
+        let mut stranger = self.random_sender();
         let participant = stranger.announcement().to_bytes();
         let endpoints: Vec<_> = (1..=5).map(|key| stranger.publication(key, true).to_bytes()).collect();
         let heartbeat = stranger.heartbeat(EntityId::SEDP_PUB_WRITER, 1, 5);

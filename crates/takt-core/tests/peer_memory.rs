@@ -22,7 +22,7 @@ use takt_core::*;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 use takt_wire::message::{AckNack, Payload};
 use takt_wire::qos::*;
-use takt_wire::type_lookup::{Addressee, EquivalenceId, Question, RequestId, TypeRequest, UnionForm};
+use takt_wire::type_lookup::{Addressee, EquivalenceId, Operation, RequestId, TypeRequest, UnionForm};
 use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
 /// Number of readers, and of writers, of the topic `T` of the participant under test.
@@ -70,7 +70,7 @@ impl Stage {
         self.now = end;
     }
 
-    fn say(&mut self, puppet: &Puppet, writer: EntityId, sn: i64, payload: Payload<'_>) {
+    fn send(&mut self, puppet: &Puppet, writer: EntityId, sn: i64, payload: Payload<'_>) {
         puppet.say(&mut self.node, self.now, |message| {
             message.data(&data(writer, sn, payload)).expect("it fits");
         });
@@ -105,7 +105,7 @@ fn fat_subscription(puppet: &Puppet, key: u32) -> SubscriptionData {
 fn announce_much(stage: &mut Stage, puppet: &mut Puppet) {
     for len in [10_000, 30_000, 60_000] {
         let announcement = ParticipantData { user_data: UserData(vec![4; len]), ..puppet.announcement() };
-        stage.say(puppet, EntityId::SPDP_WRITER, 1, Payload::Data(&announcement.to_bytes()));
+        stage.send(puppet, EntityId::SPDP_WRITER, 1, Payload::Data(&announcement.to_bytes()));
     }
     for key in 1..=600 {
         puppet.publish(&mut stage.node, stage.now, &fat_publication(puppet, key));
@@ -162,23 +162,23 @@ fn match_much(stage: &mut Stage, puppet: &mut Puppet) {
 fn request_much(stage: &mut Stage, puppet: &mut Puppet) {
     let fat = fat_publication(puppet, 1).to_bytes();
     for writer in [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_SUB_WRITER, EntityId::P2P_MESSAGE_WRITER] {
-        (200_000..200_600).for_each(|sn| stage.say(puppet, writer, sn, Payload::Data(&fat)));
+        (200_000..200_600).for_each(|sn| stage.send(puppet, writer, sn, Payload::Data(&fat)));
         let heartbeat = puppet.heartbeat(writer, 200_000, 200_500);
         puppet.say(&mut stage.node, stage.now, |message| message.heartbeat(&heartbeat).expect("it fits"));
-        (200_001..200_600).for_each(|sn| stage.say(puppet, writer, sn, Payload::Data(&fat)));
+        (200_001..200_600).for_each(|sn| stage.send(puppet, writer, sn, Payload::Data(&fat)));
     }
     let writer = EntityId::TYPE_LOOKUP_REQUEST_WRITER;
     let request = TypeRequest {
         id: RequestId { writer: puppet.guid(writer), number: 1 },
         addressee: Addressee::Participant(stage.node.guid()),
-        question: Question::Types((0..100).map(|n| EquivalenceId::new(EquivalenceId::COMPLETE, [n; 14])).collect()),
+        operation: Operation::Types((0..100).map(|n| EquivalenceId::new(EquivalenceId::COMPLETE, [n; 14])).collect()),
         form: UnionForm::Final,
     };
     let request = request.to_bytes();
     for sn in 1..1_000 {
         let heartbeat = puppet.heartbeat(writer, 1, sn);
         puppet.say(&mut stage.node, stage.now, |message| message.heartbeat(&heartbeat).expect("it fits"));
-        stage.say(puppet, writer, sn, Payload::Data(&request));
+        stage.send(puppet, writer, sn, Payload::Data(&request));
     }
     for count in 1..1_000 {
         let mut reader_sn_state = SequenceNumberSet::new(SequenceNumber(1));

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn open(device: &str, address: &str) -> Result<Box<dyn Transport>, Box<dyn Error>> {
-    let device = DpdkConfig::trial(device);
+    let device = DpdkConfig::for_trial(device);
     if address == "l2" {
         let port = DpdkPort::open(&device)?;
         println!("{}, RTPS on Ethernet", port.driver());

@@ -53,7 +53,7 @@ impl DpdkConfig {
 
     /// Returns [`new`](Self::new) for trials with a virtual device on a machine without hugepages:
     /// 256 MiB of ordinary memory, no probing of hardware.
-    pub fn trial(device: &str) -> Self {
+    pub fn for_trial(device: &str) -> Self {
         let mut config = Self::new(device);
         // `--in-memory` concerns hugepages; this is the part of it that still applies.
         config.eal[0] = "--no-shconf".to_owned();

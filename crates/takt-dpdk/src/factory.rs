@@ -23,7 +23,7 @@ pub fn register() {
 const DEVICE_OPTIONS: [&str; 4] = ["huge", "mac", "mtu", "rx_room"];
 
 fn number<T: FromStr>(request: &Request<'_>, key: &str, value: &str) -> Result<T, TransportError> {
-    value.parse().map_err(|_| request.refused(&format!("{key} {value:?} is invalid")))
+    value.parse().map_err(|_| request.error(&format!("{key} {value:?} is invalid")))
 }
 
 /// Parses the device and its options: `huge=no` makes DPDK use ordinary memory and not probe
@@ -35,10 +35,10 @@ fn device(request: &Request<'_>) -> Result<DpdkConfig, TransportError> {
         match (key.as_str(), value.as_str()) {
             ("huge", "no") => {
                 let DpdkConfig { mac, mtu, rx_room, .. } = config;
-                config = DpdkConfig { mac, mtu, rx_room, ..DpdkConfig::trial(name) };
+                config = DpdkConfig { mac, mtu, rx_room, ..DpdkConfig::for_trial(name) };
             }
             ("huge", "yes") => {}
-            ("huge", _) => return Err(request.refused(&format!("huge {value:?}: expected yes or no"))),
+            ("huge", _) => return Err(request.error(&format!("huge {value:?}: expected yes or no"))),
             ("mac", _) => config.mac = Some(number(request, key, value)?),
             ("mtu", _) => config.mtu = Some(number(request, key, value)?),
             ("rx_room", _) => config.rx_room = Some(number(request, key, value)?),
@@ -91,7 +91,7 @@ impl TransportFactory for Dpdk {
             }
         }
         if config.address.is_unspecified() {
-            return Err(request.refused("an unused address is required, as in address=10.0.0.1"));
+            return Err(request.error("an unused address is required, as in address=10.0.0.1"));
         }
         if let ParticipantIndex::Fixed(index) = request.udp.participant_index {
             config.participant_index = index;
@@ -144,7 +144,7 @@ impl TransportFactory for DpdkEthernet {
         request.options(&DEVICE_OPTIONS)?;
         let port = DpdkPort::open(&device(request)?)?;
         let driver = port.driver().to_owned();
-        let ethernet = EthernetTransport::open(port, &EthernetConfig::beside(request.udp))?;
+        let ethernet = EthernetTransport::open(port, &EthernetConfig::from_udp(request.udp))?;
         let detail = format!("{driver}, messages of up to {}", ethernet.max_message_len());
         Ok(Opened { transport: Box::new(ethernet), detail })
     }

@@ -91,7 +91,7 @@ fn checked(result: c_int) -> io::Result<c_int> {
 }
 
 /// Returns the version of the library, and the directory of its drivers.
-pub(crate) fn about() -> (String, String) {
+pub(crate) fn library_info() -> (String, String) {
     // SAFETY: both are C strings that are part of the library and of the shim.
     let [version, drivers] = unsafe { [takt_dpdk_version(), takt_dpdk_drivers()].map(|text| CStr::from_ptr(text)) };
     (version.to_string_lossy().into_owned(), drivers.to_string_lossy().into_owned())
@@ -147,7 +147,7 @@ impl Mbuf {
     }
 
     /// Returns the octets, if they lie in one part.
-    pub(crate) fn whole(&self) -> Option<&[u8]> {
+    pub(crate) fn contiguous(&self) -> Option<&[u8]> {
         let part = self.part();
         // SAFETY: the first part has `len` octets at `bytes`, which are owned with the frame.
         (part.parts == 1).then(|| unsafe { std::slice::from_raw_parts(part.bytes, part.len as usize) })

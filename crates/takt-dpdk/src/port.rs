@@ -24,7 +24,7 @@ use crate::eal;
 use crate::ffi::{BURST, Mbuf, Pool, Port};
 
 /// Maximum number of attempts to hand over a burst of which the driver accepts nothing.
-const PATIENCE: u32 = 64;
+const SEND_ATTEMPTS_MAX: u32 = 64;
 
 /// Maximum number of waiting frames to the own address.
 const LOOPBACK_QUEUE_LEN: usize = 256;
@@ -61,7 +61,7 @@ pub struct DpdkCounters {
     /// Frames that the driver accepted.
     pub frames_out: u64,
     /// Frames to the own address, and returned copies of frames to groups.
-    pub own: u64,
+    pub loopback: u64,
     /// Returned frames that were lost, because there was no frame or no room in the queue.
     pub loopback_lost: u64,
     /// Frames that the driver did not accept in time.
@@ -88,10 +88,10 @@ pub struct DpdkPort {
     /// Frame that is written next.
     loan: Mbuf,
     out: Vec<Mbuf>,
-    taken: VecDeque<Mbuf>,
-    own: VecDeque<Mbuf>,
+    received: VecDeque<Mbuf>,
+    loopback: VecDeque<Mbuf>,
     /// Current received frame, and its length if it lies in `gathered`.
-    lent: Option<Mbuf>,
+    current: Option<Mbuf>,
     gathered: Box<[u8]>,
     gathered_len: Option<usize>,
     link: Link,
@@ -109,7 +109,7 @@ pub struct DpdkPort {
 struct Link {
     is_up: bool,
     period: Duration,
-    looked_at: Instant,
+    checked_at: Instant,
     calls: u32,
 }
 
@@ -189,12 +189,12 @@ impl DpdkPort {
             groups: Vec::new(),
             loan,
             out: Vec::with_capacity(BURST),
-            taken: VecDeque::with_capacity(BURST),
-            own: VecDeque::with_capacity(LOOPBACK_QUEUE_LEN),
-            lent: None,
+            received: VecDeque::with_capacity(BURST),
+            loopback: VecDeque::with_capacity(LOOPBACK_QUEUE_LEN),
+            current: None,
             gathered: vec![0; EthernetHeader::LEN + TAG + mtu].into(),
             gathered_len: None,
-            link: Link { is_up: true, period: config.link_period, looked_at: Instant::now(), calls: 0 },
+            link: Link { is_up: true, period: config.link_period, checked_at: Instant::now(), calls: 0 },
             counters: DpdkCounters::default(),
             truncated: 0,
             in_place_out: 0,
@@ -238,12 +238,12 @@ impl DpdkPort {
             // It was added last.
             self.link_warning = self.warnings.pop();
         }
-        if is_up && self.taken.is_empty() {
+        if is_up && self.received.is_empty() {
             // A client of `net_memif` must poll once before the other end has memory to send into.
             self.take_burst();
         }
         self.link.is_up = is_up;
-        self.link.looked_at = Instant::now();
+        self.link.checked_at = Instant::now();
         self.link.calls = 0;
         is_up
     }
@@ -265,7 +265,7 @@ impl DpdkPort {
         if frame.is_some() {
             return frame;
         }
-        self.hand_over();
+        self.transmit_queued();
         let frame = self.pool().frame();
         if frame.is_none() {
             self.counters.no_frame_out += 1;
@@ -275,16 +275,16 @@ impl DpdkPort {
 
     /// Queues a frame for sending, for return to this port, or for both.
     fn queue(&mut self, frame: Mbuf) {
-        let Some(to) = frame.whole().and_then(destination) else {
+        let Some(to) = frame.contiguous().and_then(destination) else {
             return;
         };
         if to == self.mac {
-            self.keep(frame);
+            self.return_to_self(frame);
             return;
         }
         if self.groups.contains(&to) {
             match self.copy_of(&frame) {
-                Some(copy) => self.keep(copy),
+                Some(copy) => self.return_to_self(copy),
                 None => self.counters.loopback_lost += 1,
             }
         }
@@ -294,32 +294,32 @@ impl DpdkPort {
         }
         self.out.push(frame);
         if self.out.len() == BURST {
-            self.hand_over();
+            self.transmit_queued();
         }
     }
 
     /// Queues a frame to the own address.
-    fn keep(&mut self, frame: Mbuf) {
-        if self.own.len() == LOOPBACK_QUEUE_LEN {
+    fn return_to_self(&mut self, frame: Mbuf) {
+        if self.loopback.len() == LOOPBACK_QUEUE_LEN {
             self.counters.loopback_lost += 1;
             return;
         }
-        self.counters.own += 1;
-        self.own.push_back(frame);
+        self.counters.loopback += 1;
+        self.loopback.push_back(frame);
     }
 
     fn copy_of(&mut self, frame: &Mbuf) -> Option<Mbuf> {
         let mut copy = self.frame()?;
-        let bytes = frame.whole()?;
+        let bytes = frame.contiguous()?;
         copy.room().get_mut(..bytes.len())?.copy_from_slice(bytes);
         copy.set_len(bytes.len());
         Some(copy)
     }
 
     /// Hands over the queued frames to the driver; frames that it does not accept are lost.
-    fn hand_over(&mut self) {
+    fn transmit_queued(&mut self) {
         let mut idle = 0;
-        while !self.out.is_empty() && idle < PATIENCE {
+        while !self.out.is_empty() && idle < SEND_ATTEMPTS_MAX {
             match self.port.transmit(&mut self.out) {
                 0 => {
                     idle += 1;
@@ -340,7 +340,7 @@ impl DpdkPort {
         self.link.calls += 1;
         let is_time = scan == Scan::All || self.link.calls >= CLOCK_INTERVAL;
         let period = if self.link.is_up { self.link.period } else { self.link.period.min(PERIOD_DOWN) };
-        if is_time && self.link.looked_at.elapsed() >= period {
+        if is_time && self.link.checked_at.elapsed() >= period {
             self.check_link();
         }
         if self.link.calls >= CLOCK_INTERVAL {
@@ -349,23 +349,23 @@ impl DpdkPort {
     }
 
     fn take_burst(&mut self) {
-        self.port.receive(&mut self.taken);
-        self.counters.frames_in += self.taken.len() as u64;
+        self.port.receive(&mut self.received);
+        self.counters.frames_in += self.received.len() as u64;
     }
 
     /// Reports whether this port accepts frames to this address.
-    fn wants(&self, to: MacAddress) -> bool {
+    fn accepts(&self, to: MacAddress) -> bool {
         self.promiscuous || to == self.mac || to == MacAddress::BROADCAST || self.groups.contains(&to)
     }
 
     /// Returns the next frame of the driver that this port accepts.
     fn next(&mut self) -> Option<Mbuf> {
-        if self.taken.is_empty() {
+        if self.received.is_empty() {
             self.take_burst();
         }
-        while let Some(frame) = self.taken.pop_front() {
+        while let Some(frame) = self.received.pop_front() {
             self.gathered_len = None;
-            let to = match frame.whole() {
+            let to = match frame.contiguous() {
                 Some(bytes) => destination(bytes),
                 None => {
                     self.counters.gathered_in += 1;
@@ -378,7 +378,7 @@ impl DpdkPort {
                     destination(&self.gathered[..len])
                 }
             };
-            if to.is_some_and(|to| self.wants(to)) {
+            if to.is_some_and(|to| self.accepts(to)) {
                 return Some(frame);
             }
             self.counters.not_addressed_in += 1;
@@ -456,25 +456,25 @@ impl FramePort for DpdkPort {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.hand_over();
+        self.transmit_queued();
         Ok(())
     }
 
     fn recv(&mut self, scan: Scan) -> io::Result<bool> {
-        self.lent = None;
+        self.current = None;
         self.gathered_len = None;
-        let found = self.own.pop_front().or_else(|| self.next());
+        let found = self.loopback.pop_front().or_else(|| self.next());
         if found.is_none() && scan != Scan::Taken {
             self.check_link_if_due(scan);
         }
-        self.lent = found;
-        Ok(self.lent.is_some())
+        self.current = found;
+        Ok(self.current.is_some())
     }
 
     fn received(&self) -> &[u8] {
-        match (&self.lent, self.gathered_len) {
+        match (&self.current, self.gathered_len) {
             (Some(_), Some(len)) => &self.gathered[..len],
-            (Some(frame), None) => frame.whole().unwrap_or_default(),
+            (Some(frame), None) => frame.contiguous().unwrap_or_default(),
             (None, _) => &[],
         }
     }

@@ -17,7 +17,7 @@ const USER_SPACE_DRIVERS: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"]
 /// Returns the findings about DPDK.
 pub(crate) fn findings(interface: &str) -> Vec<Finding> {
     let sys = Path::new("/sys");
-    let (version, plugins) = ffi::about();
+    let (version, plugins) = ffi::library_info();
     let (of_interface, link) = interface_finding(interface, Needs { ethernet: true, ipv4: false });
     let mut findings = vec![
         Finding::new("library", Grade::Good, version),
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    fn told(finding: &Finding) -> (Grade, &str) {
+    fn grade_and_detail(finding: &Finding) -> (Grade, &str) {
         (finding.grade, finding.detail.as_str())
     }
 
@@ -161,10 +161,10 @@ mod tests {
         page("1048576", 0, 0);
         page("2048", 64, 0);
         let full = "64 of 2 MiB, 0 free; virtual devices need none with huge=no";
-        assert_eq!(told(&hugepages(&sys.0)), (Grade::Lesser, full));
+        assert_eq!(grade_and_detail(&hugepages(&sys.0)), (Grade::Lesser, full));
         page("2048", 64, 60);
         page("1048576", 1, 1);
-        assert_eq!(told(&hugepages(&sys.0)), (Grade::Good, "1 of 1024 MiB, 1 free; 64 of 2 MiB, 60 free"));
+        assert_eq!(grade_and_detail(&hugepages(&sys.0)), (Grade::Good, "1 of 1024 MiB, 1 free; 64 of 2 MiB, 60 free"));
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
             sys.file(&format!("bus/pci/devices/{address}/class"), class);
             sys.link(&format!("bus/pci/devices/{address}/driver"), &format!("bus/pci/drivers/{driver}"));
         }
-        assert_eq!(told(&cards(&sys.0)), (Grade::Good, "0000:03:00.0"));
+        assert_eq!(grade_and_detail(&cards(&sys.0)), (Grade::Good, "0000:03:00.0"));
     }
 
     #[test]
@@ -200,9 +200,9 @@ mod tests {
         let plugins = Sys::new("plugins");
         assert_eq!(devices("eth0", &plugins.0).grade, Grade::Unknown);
         plugins.file("librte_net_af_packet.so", "");
-        assert_eq!(told(&devices("eth0", &plugins.0)), (Grade::Good, "net_af_packet0,iface=eth0"));
+        assert_eq!(grade_and_detail(&devices("eth0", &plugins.0)), (Grade::Good, "net_af_packet0,iface=eth0"));
         plugins.file("librte_net_af_xdp.so", "");
         let both = "net_af_packet0,iface=eth0 or net_af_xdp0,iface=eth0";
-        assert_eq!(told(&devices("eth0", &plugins.0)), (Grade::Good, both));
+        assert_eq!(grade_and_detail(&devices("eth0", &plugins.0)), (Grade::Good, both));
     }
 }

@@ -78,11 +78,11 @@ pub(crate) struct Group {
     writer: Option<RelayWriter>,
     /// Stored changes by number that are not yet relayed: there is no writer, it has no room, or
     /// they are not committed.
-    kept: BTreeMap<u64, Record>,
+    stored: BTreeMap<u64, Record>,
     /// Changes below this number have been offered to the writer. Those that remain in `kept` wait
     /// for room.
     offered: u64,
-    roomless: Roomless,
+    waiting_for_room: WaitingForRoom,
     /// Changes below this number are committed.
     committed: u64,
     /// Received changes that are not stored yet.
@@ -101,13 +101,13 @@ pub(crate) struct Group {
     /// Failure to create the serving writer.
     unservable: Option<Unservable>,
     /// Number of relayed changes whose original writer has not reached their sequence number.
-    pub(crate) doubted: u64,
+    pub(crate) unconfirmed: u64,
     /// Whether writers other than those of services exist.
     pub(crate) is_written: bool,
     /// Whether the topic gets a reader once its type is known. The reader also receives the changes
     /// of other services.
     pub(crate) needs_reader: bool,
-    born: Instant,
+    created: Instant,
     /// Time since which the topic is idle.
     idle_since: Option<Instant>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct Group {
 /// Original writers and instances whose changes wait for room at the serving writer, so that later
 /// changes do not overtake them.
 #[derive(Debug, Default)]
-struct Roomless {
+struct WaitingForRoom {
     writers: HashSet<Guid>,
     instances: HashSet<InstanceHandle>,
     /// Number from which the next repeated attempt starts.
@@ -124,7 +124,7 @@ struct Roomless {
     since: Option<Instant>,
 }
 
-impl Roomless {
+impl WaitingForRoom {
     fn precedes(&self, record: &Record) -> bool {
         self.writers.contains(&record.origin.writer) || self.instances.contains(&record.instance)
     }
@@ -138,7 +138,7 @@ impl Roomless {
 /// Reason for which no writer could be created, and the time of the attempt.
 #[derive(Debug)]
 struct Unservable {
-    why: String,
+    reason: String,
     tried: Instant,
     /// Whether the attempt is repeated without a pause.
     is_due: bool,
@@ -206,9 +206,9 @@ impl Group {
             announcement,
             reader: None,
             writer: None,
-            kept: BTreeMap::new(),
+            stored: BTreeMap::new(),
             offered: 0,
-            roomless: Roomless::default(),
+            waiting_for_room: WaitingForRoom::default(),
             committed: 0,
             waiting: VecDeque::new(),
             full: None,
@@ -218,10 +218,10 @@ impl Group {
             remark: None,
             is_unserved_reported: false,
             unservable: None,
-            doubted: 0,
+            unconfirmed: 0,
             is_written: false,
             needs_reader: false,
-            born: Instant::now(),
+            created: Instant::now(),
             idle_since: None,
         }
     }
@@ -234,7 +234,7 @@ impl Group {
     pub(crate) fn restore(&mut self, changes: Vec<(u64, Record)>, origins: &[(Guid, i64)]) {
         for (number, record) in changes {
             self.index.restore(number, &record);
-            self.kept.insert(number, record);
+            self.stored.insert(number, record);
         }
         for (writer, last) in origins {
             self.index.restore_origin(*writer, *last);
@@ -243,7 +243,7 @@ impl Group {
     }
 
     /// Creates the reader.
-    pub(crate) fn hear(&mut self, participant: &DomainParticipant, type_: &DynamicTypeSupport) -> Result<()> {
+    pub(crate) fn create_reader(&mut self, participant: &DomainParticipant, type_: &DynamicTypeSupport) -> Result<()> {
         let offered = &self.announcement.qos;
         let qos = DataReaderQos {
             durability: offered.durability,
@@ -258,7 +258,7 @@ impl Group {
         let subscriber = SubscriberQos { partition, ..SubscriberQos::default() };
         let reader = participant.create_relay_reader(&self.announcement.topic_name, type_, &qos, &subscriber)?;
         self.reader = Some(reader);
-        self.born = Instant::now();
+        self.created = Instant::now();
         Ok(())
     }
 
@@ -284,7 +284,7 @@ impl Group {
 
     /// Stores waiting changes while there is room, at most `disk_bytes` of them on disk. Returns
     /// the limit that prevents it, if it did not do so before.
-    pub(crate) fn keep(&mut self, disk_bytes: &mut u64, batch: &mut Batch) -> Result<Option<&'static str>> {
+    pub(crate) fn store_waiting(&mut self, disk_bytes: &mut u64, batch: &mut Batch) -> Result<Option<&'static str>> {
         let reader = self.reader.clone();
         let announced = |writer| match &reader {
             Some(reader) => Ok(reader.last_announced(writer)?.map(|sn| sn.0)),
@@ -310,7 +310,7 @@ impl Group {
                 let credible = announced.saturating_add(LEAD_MAX);
                 if is_relayed && origin.sn.0 > credible {
                     self.waiting.pop_front();
-                    self.doubted += 1;
+                    self.unconfirmed += 1;
                     continue;
                 }
                 if !is_relayed && last > credible {
@@ -328,18 +328,18 @@ impl Group {
                     self.full = Some(limit);
                     return Ok(self.full.filter(|_| was_full != self.full));
                 }
-                Admission::Kept { number, evicted } => {
+                Admission::Stored { number, evicted } => {
                     let Some(record) = self.waiting.pop_front() else { break };
                     for number in &evicted {
-                        self.kept.remove(number);
+                        self.stored.remove(number);
                     }
                     if self.is_persistent() {
                         *disk_bytes = (*disk_bytes + before).saturating_sub(self.index.bytes());
                         batch.removed.extend(evicted.into_iter().map(|number| (self.id, number)));
                         batch.set_origin(self.id, origin.writer, origin.sn.0);
-                        batch.kept.push((self.id, number, record.clone()));
+                        batch.stored.push((self.id, number, record.clone()));
                     }
-                    self.kept.insert(number, record);
+                    self.stored.insert(number, record);
                 }
             }
         }
@@ -352,9 +352,9 @@ impl Group {
     fn correct(&mut self, next: SampleIdentity, credible: i64, batch: &mut Batch) -> Result<()> {
         let writer = next.writer;
         let forged = self.index.correct_origin(writer, next.sn.0 - 1, credible);
-        self.doubted += forged.len() as u64;
+        self.unconfirmed += forged.len() as u64;
         for number in &forged {
-            self.kept.remove(number);
+            self.stored.remove(number);
         }
         if let Some(serving) = &self.writer {
             serving.discard_relayed(writer, SequenceNumber(credible))?;
@@ -372,7 +372,7 @@ impl Group {
     }
 
     /// Takes changes again after the store became writable.
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn resume(&mut self) {
         self.full = None;
     }
 
@@ -382,7 +382,7 @@ impl Group {
     }
 
     /// Acknowledges committed changes to their writers and relays them.
-    pub(crate) fn settle(&mut self) -> Result<()> {
+    pub(crate) fn acknowledge_committed(&mut self) -> Result<()> {
         let is_stored = self.waiting.is_empty() && self.committed == self.index.next();
         if let Some(reader) = self.reader.as_ref().filter(|_| is_stored) {
             reader.acknowledge_taken()?;
@@ -398,35 +398,36 @@ impl Group {
     /// tried immediately, so that only these changes wait. A repeated attempt ends after
     /// [`REFUSALS_MAX`] refusals, and the next one continues after them.
     fn pass_on(&mut self, mut write: impl FnMut(&Record) -> takt::Result<bool>) -> Result<()> {
-        let is_repeated = self.roomless.since.is_some_and(|since| since.elapsed() >= ROOM_PAUSE);
+        let is_repeated = self.waiting_for_room.since.is_some_and(|since| since.elapsed() >= ROOM_PAUSE);
         // New changes are always tried.
-        let (before, tried_from) = (self.offered, self.roomless.next);
+        let (before, tried_from) = (self.offered, self.waiting_for_room.next);
         if is_repeated {
-            (self.roomless, self.offered) = (Roomless::default(), 0);
+            (self.waiting_for_room, self.offered) = (WaitingForRoom::default(), 0);
         }
         let mut refusals = 0;
-        let numbers: Vec<u64> = self.kept.range(self.offered..self.committed).map(|(number, _)| *number).collect();
+        let numbers: Vec<u64> = self.stored.range(self.offered..self.committed).map(|(number, _)| *number).collect();
         self.offered = self.committed;
         for number in numbers {
-            let Some(record) = self.kept.remove(&number) else { continue };
+            let Some(record) = self.stored.remove(&number) else { continue };
             let is_tried = number >= before || (number >= tried_from && refusals < REFUSALS_MAX);
-            let written = if self.roomless.precedes(&record) || !is_tried { None } else { Some(write(&record)) };
+            let written =
+                if self.waiting_for_room.precedes(&record) || !is_tried { None } else { Some(write(&record)) };
             match written.transpose() {
                 Ok(Some(true)) => {}
                 Ok(tried) => {
-                    self.roomless.add(&record);
-                    self.roomless.since.get_or_insert_with(Instant::now);
+                    self.waiting_for_room.add(&record);
+                    self.waiting_for_room.since.get_or_insert_with(Instant::now);
                     if tried.is_some() {
                         refusals += 1;
                         if refusals == REFUSALS_MAX && number < before {
-                            self.roomless.next = number + 1;
+                            self.waiting_for_room.next = number + 1;
                         }
                         self.record_unserved(
                             &record,
                             "the history of the serving writer is full; retried when it has room",
                         );
                     }
-                    self.kept.insert(number, record);
+                    self.stored.insert(number, record);
                 }
                 Err(error) => {
                     self.refused += 1;
@@ -440,7 +441,7 @@ impl Group {
     /// Returns the number of stored and committed changes that the serving writer does not have: it
     /// refuses them or has no room.
     pub(crate) fn unserved(&self) -> u64 {
-        self.refused + self.kept.range(..self.offered).count() as u64
+        self.refused + self.stored.range(..self.offered).count() as u64
     }
 
     /// Records a stored change that cannot be relayed. The first one is reported.
@@ -459,7 +460,7 @@ impl Group {
     /// Counts writers that are no longer acknowledged, since a change could not be stored. The
     /// first one is reported.
     pub(crate) fn count_unacknowledged(&mut self) -> Result<()> {
-        let unkept = self.reader.as_ref().map_or(Ok(Vec::new()), RelayReader::unkept)?;
+        let unkept = self.reader.as_ref().map_or(Ok(Vec::new()), RelayReader::first_unstored)?;
         if let Some(first) = unkept.first().filter(|_| self.blocked_writers == 0) {
             let (sn, writer) = (first.sn.0, first.writer);
             self.remark = Some(format!(
@@ -473,7 +474,7 @@ impl Group {
 
     /// Reports whether the topic has been idle for `patience`: it has only writers of services, and
     /// none of its changes are stored.
-    pub(crate) fn is_over(&mut self, patience: Duration) -> bool {
+    pub(crate) fn is_idle_for(&mut self, patience: Duration) -> bool {
         if self.is_written || self.index.len() > 0 || !self.waiting.is_empty() {
             self.idle_since = None;
             return false;
@@ -486,7 +487,7 @@ impl Group {
     /// and creation is repeated after a pause.
     pub(crate) fn serve(&mut self, participant: &DomainParticipant, options: &Options) -> Result<bool> {
         let pauses = self.unservable.as_ref().is_some_and(Unservable::pauses);
-        if self.writer.is_some() || pauses || self.born.elapsed() < options.settling_time {
+        if self.writer.is_some() || pauses || self.created.elapsed() < options.settling_time {
             return Ok(false);
         }
         let has_caught_up = self.reader.as_ref().map_or(Ok(!self.needs_reader), RelayReader::has_history)?;
@@ -498,16 +499,16 @@ impl Group {
         match self.create_writer(participant, options) {
             Ok(writer) => {
                 (self.writer, self.unservable) = (Some(writer.clone()), None);
-                self.settle()?;
+                self.acknowledge_committed()?;
                 writer.enable()?;
                 Ok(true)
             }
             Err(error) => {
                 let why = of_one_topic(error)?;
-                if self.unservable.as_ref().is_none_or(|unservable| unservable.why != why) {
+                if self.unservable.as_ref().is_none_or(|unservable| unservable.reason != why) {
                     self.remark = Some(format!("stored but not served: {why}"));
                 }
-                self.unservable = Some(Unservable { why, tried: Instant::now(), is_due: false });
+                self.unservable = Some(Unservable { reason: why, tried: Instant::now(), is_due: false });
                 Ok(false)
             }
         }
@@ -539,7 +540,7 @@ impl Group {
         let mut qos = serving_qos(data, options);
         let is_xcdr = |id| [DataRepresentation::XCDR1, DataRepresentation::XCDR2].contains(&id);
         // Stored changes are XCDR: the reader matches only XCDR writers.
-        let first = self.kept.values().next().filter(|_| !is_xcdr(qos.data_representation.offered()));
+        let first = self.stored.values().next().filter(|_| !is_xcdr(qos.data_representation.offered()));
         if let Some(representation) = first.and_then(Record::representation) {
             qos.data_representation = representation;
         }
@@ -555,10 +556,10 @@ impl Group {
         }
         for (instance, numbers) in &over {
             for number in numbers {
-                self.kept.remove(number);
+                self.stored.remove(number);
             }
             if let Some(writer) = &self.writer {
-                writer.forget(*instance)?;
+                writer.discard_instance(*instance)?;
             }
             if self.is_persistent() {
                 batch.removed.extend(numbers.iter().map(|number| (self.id, *number)));

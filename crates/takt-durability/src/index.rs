@@ -40,7 +40,7 @@ pub(crate) struct Policy {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// The change is stored under this number, and the evicted ones are removed.
-    Kept { number: u64, evicted: Vec<u64> },
+    Stored { number: u64, evicted: Vec<u64> },
     /// The change was received before.
     Repeated,
     /// There is no room; contains the name of the limit.
@@ -59,7 +59,7 @@ struct Instance {
 
 /// Stored change.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct StoredChange {
     instance: InstanceHandle,
     payload_len: u64,
     origin: SampleIdentity,
@@ -72,15 +72,15 @@ struct Origin {
     /// Sequence number of its last change.
     last: i64,
     /// Number of its stored changes.
-    kept: usize,
+    stored: usize,
     /// Number under which its last change was stored; 0 if that was before a restart.
-    heard: u64,
+    last_stored: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct Index {
     policy: Policy,
-    changes: BTreeMap<u64, Kept>,
+    changes: BTreeMap<u64, StoredChange>,
     instances: HashMap<InstanceHandle, Instance>,
     origins: HashMap<Guid, Origin>,
     bytes: u64,
@@ -116,7 +116,7 @@ impl Index {
     /// their numbers, and respect the limits, since they did before.
     pub(crate) fn restore(&mut self, number: u64, record: &Record) {
         self.next = number;
-        self.keep(record);
+        self.store(record);
     }
 
     /// Restores the last known sequence number of an original writer.
@@ -130,13 +130,13 @@ impl Index {
     /// last remaining change, but not below `before`. Returns the numbers of the removed changes.
     /// Visits all changes.
     pub(crate) fn correct_origin(&mut self, writer: Guid, before: i64, credible: i64) -> Vec<u64> {
-        let is_forged = |kept: &Kept| kept.is_relayed && kept.origin.sn.0 > credible;
+        let is_forged = |kept: &StoredChange| kept.is_relayed && kept.origin.sn.0 > credible;
         let of_writer = self.changes.iter().filter(|(_, kept)| kept.origin.writer == writer);
         let (forged, left): (Vec<_>, Vec<_>) = of_writer.partition(|(_, kept)| is_forged(kept));
         let last = left.iter().map(|(_, kept)| kept.origin.sn.0).fold(before, i64::max);
         let forged: Vec<u64> = forged.into_iter().map(|(number, _)| *number).collect();
         for number in &forged {
-            self.forget(*number);
+            self.remove(*number);
         }
         if let Some(origin) = self.origins.get_mut(&writer) {
             origin.last = last;
@@ -150,9 +150,9 @@ impl Index {
         if self.origins.len() <= ORIGINS_MAX {
             return Vec::new();
         }
-        let is_idle = |writer: &Guid, origin: &Origin| origin.kept == 0 && !lives(*writer);
+        let is_idle = |writer: &Guid, origin: &Origin| origin.stored == 0 && !lives(*writer);
         let idle = self.origins.iter().filter(|(writer, origin)| is_idle(writer, origin));
-        let mut idle: Vec<(u64, Guid)> = idle.map(|(writer, origin)| (origin.heard, *writer)).collect();
+        let mut idle: Vec<(u64, Guid)> = idle.map(|(writer, origin)| (origin.last_stored, *writer)).collect();
         idle.sort_unstable();
         idle.truncate(idle.len().saturating_sub(ORIGINS_MAX));
         let forgotten: Vec<Guid> = idle.into_iter().map(|(_, writer)| writer).collect();
@@ -194,20 +194,20 @@ impl Index {
         }
         let evicted: Vec<u64> = gives_way.into_iter().collect();
         for number in &evicted {
-            self.forget(*number);
+            self.remove(*number);
         }
-        Admission::Kept { number: self.keep(record), evicted }
+        Admission::Stored { number: self.store(record), evicted }
     }
 
-    fn keep(&mut self, record: &Record) -> u64 {
+    fn store(&mut self, record: &Record) -> u64 {
         let number = self.next;
         self.next += 1;
         let len = record.payload.len() as u64;
         let Record { instance, origin, is_relayed, .. } = *record;
-        self.changes.insert(number, Kept { instance, payload_len: len, origin, is_relayed });
+        self.changes.insert(number, StoredChange { instance, payload_len: len, origin, is_relayed });
         self.bytes += len;
         let origin = self.origins.entry(record.origin.writer).or_default();
-        *origin = Origin { last: record.origin.sn.0, kept: origin.kept + 1, heard: number };
+        *origin = Origin { last: record.origin.sn.0, stored: origin.stored + 1, last_stored: number };
         let instance = self.instances.entry(record.instance).or_default();
         instance.changes.push_back(number);
         instance.ended = None;
@@ -223,14 +223,14 @@ impl Index {
         number
     }
 
-    fn forget(&mut self, number: u64) {
-        let Some(Kept { instance, payload_len, origin, .. }) = self.changes.remove(&number) else { return };
+    fn remove(&mut self, number: u64) {
+        let Some(StoredChange { instance, payload_len, origin, .. }) = self.changes.remove(&number) else { return };
         self.bytes -= payload_len;
         if let Some(instance) = self.instances.get_mut(&instance) {
             instance.changes.retain(|kept| *kept != number);
         }
         if let Some(origin) = self.origins.get_mut(&origin.writer) {
-            origin.kept -= 1;
+            origin.stored -= 1;
         }
     }
 
@@ -253,7 +253,7 @@ impl Index {
                 let numbers = self.instances.remove(&handle).map(|instance| Vec::from(instance.changes));
                 let numbers = numbers.unwrap_or_default();
                 for number in &numbers {
-                    self.forget(*number);
+                    self.remove(*number);
                 }
                 (handle, numbers)
             })
@@ -276,7 +276,7 @@ mod tests {
     };
 
     fn number(admission: Admission) -> u64 {
-        let Admission::Kept { number, .. } = admission else { panic!("{admission:?}") };
+        let Admission::Stored { number, .. } = admission else { panic!("{admission:?}") };
         number
     }
 
@@ -298,7 +298,7 @@ mod tests {
             index.admit(&record(1, sn, (sn % 2) as u8, ChangeKind::Alive), None);
         }
         let admission = index.admit(&record(1, 5, 1, ChangeKind::Alive), None);
-        assert_eq!(admission, Admission::Kept { number: 4, evicted: vec![0] });
+        assert_eq!(admission, Admission::Stored { number: 4, evicted: vec![0] });
         assert_eq!(index.admit(&record(1, 6, 7, ChangeKind::Alive), None), Admission::Full("max_samples"));
         assert_eq!(index.len(), 4);
     }

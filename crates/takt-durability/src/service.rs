@@ -13,7 +13,7 @@ use crate::store::{Batch, Committed, Store};
 use crate::{Options, Result};
 
 /// Period of checks for new writers and ended topics; also the maximum delay of a stop request.
-const LOOK_PERIOD: Duration = Duration::from_millis(100);
+const CHECK_PERIOD: Duration = Duration::from_millis(100);
 /// Timeout of the type lookup of a keyed topic.
 const TYPE_TIMEOUT: takt::Duration = takt::Duration::from_secs(1);
 /// Maximum number of concurrent type lookups. Further topics wait.
@@ -43,7 +43,7 @@ pub struct Totals {
     pub refused_topics: u64,
     /// Changes that other services relayed in the name of a live writer that has not reached their
     /// sequence number. They are not stored.
-    pub doubted: u64,
+    pub unconfirmed: u64,
     /// Stored changes that the serving writer does not have: they exceed its limits, or wait for
     /// room, or wait for a change that does.
     pub unserved: u64,
@@ -59,7 +59,7 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Service {
     options: Options,
-    hearing: DomainParticipant,
+    receiving: DomainParticipant,
     serving: DomainParticipant,
     store: Option<Store>,
     groups: BTreeMap<Key, Group>,
@@ -69,7 +69,7 @@ pub struct Service {
     /// Timeout of the type lookup of a keyed topic.
     type_timeout: takt::Duration,
     wakeup: WaitSet,
-    looked: Option<Instant>,
+    last_check: Option<Instant>,
     /// Changes for the next commit.
     batch: Batch,
     /// Time of the last commit that found the disk full.
@@ -116,7 +116,7 @@ impl Service {
     /// [`Error::Store`](crate::Error::Store) if the store is unusable,
     /// [`Error::Dds`](crate::Error::Dds) if the domain cannot be joined.
     pub fn new(options: Options) -> Result<Self> {
-        Self::on(builder(&options), builder(&options), options)
+        Self::with_participants(builder(&options), builder(&options), options)
     }
 
     /// Creates a service with prepared participants. Their domain, interfaces and peers apply
@@ -124,7 +124,11 @@ impl Service {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn on(serving: DomainParticipantBuilder, hearing: DomainParticipantBuilder, options: Options) -> Result<Self> {
+    pub fn with_participants(
+        serving: DomainParticipantBuilder,
+        hearing: DomainParticipantBuilder,
+        options: Options,
+    ) -> Result<Self> {
         let store = options.store.as_deref().map(Store::open).transpose()?;
         let serving = complete(serving, &options, "takt durability, serving").build()?;
         let hearing = complete(hearing, &options, "takt durability, hearing").build()?;
@@ -133,7 +137,7 @@ impl Service {
         serving.ignore_participant(hearing.guid())?;
         let mut service = Self {
             options,
-            hearing,
+            receiving: hearing,
             serving,
             store,
             groups: BTreeMap::new(),
@@ -141,7 +145,7 @@ impl Service {
             learning: BTreeMap::new(),
             type_timeout: TYPE_TIMEOUT,
             wakeup: WaitSet::new()?,
-            looked: None,
+            last_check: None,
             batch: Batch::default(),
             disk_full: None,
             commits: 0,
@@ -195,15 +199,15 @@ impl Service {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn step(&mut self) -> Result<()> {
-        self.wakeup.wait_any(LOOK_PERIOD)?;
-        if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_PERIOD) {
-            self.looked = Some(Instant::now());
-            self.look()?;
+        self.wakeup.wait_any(CHECK_PERIOD)?;
+        if self.last_check.is_none_or(|looked| looked.elapsed() >= CHECK_PERIOD) {
+            self.last_check = Some(Instant::now());
+            self.check_topics()?;
         }
         self.learn_types()?;
-        self.keep()?;
+        self.store_received()?;
         for group in self.groups.values_mut() {
-            group.settle()?;
+            group.acknowledge_committed()?;
             if group.serve(&self.serving, &self.options)? {
                 let text = format!("{}: served, {} changes", group.announcement.topic_name, group.index.len());
                 note(&mut self.notes, text);
@@ -216,7 +220,7 @@ impl Service {
     }
 
     /// Takes received changes and commits them.
-    fn keep(&mut self) -> Result<()> {
+    fn store_received(&mut self) -> Result<()> {
         let was_stuck: Vec<bool> = self.groups.values().map(Group::is_stuck).collect();
         let on_disk: u64 = self.groups.values().filter(|group| group.is_persistent()).map(|g| g.index.bytes()).sum();
         let mut disk_bytes = self.options.disk_bytes_max.saturating_sub(on_disk);
@@ -226,7 +230,7 @@ impl Service {
                 continue;
             }
             group.take()?;
-            if let Some(limit) = group.keep(&mut disk_bytes, &mut self.batch)? {
+            if let Some(limit) = group.store_waiting(&mut disk_bytes, &mut self.batch)? {
                 let topic = &group.announcement.topic_name;
                 note(&mut self.notes, format!("{topic}: full ({limit}); its writers are no longer acknowledged"));
             }
@@ -262,7 +266,7 @@ impl Service {
             self.commits += 1;
             if self.disk_full.take().is_some() {
                 note(&mut self.notes, format!("{store}: disk space is available again"));
-                self.groups.values_mut().filter(|group| group.is_persistent()).for_each(Group::go_on);
+                self.groups.values_mut().filter(|group| group.is_persistent()).for_each(Group::resume);
             }
         }
         self.batch = Batch::default();
@@ -271,8 +275,8 @@ impl Service {
     }
 
     /// Looks for new writers and ended topics.
-    fn look(&mut self) -> Result<()> {
-        let publications = self.hearing.discovered_publications()?;
+    fn check_topics(&mut self) -> Result<()> {
+        let publications = self.receiving.discovered_publications()?;
         let (mut announced, mut written, mut to_hear) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for data in &publications {
             let Some(key) = Key::of(data) else { continue };
@@ -310,7 +314,7 @@ impl Service {
     /// Ends topics that have no writers and no stored changes. Refused topics are then tried again.
     fn end_idle_topics(&mut self) -> Result<()> {
         let patience = self.options.lease_duration;
-        let over = self.groups.iter_mut().filter_map(|(key, group)| group.is_over(patience).then(|| key.clone()));
+        let over = self.groups.iter_mut().filter_map(|(key, group)| group.is_idle_for(patience).then(|| key.clone()));
         for key in over.collect::<Vec<_>>() {
             let Some(group) = self.groups.remove(&key) else { continue };
             if let Some(reader) = group.reader.as_ref().filter(|_| !group.is_stuck()) {
@@ -341,12 +345,12 @@ impl Service {
         let has_key = data.guid.entity_id.has_key();
         // The type is not needed without keys, or when key hashes are sent.
         if !has_key || data.type_information.is_none() {
-            return self.hear(key, data, &DynamicTypeSupport::opaque(&data.type_name, has_key));
+            return self.create_reader(key, data, &DynamicTypeSupport::opaque(&data.type_name, has_key));
         }
         if self.learning.len() >= LEARNING_MAX {
             return Ok(());
         }
-        match self.hearing.start_learning_type_of_writer(data, self.type_timeout) {
+        match self.receiving.start_learning_type_of_writer(data, self.type_timeout) {
             Ok(type_) => {
                 self.learning.insert(key, Learning { data: data.clone(), type_ });
                 Ok(())
@@ -366,7 +370,7 @@ impl Service {
                 continue;
             };
             match learned {
-                Ok(type_) => self.hear(key, &data, &type_)?,
+                Ok(type_) => self.create_reader(key, &data, &type_)?,
                 Err(error) => self.create_reader_without_type(key, &data, &error)?,
             }
         }
@@ -377,16 +381,16 @@ impl Service {
         let topic = &data.topic_name;
         note(&mut self.notes, format!("{topic}: keys are known only by their hashes: {error}"));
         let type_ = DynamicTypeSupport::opaque(&data.type_name, data.guid.entity_id.has_key());
-        self.hear(key, data, &type_)
+        self.create_reader(key, data, &type_)
     }
 
     /// Creates the reader of a topic whose type is known or not needed.
-    fn hear(&mut self, key: Key, data: &PublicationData, type_: &DynamicTypeSupport) -> Result<()> {
+    fn create_reader(&mut self, key: Key, data: &PublicationData, type_: &DynamicTypeSupport) -> Result<()> {
         let topic = data.topic_name.clone();
         let is_new = !self.groups.contains_key(&key);
         let id = self.next_id;
         let group = self.groups.entry(key.clone()).or_insert_with(|| Group::new(id, data.clone(), &self.options));
-        if let Err(error) = group.hear(&self.hearing, type_) {
+        if let Err(error) = group.create_reader(&self.receiving, type_) {
             note(&mut self.notes, format!("{topic}: refused: {error}"));
             self.refused.insert(key.clone());
             if is_new {
@@ -424,7 +428,7 @@ impl Service {
             repeated: groups().map(|group| group.repeated).sum(),
             full: groups().filter(|group| group.is_stuck()).count(),
             refused_topics: self.refused.len() as u64,
-            doubted: groups().map(|group| group.doubted).sum(),
+            unconfirmed: groups().map(|group| group.unconfirmed).sum(),
             unserved: groups().map(Group::unserved).sum(),
             blocked_writers: groups().map(|group| group.blocked_writers).sum(),
             commits: self.commits,
@@ -457,7 +461,7 @@ mod tests {
         while Instant::now() < until {
             service.step().expect("there is nothing to do");
         }
-        for participant in [&service.serving, &service.hearing] {
+        for participant in [&service.serving, &service.receiving] {
             assert_eq!(participant.silent_participants().expect("open"), []);
             assert_eq!(participant.discovered_participants().expect("open").len(), 0, "no other participant exists");
         }
@@ -489,7 +493,7 @@ mod tests {
         let domain = takt_testkit::domain::domain();
         let builder = || DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]);
         let options = Options { domain, ..Options::default() };
-        let mut service = Service::on(builder(), builder(), options).expect("a service");
+        let mut service = Service::with_participants(builder(), builder(), options).expect("a service");
         service.type_timeout = takt::Duration::from_secs(20);
         // The participant answers only while it is driven.
         let lease = Duration::from_secs(600);
@@ -497,7 +501,7 @@ mod tests {
         let _unanswered = writer::<Number>(&silent, "Numbers");
         until("the topic without an answer", || {
             silent.spin_once(takt::Duration::from_millis(5)).expect("open");
-            let publications = service.hearing.discovered_publications().expect("open");
+            let publications = service.receiving.discovered_publications().expect("open");
             publications.iter().any(|data| data.topic_name == "Numbers")
         });
         let publisher = builder().build().expect("participant");

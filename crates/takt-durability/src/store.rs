@@ -44,17 +44,17 @@ const FILE: &str = "durability.redb";
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) topics: Vec<(u32, PublicationData)>,
-    pub(crate) kept: Vec<(u32, u64, Record)>,
+    pub(crate) stored: Vec<(u32, u64, Record)>,
     pub(crate) removed: Vec<(u32, u64)>,
     /// Ended topics, which are removed with all of their records.
     pub(crate) ended: Vec<u32>,
     origins: BTreeMap<(u32, [u8; 16]), i64>,
-    forgotten: BTreeSet<(u32, [u8; 16])>,
+    removed_origins: BTreeSet<(u32, [u8; 16])>,
 }
 
 impl Batch {
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { topics, kept, removed, ended, origins, forgotten } = self;
+        let Self { topics, stored: kept, removed, ended, origins, removed_origins: forgotten } = self;
         let is_nothing_new = topics.is_empty() && kept.is_empty() && origins.is_empty();
         is_nothing_new && removed.is_empty() && ended.is_empty() && forgotten.is_empty()
     }
@@ -62,7 +62,7 @@ impl Batch {
     /// Sets the last received sequence number of an original writer of a topic.
     pub(crate) fn set_origin(&mut self, topic: u32, writer: Guid, last: i64) {
         let key = (topic, writer.to_bytes());
-        self.forgotten.remove(&key);
+        self.removed_origins.remove(&key);
         self.origins.insert(key, last);
     }
 
@@ -70,7 +70,7 @@ impl Batch {
     pub(crate) fn remove_origin(&mut self, topic: u32, writer: Guid) {
         let key = (topic, writer.to_bytes());
         self.origins.remove(&key);
-        self.forgotten.insert(key);
+        self.removed_origins.insert(key);
     }
 }
 
@@ -290,7 +290,7 @@ fn write(database: &Database, batch: &Batch) -> std::result::Result<(), redb::Er
         for (id, announcement) in &batch.topics {
             topics.insert(id, announcement.to_bytes().as_slice())?;
         }
-        for (topic, number, record) in &batch.kept {
+        for (topic, number, record) in &batch.stored {
             changes.insert((*topic, *number), record.to_bytes().as_slice())?;
         }
         // Removes changes that were stored and evicted within one batch.
@@ -300,7 +300,7 @@ fn write(database: &Database, batch: &Batch) -> std::result::Result<(), redb::Er
         for (key, last) in &batch.origins {
             origins.insert(key, last)?;
         }
-        for key in &batch.forgotten {
+        for key in &batch.removed_origins {
             origins.remove(key)?;
         }
         for id in &batch.ended {

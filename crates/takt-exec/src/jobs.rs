@@ -101,23 +101,23 @@ pub struct JobClass {
 
 /// Execution time statistics of all jobs of an executor.
 #[derive(Debug)]
-pub struct Accounts {
+pub struct JobStatistics {
     classes: Vec<JobClass>,
     /// Index of the class of each kind and priority level.
-    places: [[u8; LEVELS]; JobKind::ALL.len()],
+    class_indexes: [[u8; LEVELS]; JobKind::ALL.len()],
     trace: Option<Trace>,
 }
 
 /// Maximum number of classes. Jobs of further classes count as [`Priority::NORMAL`].
 const CLASSES_MAX: usize = u8::MAX as usize;
 
-impl Default for Accounts {
+impl Default for JobStatistics {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Accounts {
+impl JobStatistics {
     /// Returns empty statistics, with a class of [`Priority::NORMAL`] for each kind.
     #[must_use]
     pub fn new() -> Self {
@@ -132,16 +132,16 @@ impl Accounts {
         for (place, levels) in places.iter_mut().enumerate() {
             levels.fill(place as u8);
         }
-        Self { classes: JobKind::ALL.map(class).into(), places, trace: None }
+        Self { classes: JobKind::ALL.map(class).into(), class_indexes: places, trace: None }
     }
 
     /// Returns the class of this kind and priority. Creates it, which allocates, if there is none.
-    pub fn open(&mut self, kind: JobKind, priority: Priority) -> &mut JobClass {
-        let place = usize::from(self.places[kind as usize][priority.level()]);
+    pub fn class_mut(&mut self, kind: JobKind, priority: Priority) -> &mut JobClass {
+        let place = usize::from(self.class_indexes[kind as usize][priority.level()]);
         if self.classes[place].priority == priority || self.classes.len() >= CLASSES_MAX {
             return &mut self.classes[place];
         }
-        self.places[kind as usize][priority.level()] = self.classes.len() as u8;
+        self.class_indexes[kind as usize][priority.level()] = self.classes.len() as u8;
         self.classes.push(JobClass { kind, priority, budget_ns: None, overruns: 0, durations: Histogram::new() });
         self.classes.last_mut().expect("one was added")
     }
@@ -149,7 +149,7 @@ impl Accounts {
     /// Records a job. If it exceeded the budget of its class, returns the excess in nanoseconds.
     #[inline]
     pub fn record(&mut self, run: &Run) -> Option<u64> {
-        let place = self.places[run.kind as usize][run.priority.level()];
+        let place = self.class_indexes[run.kind as usize][run.priority.level()];
         let class = &mut self.classes[usize::from(place)];
         let duration_ns = run.duration_ns();
         class.durations.record(duration_ns);
@@ -189,9 +189,9 @@ mod tests {
 
     #[test]
     fn jobs_without_a_class_count_as_normal_priority() {
-        let mut accounts = Accounts::new();
-        accounts.open(JobKind::Callback, Priority::new(5));
-        accounts.open(JobKind::Callback, Priority::new(5));
+        let mut accounts = JobStatistics::new();
+        accounts.class_mut(JobKind::Callback, Priority::new(5));
+        accounts.class_mut(JobKind::Callback, Priority::new(5));
         for (priority, duration_ns) in [(5, 10), (0, 20), (7, 30)] {
             assert_eq!(accounts.record(&run(JobKind::Callback, priority, duration_ns)), None);
         }
@@ -202,19 +202,19 @@ mod tests {
 
     #[test]
     fn budget_overrun_is_reported() {
-        let mut accounts = Accounts::new();
-        accounts.open(JobKind::Timers, Priority::NORMAL).budget_ns = Some(50);
+        let mut accounts = JobStatistics::new();
+        accounts.class_mut(JobKind::Timers, Priority::NORMAL).budget_ns = Some(50);
         let told = [50, 51, 10].map(|duration_ns| accounts.record(&run(JobKind::Timers, 0, duration_ns)));
         assert_eq!(told, [None, Some(50), None]);
-        assert_eq!(accounts.open(JobKind::Timers, Priority::NORMAL).overruns, 1);
+        assert_eq!(accounts.class_mut(JobKind::Timers, Priority::NORMAL).overruns, 1);
     }
 
     #[test]
     fn number_of_classes_is_limited() {
-        let mut accounts = Accounts::new();
+        let mut accounts = JobStatistics::new();
         for kind in JobKind::ALL {
             for priority in -64..64 {
-                accounts.open(kind, Priority::new(priority)).budget_ns = None;
+                accounts.class_mut(kind, Priority::new(priority)).budget_ns = None;
             }
         }
         assert_eq!(accounts.classes().len(), CLASSES_MAX);

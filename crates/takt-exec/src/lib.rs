@@ -47,11 +47,11 @@ pub mod thread;
 pub mod trace;
 
 pub use histogram::Histogram;
-pub use jobs::{Accounts, JobClass, JobKind, Run};
+pub use jobs::{JobClass, JobKind, JobStatistics, Run};
 pub use lock::lock_waits;
 pub use priority::{Priority, PrioritySet};
 #[cfg(feature = "std")]
-pub use process::{Held, ProcessSettings};
+pub use process::{LatencyRequest, ProcessSettings};
 pub use queue::PriorityQueue;
 #[cfg(feature = "std")]
 pub use refusal::Refusal;

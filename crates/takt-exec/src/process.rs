@@ -26,7 +26,7 @@ pub struct ProcessSettings {
 
 /// Settings that end when this is dropped: the request for short sleep states. Memory stays locked.
 #[derive(Debug)]
-pub struct Held {
+pub struct LatencyRequest {
     _cpu_latency: Option<File>,
 }
 
@@ -35,12 +35,12 @@ impl ProcessSettings {
     ///
     /// # Errors
     /// Fails with the setting that could not be applied.
-    pub fn apply(&self) -> Result<Held, Refusal> {
+    pub fn apply(&self) -> Result<LatencyRequest, Refusal> {
         if self.lock_memory {
             lock_memory()?;
         }
         let cpu_latency = self.cpu_latency.map(request_cpu_latency).transpose()?;
-        Ok(Held { _cpu_latency: cpu_latency })
+        Ok(LatencyRequest { _cpu_latency: cpu_latency })
     }
 }
 
@@ -51,7 +51,7 @@ fn lock_memory() -> Result<(), Refusal> {
     let path = "/proc/self/status";
     let status = std::fs::read_to_string(path).map_err(|why| Refusal::new(what, why, "mount /proc"))?;
     if locked_kib(&status) == 0 {
-        return Err(Refusal::unlike(what, "0 KiB of locked memory"));
+        return Err(Refusal::not_applied(what, "0 KiB of locked memory"));
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn request_cpu_latency(wanted: Duration) -> Result<File, Refusal> {
     file.rewind().and_then(|()| file.read_exact(&mut found)).map_err(refused)?;
     let found_us = i32::from_ne_bytes(found);
     if found_us > wanted_us {
-        return Err(Refusal::unlike(what, format_args!("{found_us} us")));
+        return Err(Refusal::not_applied(what, format_args!("{found_us} us")));
     }
     Ok(file)
 }

@@ -59,9 +59,9 @@ impl<T> PriorityQueue<T> {
 
     /// Removes the first job of this priority for which `meant` returns true. It takes as many
     /// steps as there are jobs of that priority.
-    pub fn remove(&mut self, priority: Priority, meant: impl FnMut(&T) -> bool) -> Option<T> {
+    pub fn remove(&mut self, priority: Priority, predicate: impl FnMut(&T) -> bool) -> Option<T> {
         let level = &mut self.levels[priority.level()];
-        let item = level.iter().position(meant).and_then(|place| level.remove(place))?;
+        let item = level.iter().position(predicate).and_then(|place| level.remove(place))?;
         if level.is_empty() {
             self.waiting &= !(1 << priority.level());
         }

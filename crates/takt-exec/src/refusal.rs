@@ -8,32 +8,32 @@ use std::io;
 #[derive(Debug)]
 pub struct Refusal {
     /// Description of the setting.
-    pub what: String,
+    pub setting: String,
     /// Error of the kernel, or the value read back.
-    pub why: io::Error,
+    pub cause: io::Error,
     /// Remedy.
     pub remedy: String,
 }
 
 impl Refusal {
     pub(crate) fn new(what: impl fmt::Display, why: io::Error, remedy: impl fmt::Display) -> Self {
-        Self { what: what.to_string(), why, remedy: remedy.to_string() }
+        Self { setting: what.to_string(), cause: why, remedy: remedy.to_string() }
     }
 
     /// Returns the error for a setting that the kernel accepted but did not apply.
-    pub(crate) fn unlike(what: impl fmt::Display, found: impl fmt::Display) -> Self {
+    pub(crate) fn not_applied(what: impl fmt::Display, found: impl fmt::Display) -> Self {
         Self::new(what, io::Error::other(format!("the kernel reports {found}")), "find out which process changes it")
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}; {}", self.what, self.why, self.remedy)
+        write!(f, "{}: {}; {}", self.setting, self.cause, self.remedy)
     }
 }
 
 impl Error for Refusal {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.why)
+        Some(&self.cause)
     }
 }

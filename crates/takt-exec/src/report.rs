@@ -48,8 +48,9 @@ impl Machine {
     /// Reads the values of this machine.
     #[must_use]
     pub fn now() -> Self {
-        let [host, kernel] = ["hostname", "osrelease"].map(|name| told(&format!("/proc/sys/kernel/{name}")));
-        let cpuinfo = told("/proc/cpuinfo");
+        let [host, kernel] =
+            ["hostname", "osrelease"].map(|name| read_kernel_file(&format!("/proc/sys/kernel/{name}")));
+        let cpuinfo = read_kernel_file("/proc/cpuinfo");
         let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
         let processor = model.map_or("", |(_, name)| name.trim()).to_owned();
         Self { host, kernel, processor }
@@ -86,7 +87,7 @@ pub fn write_report<'a>(
 }
 
 /// Returns the content of a kernel file without the newline; empty if it cannot be read.
-fn told(path: &str) -> String {
+fn read_kernel_file(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
 }
 

@@ -102,7 +102,7 @@ fn set_timer_slack(slack: Duration) -> Result<(), Refusal> {
     match found.map_err(|why| Refusal::new(&what, why, "request less than two seconds"))? {
         // A thread under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE has no slack.
         found if found == wanted || found == 0 => Ok(()),
-        found => Err(Refusal::unlike(what, format_args!("{found} ns"))),
+        found => Err(Refusal::not_applied(what, format_args!("{found} ns"))),
     }
 }
 
@@ -129,7 +129,7 @@ fn schedule(wanted: Scheduling) -> Result<(), Refusal> {
     syscall::set_scheduling(wanted).map_err(refused)?;
     match syscall::scheduling().map_err(refused)? {
         Some(found) if found == wanted => Ok(()),
-        Some(found) => Err(Refusal::unlike(wanted, found)),
-        None => Err(Refusal::unlike(wanted, "as before")),
+        Some(found) => Err(Refusal::not_applied(wanted, found)),
+        None => Err(Refusal::not_applied(wanted, "as before")),
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 
-use crate::journal::{Former, Journal};
-use crate::knob::Knob;
+use crate::journal::{FormerValue, Journal};
+use crate::knob::Setting;
 use crate::machine::Machine;
 use crate::namespace;
 use crate::plan::{Change, Plan};
@@ -13,7 +13,7 @@ use crate::plan::{Change, Plan};
 #[derive(Debug)]
 pub struct Failure {
     /// Affected knob.
-    pub knob: Knob,
+    pub setting: Setting,
     /// Wanted value.
     pub wanted: String,
     /// Reason why the knob does not have it.
@@ -22,7 +22,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not {:?}: {}", self.knob, self.wanted, self.why)
+        write!(f, "{} is not {:?}: {}", self.setting, self.wanted, self.why)
     }
 }
 
@@ -85,15 +85,15 @@ pub fn apply_watched(
     journal: &mut Journal,
     after_step: &mut dyn FnMut(),
 ) -> Result<(), ApplyError> {
-    let before = journal.formers().to_vec();
-    let mut done: Vec<Former> = Vec::new();
+    let before = journal.former_values().to_vec();
+    let mut done: Vec<FormerValue> = Vec::new();
     for change in &plan.changes {
         if let Err(why) = make(machine, change, journal, &mut done, after_step) {
-            let left = take_back(machine, journal, &before, &done);
+            let left = roll_back(machine, journal, &before, &done);
             return Err(match why {
                 ChangeError::Journal(why) => ApplyError::Journal(why, left),
                 ChangeError::Change(why) => {
-                    let failure = Failure { knob: change.knob.clone(), wanted: change.to.clone(), why };
+                    let failure = Failure { setting: change.knob.clone(), wanted: change.to.clone(), why };
                     ApplyError::Change(failure, left)
                 }
             });
@@ -112,7 +112,7 @@ fn make(
     machine: &Machine,
     change: &Change,
     journal: &mut Journal,
-    done: &mut Vec<Former>,
+    done: &mut Vec<FormerValue>,
     after_step: &mut dyn FnMut(),
 ) -> Result<(), ChangeError> {
     let now = machine.read(&change.knob).map_err(ChangeError::Change)?;
@@ -120,20 +120,20 @@ fn make(
         return Ok(());
     }
     let reset = machine.reset_by(&change.knob, [&now, &change.to]);
-    let mut formers: Vec<Former> = reset.iter().map(|(knob, value)| Former::new(knob, value, None)).collect();
-    formers.push(Former::new(&change.knob, &now, Some(&change.knob.normal(&change.to))));
-    journal.note(&formers).map_err(ChangeError::Journal)?;
+    let mut formers: Vec<FormerValue> = reset.iter().map(|(knob, value)| FormerValue::new(knob, value, None)).collect();
+    formers.push(FormerValue::new(&change.knob, &now, Some(&change.knob.normal(&change.to))));
+    journal.record(&formers).map_err(ChangeError::Journal)?;
     done.extend(formers);
     after_step();
     machine.write(&change.knob, &change.to).map_err(ChangeError::Change)?;
     // Knobs that were reset have another value from now on, unless they no longer exist.
-    let is_now = |(knob, value): &(Knob, String)| {
+    let is_now = |(knob, value): &(Setting, String)| {
         let now = machine.read(knob).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
-        Some(Former::new(knob, value, Some(&now)))
+        Some(FormerValue::new(knob, value, Some(&now)))
     };
-    let formers: Vec<Former> = reset.iter().filter_map(is_now).collect();
+    let formers: Vec<FormerValue> = reset.iter().filter_map(is_now).collect();
     if !formers.is_empty() {
-        journal.note(&formers).map_err(ChangeError::Journal)?;
+        journal.record(&formers).map_err(ChangeError::Journal)?;
     }
     after_step();
     Ok(())
@@ -141,23 +141,23 @@ fn make(
 
 /// Restores the changes of this `apply` in reverse order and ends their notes. Returns those that
 /// could not be restored, whose notes remain.
-fn take_back(machine: &Machine, journal: &mut Journal, before: &[Former], done: &[Former]) -> Vec<Failure> {
+fn roll_back(machine: &Machine, journal: &mut Journal, before: &[FormerValue], done: &[FormerValue]) -> Vec<Failure> {
     let failures = restore_all(machine, done, &mut || {});
-    let is_closed_by_peer = |former: &Former| failures.iter().any(|(left, _)| left.is_of_same_setting(former));
-    let restored: Vec<Former> = done.iter().filter(|former| !is_closed_by_peer(former)).cloned().collect();
-    let (noted_before, new): (Vec<Former>, Vec<Former>) =
+    let is_closed_by_peer = |former: &FormerValue| failures.iter().any(|(left, _)| left.is_of_same_setting(former));
+    let restored: Vec<FormerValue> = done.iter().filter(|former| !is_closed_by_peer(former)).cloned().collect();
+    let (noted_before, new): (Vec<FormerValue>, Vec<FormerValue>) =
         restored.into_iter().partition(|former| before.iter().any(|noted| noted.is_of_same_setting(former)));
     // A value that an earlier call set is in effect again.
-    let is_again = |noted: &&Former| noted_before.iter().any(|former| noted.is_of_same_setting(former));
-    let again: Vec<Former> = before.iter().filter(is_again).cloned().collect();
+    let is_again = |noted: &&FormerValue| noted_before.iter().any(|former| noted.is_of_same_setting(former));
+    let again: Vec<FormerValue> = before.iter().filter(is_again).cloned().collect();
     // If the journal cannot be written, these notes remain. A later revert finds nothing to do for
     // them.
-    let forgotten = journal.forget(&new).and_then(|()| journal.note(&again));
+    let forgotten = journal.remove(&new).and_then(|()| journal.record(&again));
     let mut failures: Vec<Failure> = failures.into_iter().map(|(_, failure)| failure).collect();
     if let (Err(why), Some(former)) = (forgotten, done.last()) {
         let why =
             io::Error::new(why.kind(), format!("the value is restored, but its entry remains in the journal: {why}"));
-        failures.push(Failure { knob: former.knob.clone(), wanted: former.value.clone(), why });
+        failures.push(Failure { setting: former.setting.clone(), wanted: former.value.clone(), why });
     }
     failures
 }
@@ -166,7 +166,11 @@ fn take_back(machine: &Machine, journal: &mut Journal, before: &[Former], done: 
 ///
 /// Restoring one value may reset another that was restored before, as a tree of queueing
 /// disciplines does with the queues of processors. Returns the values that could not be restored.
-fn restore_all(machine: &Machine, formers: &[Former], after_step: &mut dyn FnMut()) -> Vec<(Former, Failure)> {
+fn restore_all(
+    machine: &Machine,
+    formers: &[FormerValue],
+    after_step: &mut dyn FnMut(),
+) -> Vec<(FormerValue, Failure)> {
     let mut failures = Vec::new();
     for _ in 0..2 {
         failures.clear();
@@ -180,8 +184,8 @@ fn restore_all(machine: &Machine, formers: &[Former], after_step: &mut dyn FnMut
     failures
 }
 
-fn restore(machine: &Machine, former: &Former) -> Result<(), Failure> {
-    let fail = |why| Failure { knob: former.knob.clone(), wanted: former.value.clone(), why };
+fn restore(machine: &Machine, former: &FormerValue) -> Result<(), Failure> {
+    let fail = |why| Failure { setting: former.setting.clone(), wanted: former.value.clone(), why };
     match former.namespace {
         Some(noted) if former.namespace != namespace::own() => {
             // The namespace no longer exists, nor do its settings.
@@ -194,12 +198,12 @@ fn restore(machine: &Machine, former: &Former) -> Result<(), Failure> {
         }
         _ => {}
     }
-    match machine.read(&former.knob) {
+    match machine.read(&former.setting) {
         Ok(now) if now == former.value => Ok(()),
         // The interface no longer exists, nor do its settings.
         Err(why) if matches!(takt_netlink::code(&why), Some(libc::ENOENT | libc::ENODEV)) => Ok(()),
         // An unreadable present value, such as a tree with filters, differs from the former value.
-        Ok(_) | Err(_) => machine.write(&former.knob, &former.value).map_err(fail),
+        Ok(_) | Err(_) => machine.write(&former.setting, &former.value).map_err(fail),
     }
 }
 
@@ -224,48 +228,51 @@ pub fn revert_watched(
     mut journal: Journal,
     after_step: &mut dyn FnMut(),
 ) -> io::Result<Vec<Failure>> {
-    let foreign: Vec<(Former, Failure)> =
-        journal.formers().iter().filter_map(|former| Some((former.clone(), changed_since(machine, former)?))).collect();
-    let (foreign, mut left): (Vec<Former>, Vec<Failure>) = foreign.into_iter().unzip();
+    let foreign: Vec<(FormerValue, Failure)> = journal
+        .former_values()
+        .iter()
+        .filter_map(|former| Some((former.clone(), changed_since(machine, former)?)))
+        .collect();
+    let (foreign, mut left): (Vec<FormerValue>, Vec<Failure>) = foreign.into_iter().unzip();
     if !foreign.is_empty() {
-        journal.forget(&foreign)?;
+        journal.remove(&foreign)?;
     }
-    let noted = journal.formers().to_vec();
+    let noted = journal.former_values().to_vec();
     // From here on, an intermediate value was set by this call or by one that was killed.
     let own = noted.iter().filter(|former| !is_elsewhere(former));
-    let restoring: Vec<Former> = own.map(|former| Former { set: None, ..former.clone() }).collect();
+    let restoring: Vec<FormerValue> = own.map(|former| FormerValue { set: None, ..former.clone() }).collect();
     if !restoring.is_empty() {
-        journal.note(&restoring)?;
+        journal.record(&restoring)?;
     }
     let failures = restore_all(machine, &noted, after_step);
-    let (remaining, failures): (Vec<Former>, Vec<Failure>) = failures.into_iter().unzip();
+    let (remaining, failures): (Vec<FormerValue>, Vec<Failure>) = failures.into_iter().unzip();
     journal.keep(remaining.into_iter().map(|former| with_present_value(machine, former)).collect())?;
     left.extend(failures);
     Ok(left)
 }
 
 /// Reports whether a knob belongs to another network namespace.
-fn is_elsewhere(former: &Former) -> bool {
+fn is_elsewhere(former: &FormerValue) -> bool {
     former.namespace.is_some() && former.namespace != namespace::own()
 }
 
 /// Returns a knob that could not be restored, with its present value. A later call overwrites no
 /// other value.
-fn with_present_value(machine: &Machine, former: Former) -> Former {
-    let now = if is_elsewhere(&former) { None } else { machine.read(&former.knob).ok() }; // tidy-allow(dropped-cause): the failure is returned
-    Former { set: now.or_else(|| former.set.clone()), ..former }
+fn with_present_value(machine: &Machine, former: FormerValue) -> FormerValue {
+    let now = if is_elsewhere(&former) { None } else { machine.read(&former.setting).ok() }; // tidy-allow(dropped-cause): the failure is returned
+    FormerValue { set: now.or_else(|| former.set.clone()), ..former }
 }
 
 /// Returns why a knob is not touched: it has a value that `apply` did not set. `None` for a knob
 /// that cannot be read or is of another namespace.
-fn changed_since(machine: &Machine, former: &Former) -> Option<Failure> {
+fn changed_since(machine: &Machine, former: &FormerValue) -> Option<Failure> {
     let set = former.set.as_ref().filter(|_| !is_elsewhere(former))?;
-    let now = machine.read(&former.knob).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
+    let now = machine.read(&former.setting).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
     if now == *set || now == former.value {
         return None;
     }
     let why = io::Error::other(format!("the value {now:?} is not the one that apply set ({set:?}): not reverted"));
-    Some(Failure { knob: former.knob.clone(), wanted: former.value.clone(), why })
+    Some(Failure { setting: former.setting.clone(), wanted: former.value.clone(), why })
 }
 
 /// Returns the knobs of a plan that do not have their planned values.
@@ -276,7 +283,7 @@ pub fn verify(machine: &Machine, plan: &Plan) -> Vec<Failure> {
             Ok(now) => io::Error::other(format!("the value is {now:?}")),
             Err(why) => why,
         };
-        Some(Failure { knob: change.knob.clone(), wanted: change.to.clone(), why })
+        Some(Failure { setting: change.knob.clone(), wanted: change.to.clone(), why })
     };
     plan.changes.iter().filter_map(differs).collect()
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::ethtool::{self, rules};
-use crate::knob::Knob;
+use crate::knob::Setting;
 use crate::machine::Machine;
 
 /// Network interface with its properties.
@@ -83,7 +83,7 @@ fn interface(machine: &Machine, name: &str) -> InterfaceFacts {
         driver: driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())),
         rx_queues: count("rx-"),
         tx_queues: count("tx-"),
-        disciplines: machine.read(&Knob::Qdisc(name.to_owned())).ok(), // tidy-allow(dropped-cause): a plan says why not.
+        disciplines: machine.read(&Setting::Qdisc(name.to_owned())).ok(), // tidy-allow(dropped-cause): a plan says why not.
         has_rules: rules::table(&ethtool::driver, name).is_ok(),
         clock: machine.names(format!("{base}/device/ptp")).into_iter().next(),
         interrupts: interrupts.into_iter().find(|found| !found.is_empty()).unwrap_or_default(),

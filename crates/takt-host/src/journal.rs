@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::knob::Knob;
+use crate::knob::Setting;
 use crate::namespace;
 
 /// Knob and its value before any change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Former {
+pub struct FormerValue {
     /// Changed knob.
-    pub knob: Knob,
+    pub setting: Setting,
     /// Original value.
     pub value: String,
     /// Value that was set. `None` if any value is to be replaced: another change reset the knob, or
@@ -29,14 +29,14 @@ pub struct Former {
     pub namespace: Option<u64>,
 }
 
-impl Former {
-    pub(crate) fn new(knob: &Knob, value: &str, set: Option<&str>) -> Self {
+impl FormerValue {
+    pub(crate) fn new(knob: &Setting, value: &str, set: Option<&str>) -> Self {
         let namespace = if knob.is_of_network() { namespace::own() } else { None };
-        Self { knob: knob.clone(), value: value.to_owned(), set: set.map(str::to_owned), namespace }
+        Self { setting: knob.clone(), value: value.to_owned(), set: set.map(str::to_owned), namespace }
     }
 
     pub(crate) fn is_of_same_setting(&self, other: &Self) -> bool {
-        self.knob == other.knob && self.namespace == other.namespace
+        self.setting == other.setting && self.namespace == other.namespace
     }
 }
 
@@ -44,7 +44,7 @@ impl Former {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Note {
-    knob: Knob,
+    knob: Setting,
     value: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     set: Option<String>,
@@ -55,8 +55,8 @@ struct Note {
 }
 
 impl Note {
-    fn new(former: &Former, is_discarded: bool) -> Self {
-        let Former { knob, value, set, namespace } = former.clone();
+    fn new(former: &FormerValue, is_discarded: bool) -> Self {
+        let FormerValue { setting: knob, value, set, namespace } = former.clone();
         Self { knob, value, set, namespace, is_discarded }
     }
 
@@ -64,9 +64,9 @@ impl Note {
         Ok(serde_json::to_string(self).map_err(io::Error::other)? + "\n")
     }
 
-    fn enter(self, formers: &mut Vec<Former>) {
+    fn enter(self, formers: &mut Vec<FormerValue>) {
         let Self { knob, value, set, namespace, is_discarded } = self;
-        let former = Former { knob, value, set, namespace };
+        let former = FormerValue { setting: knob, value, set, namespace };
         let place = formers.iter().position(|noted| noted.is_of_same_setting(&former));
         match place {
             Some(place) if is_discarded => drop(formers.remove(place)),
@@ -86,7 +86,7 @@ pub struct Journal {
     len: u64,
     /// Whether an incomplete line follows.
     is_torn: bool,
-    formers: Vec<Former>,
+    former_values: Vec<FormerValue>,
 }
 
 impl Journal {
@@ -125,27 +125,27 @@ impl Journal {
                     serde_json::from_str(line).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
                 note.enter(&mut formers);
             }
-            return Ok(Self { path, file, len: whole as u64, is_torn: false, formers });
+            return Ok(Self { path, file, len: whole as u64, is_torn: false, former_values: formers });
         }
     }
 
     /// Returns the former values in the order of the changes.
-    pub fn formers(&self) -> &[Former] {
-        &self.formers
+    pub fn former_values(&self) -> &[FormerValue] {
+        &self.former_values
     }
 
     /// Records the present values of knobs and the values to set. The original value of a knob with
     /// an earlier note is kept.
-    pub(crate) fn note(&mut self, formers: &[Former]) -> io::Result<()> {
+    pub(crate) fn record(&mut self, formers: &[FormerValue]) -> io::Result<()> {
         self.append(formers, false)
     }
 
     /// Ends the notes of knobs that have their original values again.
-    pub(crate) fn forget(&mut self, formers: &[Former]) -> io::Result<()> {
+    pub(crate) fn remove(&mut self, formers: &[FormerValue]) -> io::Result<()> {
         self.append(formers, true)
     }
 
-    fn append(&mut self, formers: &[Former], is_discarded: bool) -> io::Result<()> {
+    fn append(&mut self, formers: &[FormerValue], is_discarded: bool) -> io::Result<()> {
         let notes = || formers.iter().map(|former| Note::new(former, is_discarded));
         let lines: String = notes().map(|note| note.line()).collect::<io::Result<_>>()?;
         if self.is_torn {
@@ -163,12 +163,12 @@ impl Journal {
             File::open(directory)?.sync_all()?;
         }
         self.len += lines.len() as u64;
-        notes().for_each(|note| note.enter(&mut self.formers));
+        notes().for_each(|note| note.enter(&mut self.former_values));
         Ok(())
     }
 
     /// Keeps only the values that remain to be restored. Removes the file if there are none.
-    pub(crate) fn keep(self, formers: Vec<Former>) -> io::Result<()> {
+    pub(crate) fn keep(self, formers: Vec<FormerValue>) -> io::Result<()> {
         if formers.is_empty() {
             return fs::remove_file(&self.path);
         }

@@ -28,7 +28,7 @@ pub(crate) const ROOTS: [&str; 3] = ["/proc/sys", "/proc/irq", "/sys"];
 /// | `steer/INTERFACE` | the queue or class of marked frames | `queue 3 of 4 dscp 46`, `class 1:10 dscp 46`, `priority 5 dscp 46`, `none` |
 /// | `route/INTERFACE/GROUPS` | the route of multicast groups over the interface | `here`, `none` |
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Knob {
+pub enum Setting {
     /// File of `/proc/sys`, `/proc/irq` or `/sys` that contains one value.
     File(PathBuf),
     /// Directory that the kernel populates when it is created, such as a control group.
@@ -38,7 +38,7 @@ pub enum Knob {
     /// Receive rule of an interface, by its location.
     Rule(String, u32),
     /// Queues of an interface that receive frames to which no rule applies.
-    Spread(String),
+    Indirection(String),
     /// Queueing disciplines of an interface.
     Qdisc(String),
     /// Hook of filters of an interface.
@@ -71,7 +71,7 @@ impl fmt::Display for InvalidSetting {
 
 impl std::error::Error for InvalidSetting {}
 
-impl Knob {
+impl Setting {
     /// Returns the knob of a file, by its path.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::File(path.into())
@@ -120,14 +120,14 @@ impl Knob {
     }
 }
 
-impl fmt::Display for Knob {
+impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
             Self::Directory(path) => write!(f, "{}/", path.display()),
             Self::Ethtool(interface, parameter) => write!(f, "ethtool/{interface}/{parameter}"),
             Self::Rule(interface, place) => write!(f, "rule/{interface}/{place}"),
-            Self::Spread(interface) => write!(f, "spread/{interface}"),
+            Self::Indirection(interface) => write!(f, "spread/{interface}"),
             Self::Qdisc(interface) => write!(f, "qdisc/{interface}"),
             Self::Clsact(interface) => write!(f, "clsact/{interface}"),
             Self::Steering(interface) => write!(f, "steer/{interface}"),
@@ -136,7 +136,7 @@ impl fmt::Display for Knob {
     }
 }
 
-impl FromStr for Knob {
+impl FromStr for Setting {
     type Err = InvalidSetting;
 
     fn from_str(text: &str) -> Result<Self, InvalidSetting> {
@@ -155,7 +155,7 @@ impl FromStr for Knob {
     }
 }
 
-fn of_interface(text: &str) -> Option<Knob> {
+fn of_interface(text: &str) -> Option<Setting> {
     let (kind, rest) = text.split_once('/')?;
     let (interface, name) = rest.split_once('/').map_or((rest, None), |(interface, name)| (interface, Some(name)));
     let own = interface.to_owned();
@@ -163,24 +163,24 @@ fn of_interface(text: &str) -> Option<Knob> {
         return None;
     }
     match (kind, name) {
-        ("ethtool", Some(name)) => Some(Knob::Ethtool(own, Parameter::named(name)?)),
-        ("rule", Some(place)) => Some(Knob::Rule(own, place.parse().ok()?)), // tidy-allow(dropped-cause): the error names the text
-        ("route", Some(groups)) => Some(Knob::Route(own, groups.parse().ok()?)), // tidy-allow(dropped-cause): as above
-        ("spread", None) => Some(Knob::Spread(own)),
-        ("qdisc", None) => Some(Knob::Qdisc(own)),
-        ("clsact", None) => Some(Knob::Clsact(own)),
-        ("steer", None) => Some(Knob::Steering(own)),
+        ("ethtool", Some(name)) => Some(Setting::Ethtool(own, Parameter::named(name)?)),
+        ("rule", Some(place)) => Some(Setting::Rule(own, place.parse().ok()?)), // tidy-allow(dropped-cause): the error names the text
+        ("route", Some(groups)) => Some(Setting::Route(own, groups.parse().ok()?)), // tidy-allow(dropped-cause): as above
+        ("spread", None) => Some(Setting::Indirection(own)),
+        ("qdisc", None) => Some(Setting::Qdisc(own)),
+        ("clsact", None) => Some(Setting::Clsact(own)),
+        ("steer", None) => Some(Setting::Steering(own)),
         _ => None,
     }
 }
 
-impl Serialize for Knob {
+impl Serialize for Setting {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Knob {
+impl<'de> Deserialize<'de> for Setting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
@@ -204,7 +204,7 @@ mod tests {
             "steer/eth0",
             "route/eth0/239.255.0.0/16",
         ] {
-            assert_eq!(text.parse::<Knob>().map(|knob| knob.to_string()), Ok(text.to_owned()));
+            assert_eq!(text.parse::<Setting>().map(|setting| setting.to_string()), Ok(text.to_owned()));
         }
         for text in [
             "",
@@ -225,22 +225,22 @@ mod tests {
             "qdisc/eth0/1",
             "route/eth0/10.0.0.0/8",
         ] {
-            assert_eq!(text.parse::<Knob>(), Err(InvalidSetting { text: text.to_owned(), forbidden: None }));
+            assert_eq!(text.parse::<Setting>(), Err(InvalidSetting { text: text.to_owned(), forbidden: None }));
         }
     }
 
     #[test]
     fn plan_with_a_setting_that_runs_code_is_refused_with_the_reason() {
-        let refused = "/proc/sys/kernel/core_pattern".parse::<Knob>().map_err(|error| error.to_string());
+        let refused = "/proc/sys/kernel/core_pattern".parse::<Setting>().map_err(|error| error.to_string());
         let why = "a plan may not set \"/proc/sys/kernel/core_pattern\": it names a program that the kernel runs";
         assert_eq!(refused, Err(why.to_owned()));
-        assert!("/sys/fs/cgroup/cpu/release_agent".parse::<Knob>().is_err());
-        assert!("/proc/sys/fs/binfmt_misc/".parse::<Knob>().is_err(), "a directory as well");
+        assert!("/sys/fs/cgroup/cpu/release_agent".parse::<Setting>().is_err());
+        assert!("/proc/sys/fs/binfmt_misc/".parse::<Setting>().is_err(), "a directory as well");
     }
 
     #[test]
     fn values_of_the_kernel_are_normalized() {
-        let normal = |path: &str, text: &str| Knob::file(path).normal(text);
+        let normal = |path: &str, text: &str| Setting::file(path).normal(text);
         assert_eq!(normal("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"), "madvise");
         assert_eq!(normal("/sys/class/net/eth0/queues/rx-0/rps_cpus", "00000000,0000000c\n"), "c");
         assert_eq!(normal("/sys/class/net/eth0/queues/rx-0/rps_cpus", "00,0\n"), "0");

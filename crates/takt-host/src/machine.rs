@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ethtool::{driver, numbers, rules, spread};
 use crate::forbidden::why_forbidden;
-use crate::knob::{Knob, ROOTS};
+use crate::knob::{ROOTS, Setting};
 use crate::{route, tc};
 
 /// This machine, or a directory tree that represents one.
@@ -41,14 +41,14 @@ impl Machine {
     /// # Errors
     /// `NotFound` if the kernel or driver does not have the knob, `Unsupported` if the driver says
     /// so, and other errors of the kernel.
-    pub fn read(&self, knob: &Knob) -> io::Result<String> {
+    pub fn read(&self, knob: &Setting) -> io::Result<String> {
         let text = match knob {
-            Knob::File(path) => {
+            Setting::File(path) => {
                 let mut text = String::new();
                 self.open(path, fs::File::options().read(true))?.read_to_string(&mut text)?;
                 text
             }
-            Knob::Directory(path) => {
+            Setting::Directory(path) => {
                 let there = match self.open(path, fs::File::options().read(true)) {
                     Ok(_) => "there",
                     Err(error) if error.kind() == io::ErrorKind::NotFound => "none",
@@ -56,13 +56,13 @@ impl Machine {
                 };
                 there.to_owned()
             }
-            Knob::Ethtool(interface, parameter) => numbers::read(&driver, interface, *parameter)?.to_string(),
-            Knob::Rule(interface, place) => rules::read(&driver, interface, *place)?,
-            Knob::Spread(interface) => spread::read(&driver, interface)?,
-            Knob::Qdisc(interface) => tc::read(interface)?,
-            Knob::Clsact(interface) => tc::read_clsact(interface)?,
-            Knob::Steering(interface) => tc::steering::read(interface)?,
-            Knob::Route(interface, groups) => route::read(interface, *groups)?,
+            Setting::Ethtool(interface, parameter) => numbers::read(&driver, interface, *parameter)?.to_string(),
+            Setting::Rule(interface, place) => rules::read(&driver, interface, *place)?,
+            Setting::Indirection(interface) => spread::read(&driver, interface)?,
+            Setting::Qdisc(interface) => tc::read(interface)?,
+            Setting::Clsact(interface) => tc::read_clsact(interface)?,
+            Setting::Steering(interface) => tc::steering::read(interface)?,
+            Setting::Route(interface, groups) => route::read(interface, *groups)?,
         };
         Ok(knob.normal(&text))
     }
@@ -71,15 +71,15 @@ impl Machine {
     ///
     /// # Errors
     /// Those of [`read`](Self::read), and a value that was accepted but did not take effect.
-    pub fn write(&self, knob: &Knob, value: &str) -> io::Result<()> {
+    pub fn write(&self, knob: &Setting, value: &str) -> io::Result<()> {
         match knob {
-            Knob::File(path) if knob.is_list_of_controllers() => {
+            Setting::File(path) if knob.is_list_of_controllers() => {
                 for change in controller_changes(&self.read(knob)?, value) {
                     self.write_file(path, &change)?;
                 }
             }
-            Knob::File(path) => self.write_file(path, value)?,
-            Knob::Directory(path) => {
+            Setting::File(path) => self.write_file(path, value)?,
+            Setting::Directory(path) => {
                 let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
                 let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
                     return Err(invalid("the path of a directory must end with a name"));
@@ -93,16 +93,16 @@ impl Machine {
                     _ => return Err(invalid("the value of a directory must be there or none")),
                 }
             }
-            Knob::Ethtool(interface, parameter) => {
+            Setting::Ethtool(interface, parameter) => {
                 let wrong = |e| io::Error::new(io::ErrorKind::InvalidInput, e);
                 numbers::write(&driver, interface, *parameter, value.parse().map_err(wrong)?)?;
             }
-            Knob::Rule(interface, place) => rules::write(&driver, interface, *place, value)?,
-            Knob::Spread(interface) => spread::write(&driver, interface, value)?,
-            Knob::Qdisc(interface) => tc::write(interface, value)?,
-            Knob::Clsact(interface) => tc::write_clsact(interface, value)?,
-            Knob::Steering(interface) => tc::steering::write(interface, value)?,
-            Knob::Route(interface, groups) => route::write(interface, *groups, value)?,
+            Setting::Rule(interface, place) => rules::write(&driver, interface, *place, value)?,
+            Setting::Indirection(interface) => spread::write(&driver, interface, value)?,
+            Setting::Qdisc(interface) => tc::write(interface, value)?,
+            Setting::Clsact(interface) => tc::write_clsact(interface, value)?,
+            Setting::Steering(interface) => tc::steering::write(interface, value)?,
+            Setting::Route(interface, groups) => route::write(interface, *groups, value)?,
         }
         let found = self.read(knob)?;
         if found != knob.normal(value) {
@@ -116,11 +116,11 @@ impl Machine {
     /// A change of traffic classes resets the assignment of transmit queues to processors and
     /// receive queues. A change of the number of queues also resets the settings of removed queues,
     /// and their classes.
-    pub(crate) fn reset_by(&self, knob: &Knob, values: [&str; 2]) -> Vec<(Knob, String)> {
+    pub(crate) fn reset_by(&self, knob: &Setting, values: [&str; 2]) -> Vec<(Setting, String)> {
         let (interface, tree) = match knob {
-            Knob::Qdisc(interface) if values.iter().any(|tree| tc::has_classes(tree)) => (interface, None),
-            Knob::Ethtool(interface, parameter) if parameter.is_number_of_queues() => {
-                (interface, Some(Knob::Qdisc(interface.clone())))
+            Setting::Qdisc(interface) if values.iter().any(|tree| tc::has_classes(tree)) => (interface, None),
+            Setting::Ethtool(interface, parameter) if parameter.is_number_of_queues() => {
+                (interface, Some(Setting::Qdisc(interface.clone())))
             }
             _ => return Vec::new(),
         };
@@ -131,13 +131,13 @@ impl Machine {
                 (Some(_), false) => &["rps_cpus"],
                 (None, false) => &[],
             };
-            of_queue.iter().map(|file| Knob::file(format!("{base}/{queue}/{file}"))).collect::<Vec<_>>()
+            of_queue.iter().map(|file| Setting::file(format!("{base}/{queue}/{file}"))).collect::<Vec<_>>()
         });
-        let is_something = |knob: &Knob, value: &str| match knob {
-            Knob::Qdisc(_) => tc::has_classes(value),
+        let is_something = |knob: &Setting, value: &str| match knob {
+            Setting::Qdisc(_) => tc::has_classes(value),
             _ => value != "0",
         };
-        let value = |knob: Knob| {
+        let value = |knob: Setting| {
             let value = self.read(&knob).ok().filter(|value| is_something(&knob, value))?; // tidy-allow(dropped-cause): what cannot be read is not reset
             Some((knob, value))
         };
@@ -186,9 +186,11 @@ impl Machine {
 
     /// Reports whether the kernel allows changes, according to the file mode. An interrupt that the
     /// driver placed itself is read-only.
-    pub(crate) fn is_settable(&self, knob: &Knob) -> bool {
+    pub(crate) fn is_settable(&self, knob: &Setting) -> bool {
         match knob {
-            Knob::File(path) => fs::metadata(self.path(path)).is_ok_and(|file| file.permissions().mode() & 0o222 != 0),
+            Setting::File(path) => {
+                fs::metadata(self.path(path)).is_ok_and(|file| file.permissions().mode() & 0o222 != 0)
+            }
             _ => true,
         }
     }

@@ -8,10 +8,10 @@ use std::io;
 use std::net::UdpSocket;
 
 use crate::Plan;
-use crate::knob::Knob;
+use crate::knob::Setting;
 use crate::machine::Machine;
 use crate::tc;
-use crate::tc::steering::{Steering, Way};
+use crate::tc::steering::{Steering, Target};
 use takt_netlink::interface_index;
 
 /// Number of datagrams of each kind.
@@ -22,7 +22,7 @@ const DESTINATION: &str = "239.255.0.1:9";
 
 /// Counters of one interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counted {
+pub struct SteeringCounters {
     /// Name of the interface.
     pub interface: String,
     /// Marks of the steered frames, and their queue or class.
@@ -35,7 +35,7 @@ pub struct Counted {
     pub unmarked: u64,
 }
 
-impl Counted {
+impl SteeringCounters {
     /// Reports whether all marked frames left by their queue or class.
     pub fn all_steered(&self) -> bool {
         self.marked >= self.sent
@@ -48,19 +48,19 @@ impl Counted {
 /// # Errors
 /// The interface cannot send, for instance without an address or while it is down, or a counter
 /// does not exist.
-pub fn steering(machine: &Machine, plan: &Plan) -> io::Result<Vec<Counted>> {
+pub fn steering(machine: &Machine, plan: &Plan) -> io::Result<Vec<SteeringCounters>> {
     let mut all = Vec::new();
     for change in &plan.changes {
-        let Knob::Steering(interface) = &change.knob else { continue };
+        let Setting::Steering(interface) = &change.knob else { continue };
         if change.to == "none" {
             continue;
         }
         let wanted: Steering = change.to.parse()?;
-        let leaf = match wanted.way {
+        let leaf = match wanted.target {
             // Queue 0 is class 1 of the root discipline.
-            Way::Queue(queue, _) => tc::root(interface)? | (queue + 1),
-            Way::Class(class) => class,
-            Way::Priority(priority) => tc::leaf_of_priority(interface, priority)?,
+            Target::Queue(queue, _) => tc::root(interface)? | (queue + 1),
+            Target::Class(class) => class,
+            Target::Priority(priority) => tc::leaf_of_priority(interface, priority)?,
         };
         // The active steering is that of the kernel, which may differ from the plan.
         let steering = machine.read(&change.knob)?;
@@ -73,7 +73,7 @@ pub fn steering(machine: &Machine, plan: &Plan) -> io::Result<Vec<Counted>> {
         let is_free = |dscp: &u8| !wanted.dscp.contains(dscp);
         let unmarked = (0..64).find(is_free).map_or(Ok(0), count)?;
         let sent = FRAMES * wanted.dscp.len() as u64;
-        all.push(Counted { interface: interface.clone(), steering, marked, sent, unmarked });
+        all.push(SteeringCounters { interface: interface.clone(), steering, marked, sent, unmarked });
     }
     Ok(all)
 }

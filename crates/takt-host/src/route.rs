@@ -69,7 +69,7 @@ fn message(groups: Groups, scope: u8) -> Vec<u8> {
 }
 
 /// Returns the indices of the interfaces to which groups are routed.
-fn ways(groups: Groups) -> io::Result<Vec<u32>> {
+fn routed_interfaces(groups: Groups) -> io::Result<Vec<u32>> {
     let routes = Netlink::route()?.dump(GET_ROUTE, &message(groups, SCOPE_ANY))?;
     let by = |route: &Vec<u8>| {
         let [family, len, _, _, table, _, _, kind] = *route.first_chunk()?;
@@ -85,7 +85,7 @@ fn ways(groups: Groups) -> io::Result<Vec<u32>> {
 /// if there is no route.
 pub(crate) fn read(interface: &str, groups: Groups) -> io::Result<String> {
     let index = interface_index(interface)?.cast_unsigned();
-    let ways = ways(groups)?;
+    let ways = routed_interfaces(groups)?;
     let way = if ways.contains(&index) {
         "here"
     } else if ways.is_empty() {
@@ -103,8 +103,8 @@ pub(crate) fn write(interface: &str, groups: Groups, way: &str) -> io::Result<()
     let mut body = message(groups, SCOPE_LINK);
     put(&mut body, BY, &index.to_ne_bytes());
     match way {
-        "here" if !is_there => Netlink::route()?.order(NEW_ROUTE, NEW, &body),
-        "none" | "elsewhere" if is_there => Netlink::route()?.order(DELETE_ROUTE, 0, &body),
+        "here" if !is_there => Netlink::route()?.request(NEW_ROUTE, NEW, &body),
+        "none" | "elsewhere" if is_there => Netlink::route()?.request(DELETE_ROUTE, 0, &body),
         "here" | "none" | "elsewhere" => Ok(()),
         other => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{other:?} is not valid; expected here or none")))

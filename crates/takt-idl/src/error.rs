@@ -6,7 +6,7 @@ use crate::limits::MAX_WARNINGS;
 
 /// Position in a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Position {
     /// File name as it was given.
     pub file: String,
     /// Line number, from 1.
@@ -19,12 +19,12 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Position.
-    pub place: Place,
+    pub position: Position,
     /// Description of the problem and of what was expected.
     pub message: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column } = self;
         write!(f, "{file}:{line}:{column}")
@@ -33,7 +33,7 @@ impl fmt::Display for Place {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.message)
+        write!(f, "{}: {}", self.position, self.message)
     }
 }
 

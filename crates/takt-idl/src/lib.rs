@@ -43,7 +43,7 @@ use takt_xtypes::definition::{Definition, DefinitionId, Definitions};
 use takt_xtypes::dynamic::DynamicType;
 use takt_xtypes::type_object::{TypeInformation, TypeRegistry};
 
-pub use error::{Diagnostic, Place};
+pub use error::{Diagnostic, Position};
 
 use error::{Failure, Location};
 use files::{FileSystem, Files, NoFiles};
@@ -65,7 +65,7 @@ pub struct Options {
 pub struct Idl {
     definitions: Definitions,
     /// Position of each declaration.
-    places: Vec<(DefinitionId, Place)>,
+    positions: Vec<(DefinitionId, Position)>,
     warnings: Vec<Diagnostic>,
 }
 
@@ -84,7 +84,7 @@ impl Idl {
     pub fn read(path: &Path, options: &Options) -> Result<Self, Diagnostic> {
         let name = path.display().to_string();
         let text = files::read(path).map_err(|error| Diagnostic {
-            place: Place { file: name.clone(), line: 1, column: 1 },
+            position: Position { file: name.clone(), line: 1, column: 1 },
             message: format!("cannot read the file: {error}"),
         })?;
         Self::with_files(&name, &text, options, &mut FileSystem { directories: &options.include })
@@ -108,7 +108,7 @@ impl Idl {
         parser.specification().map_err(|failure| diagnostic(failure, files))?;
         Ok(Self {
             definitions: parser.definitions,
-            places: parser.places.into_iter().map(|(id, location)| (id, place(location, files))).collect(),
+            positions: parser.positions.into_iter().map(|(id, location)| (id, position(location, files))).collect(),
             warnings: parser.warnings.into_list().into_iter().map(|warning| diagnostic(warning, files)).collect(),
         })
     }
@@ -136,7 +136,7 @@ impl Idl {
     /// not part of another struct or union.
     #[must_use]
     pub fn topic_type_names(&self) -> Vec<&str> {
-        let holders = self.holders();
+        let holders = self.containers();
         let is_topic = |id: &DefinitionId| match self.definitions.get(*id) {
             Some(Definition::Struct(structure)) => !structure.nested,
             Some(Definition::Union(union)) => !union.nested,
@@ -147,7 +147,7 @@ impl Idl {
     }
 
     /// Returns the containing struct or union of each type; `None` if there are several.
-    fn holders(&self) -> BTreeMap<DefinitionId, Option<DefinitionId>> {
+    fn containers(&self) -> BTreeMap<DefinitionId, Option<DefinitionId>> {
         let mut holders = BTreeMap::new();
         let (aliases, others): (Vec<_>, Vec<_>) =
             self.definitions.iter().partition(|(_, of)| matches!(of, Definition::Alias(_)));
@@ -176,14 +176,14 @@ impl Idl {
     pub fn type_information(&self, name: &str, registry: &mut TypeRegistry) -> Result<TypeInformation, Diagnostic> {
         let wanted = name.trim_start_matches("::");
         let Some((id, _)) = self.definitions.iter().find(|(_, definition)| definition.name() == wanted) else {
-            let file = self.places.last().map_or_else(String::new, |(_, place)| place.file.clone());
-            let place = Place { file, line: 1, column: 1 };
+            let file = self.positions.last().map_or_else(String::new, |(_, place)| place.file.clone());
+            let place = Position { file, line: 1, column: 1 };
             let message = format!("no type {wanted}; defined types: {}", list(&self.type_names()));
-            return Err(Diagnostic { place, message });
+            return Err(Diagnostic { position: place, message });
         };
-        let place = self.places.iter().find(|(of, _)| *of == id).map(|(_, place)| place.clone());
+        let place = self.positions.iter().find(|(of, _)| *of == id).map(|(_, place)| place.clone());
         let refused = |error: takt_xtypes::type_object::TypeError| Diagnostic {
-            place: place.clone().unwrap_or(Place { file: String::new(), line: 1, column: 1 }),
+            position: place.clone().unwrap_or(Position { file: String::new(), line: 1, column: 1 }),
             message: format!("{wanted}: {error}"),
         };
         let information = self.definitions.type_information(id, registry).map_err(refused)?;
@@ -214,11 +214,11 @@ fn list(names: &[&str]) -> String {
     }
 }
 
-fn place(location: Location, files: &[String]) -> Place {
+fn position(location: Location, files: &[String]) -> Position {
     let file = files.get(location.file as usize).cloned().unwrap_or_default();
-    Place { file, line: location.line, column: location.column }
+    Position { file, line: location.line, column: location.column }
 }
 
 fn diagnostic(failure: Failure, files: &[String]) -> Diagnostic {
-    Diagnostic { place: place(failure.location, files), message: failure.message }
+    Diagnostic { position: position(failure.location, files), message: failure.message }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 const MEASURED: &str = "--toggle-collect=takt_instructions::case::measured";
 
 /// Returns an error if Valgrind cannot be run.
-pub fn is_there() -> Result<(), String> {
+pub fn check_installed() -> Result<(), String> {
     match Command::new("valgrind").arg("--version").output() {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(format!("valgrind does not run: {}", output.status)),

@@ -10,7 +10,7 @@ use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Runtime};
 const DOMAINS: std::ops::Range<u32> = 100..230;
 
 /// Maximum time for endpoints to match. Under callgrind, execution is some fifty times slower.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Transport of the samples.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Pair {
     }
 
     fn await_match(&mut self) -> takt::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.writer.matched_subscriptions()?.is_empty() || self.reader.matched_publications()?.is_empty() {
             assert!(Instant::now() < deadline, "the endpoints do not match");
             self.from.spin_once(takt::Duration::ZERO)?;

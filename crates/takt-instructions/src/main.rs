@@ -45,7 +45,7 @@ const RUNS: usize = 3;
 
 /// Counts the instructions per sample, by the name of the case.
 fn count_all() -> Result<Vec<(&'static str, u64)>, String> {
-    callgrind::is_there()?;
+    callgrind::check_installed()?;
     let count = |case: &case::Case| {
         let runs = (0..RUNS).map(|_| callgrind::count(case.name)).collect::<Result<Vec<_>, _>>()?;
         let least = runs.into_iter().min().ok_or("the case has a run")?;
@@ -60,7 +60,7 @@ fn check() -> Result<(), String> {
     println!("{:<28} {:>9} {:>9} {:>8}", "instructions per sample", "recorded", "now", "change");
     for (name, now) in count_all()? {
         let before = recorded.iter().find(|(recorded, _)| recorded == name).map(|(_, count)| *count);
-        let verdict = record::judge(before, now);
+        let verdict = record::compare(before, now);
         differing += u32::from(verdict.fails());
         println!("{name:<28} {:>9} {now:>9} {verdict}", before.unwrap_or(0));
     }

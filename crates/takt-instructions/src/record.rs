@@ -40,7 +40,7 @@ impl fmt::Display for Verdict {
 }
 
 /// Compares a count with the recorded one.
-pub fn judge(recorded: Option<u64>, now: u64) -> Verdict {
+pub fn compare(recorded: Option<u64>, now: u64) -> Verdict {
     let Some(recorded) = recorded else { return Verdict::Unrecorded };
     if now * 100 > recorded * (100 + TOLERANCE_PERCENT) {
         Verdict::Worse
@@ -92,11 +92,11 @@ mod tests {
 
     #[test]
     fn count_beyond_the_tolerance_fails_in_either_direction() {
-        assert_eq!(judge(Some(1000), 1050), Verdict::Same);
-        assert_eq!(judge(Some(1000), 1051), Verdict::Worse);
-        assert_eq!(judge(Some(1000), 950), Verdict::Same);
-        assert_eq!(judge(Some(1000), 949), Verdict::Better);
-        assert_eq!(judge(None, 1000), Verdict::Unrecorded);
+        assert_eq!(compare(Some(1000), 1050), Verdict::Same);
+        assert_eq!(compare(Some(1000), 1051), Verdict::Worse);
+        assert_eq!(compare(Some(1000), 950), Verdict::Same);
+        assert_eq!(compare(Some(1000), 949), Verdict::Better);
+        assert_eq!(compare(None, 1000), Verdict::Unrecorded);
         assert!(Verdict::Worse.fails() && Verdict::Better.fails() && Verdict::Unrecorded.fails());
     }
 

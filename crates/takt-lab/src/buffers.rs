@@ -28,12 +28,12 @@ struct Change {
 
 /// Guard: the settings are raised while it exists.
 #[derive(Debug)]
-pub struct Raised {
+pub struct RaisedBufferSizes {
     /// Lock file; closing it releases the lock.
     _lock: File,
 }
 
-fn note() -> PathBuf {
+fn saved_values_path() -> PathBuf {
     Path::new(LABS).join(".buffers")
 }
 
@@ -46,7 +46,7 @@ fn read(path: &str) -> io::Result<u64> {
     fs::read_to_string(path)?.trim().parse().map_err(io::Error::other)
 }
 
-impl Raised {
+impl RaisedBufferSizes {
     /// Raises both settings to at least `send` and `receive` octets. Waits for another process that
     /// has raised them.
     pub fn new(send: u64, receive: u64) -> io::Result<Self> {
@@ -60,19 +60,19 @@ impl Raised {
         };
         let changes: Vec<_> = SETTINGS.into_iter().zip([send, receive]).map(change).collect::<io::Result<_>>()?;
         fs::write(draft(), serde_json::to_string(&changes).map_err(io::Error::other)?)?;
-        fs::rename(draft(), note())?;
+        fs::rename(draft(), saved_values_path())?;
         let raised = Self { _lock: lock };
         changes.iter().try_for_each(|change| fs::write(&change.path, change.raised.to_string()))?;
         Ok(raised)
     }
 
     /// Restores the settings.
-    pub fn lower(self) -> io::Result<()> {
+    pub fn restore(self) -> io::Result<()> {
         restore()
     }
 }
 
-impl Drop for Raised {
+impl Drop for RaisedBufferSizes {
     fn drop(&mut self) {
         // After `lower` there is nothing left to restore. The next lab, which reads the note,
         // repeats a failed restoration.
@@ -99,7 +99,7 @@ fn restore() -> io::Result<()> {
     if draft().exists() {
         fs::remove_file(draft())?;
     }
-    let text = match fs::read_to_string(note()) {
+    let text = match fs::read_to_string(saved_values_path()) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         text => text?,
     };
@@ -110,5 +110,5 @@ fn restore() -> io::Result<()> {
             fs::write(path, was.to_string())?;
         }
     }
-    fs::remove_file(note())
+    fs::remove_file(saved_values_path())
 }

@@ -47,7 +47,7 @@ impl Lab {
     pub fn queues(&self) -> Result<Vec<Queue>> {
         let mut queues = Vec::new();
         for end in self.plan().shaped() {
-            let failed = Error::os(format!("read the disciplines of {} of {}", end.name, end.place));
+            let failed = Error::os(format!("read the disciplines of {} of {}", end.name, end.node));
             let all = at(&self.namespaces, end, |netlink, index| netlink.disciplines(index)).map_err(failed)?;
             for (place, wanted) in self.file().classes.iter().enumerate() {
                 let Some(leaf) = all.iter().find(|one| one.parent == class(place)) else { continue };
@@ -77,7 +77,7 @@ impl Lab {
     pub fn set_filters(&self, are_there: bool) -> Result<()> {
         let file = self.file();
         for end in self.plan().shaped().filter(|end| wiring::has_classes(file, end)) {
-            let failed = Error::os(format!("set the filters of {} of {}", end.name, end.place));
+            let failed = Error::os(format!("set the filters of {} of {}", end.name, end.node));
             let set = |netlink: &mut Netlink, index| wiring::set_filters(netlink, index, &file.classes, are_there);
             at(&self.namespaces, end, set).map_err(failed)?;
         }

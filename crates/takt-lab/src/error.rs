@@ -19,7 +19,7 @@ pub enum Error {
     /// A program is not installed.
     NoProgram(&'static str),
     /// A lab of that name exists.
-    Exists(String),
+    LabExists(String),
     /// No lab of that name exists.
     LabNotFound(String),
     /// A lab has no host of that name.
@@ -80,7 +80,7 @@ impl fmt::Display for Error {
             Self::NoProgram(name) => {
                 write!(f, "{name} is not installed: a lab needs Open vSwitch (apt install openvswitch-switch)")
             }
-            Self::Exists(name) => {
+            Self::LabExists(name) => {
                 write!(f, "lab {name} is up, or a killed process left it behind; remove it with takt lab down {name}")
             }
             Self::LabNotFound(name) => write!(f, "lab {name} does not exist; takt lab status lists the labs"),

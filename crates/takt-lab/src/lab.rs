@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::geteuid;
 
-use crate::buffers::{self, Raised};
+use crate::buffers::{self, RaisedBufferSizes};
 use crate::error::{Error, Result};
 use crate::file::{LabFile, SWITCHES};
 use crate::namespace::Namespace;
@@ -41,7 +41,7 @@ impl Lab {
     /// The file does not describe a valid network, or a prerequisite is missing; the error names
     /// it.
     pub fn check_possible(file: &LabFile) -> Result<()> {
-        let plan = Plan::of(file)?;
+        let plan = Plan::new(file)?;
         check_root()?;
         if plan.bridges.is_empty() { Ok(()) } else { open_vswitch::check_installed() }
     }
@@ -54,8 +54,8 @@ impl Lab {
     /// exists, or a check failed. In each case the partial network is removed.
     pub fn up(file: &LabFile) -> Result<Self> {
         Self::check_possible(file)?;
-        let plan = Plan::of(file)?;
-        Self::sweep()?;
+        let plan = Plan::new(file)?;
+        Self::remove_abandoned()?;
         let record = Record {
             name: file.name.clone(),
             builder: Process::own(),
@@ -85,15 +85,15 @@ impl Lab {
             self.namespaces.insert(place.clone(), made);
         }
         wiring::add_bridges(&self.namespaces, &self.plan)?;
-        for cable in &self.plan.cables {
-            wiring::lay(&self.namespaces, cable, &self.plan, &self.file)?;
+        for cable in &self.plan.links {
+            wiring::create_link(&self.namespaces, cable, &self.plan, &self.file)?;
             if cable.closes_ring {
-                self.set_cable(cable, false)?;
+                self.set_planned_link(cable, false)?;
             }
         }
         wiring::process_carriers(&self.namespaces, &self.plan)?;
         if self.file.static_neighbours {
-            wiring::introduce(&self.namespaces, &self.plan)?;
+            wiring::add_static_neighbours(&self.namespaces, &self.plan)?;
         }
         if !self.plan.bridges.is_empty() {
             self.start_switches()?;
@@ -119,13 +119,13 @@ impl Lab {
         switches.configure(&self.plan)?;
         // The disciplines are checked after a restart, which they must survive.
         switches.restart(&self.plan)?;
-        lower(raised)
+        restore_buffers(raised)
     }
 
     /// Raises the buffer sizes of new sockets above the contents of all queues.
-    fn raise_buffers(&self) -> Result<Raised> {
+    fn raise_buffers(&self) -> Result<RaisedBufferSizes> {
         let queues = self.plan.queue_memory(&self.file);
-        let raised = Raised::new(SEND_OCTETS.max(2 * queues), RECEIVE_OCTETS);
+        let raised = RaisedBufferSizes::new(SEND_OCTETS.max(2 * queues), RECEIVE_OCTETS);
         raised.map_err(Error::os("raise net.core.wmem_default and rmem_default"))
     }
 
@@ -133,13 +133,13 @@ impl Lab {
         if let Some(switches) = &mut self.switches {
             switches.connect(&self.plan)?;
         }
-        for cable in self.plan.cables.iter().filter(|cable| cable.closes_ring) {
-            self.set_cable(cable, true)?;
+        for cable in self.plan.links.iter().filter(|cable| cable.closes_ring) {
+            self.set_planned_link(cable, true)?;
         }
         Ok(())
     }
 
-    fn set_cable(&self, cable: &crate::plan::Cable, is_up: bool) -> Result<()> {
+    fn set_planned_link(&self, cable: &crate::plan::LinkPlan, is_up: bool) -> Result<()> {
         for end in &cable.ends {
             let failed = Error::os(format!("set {} up or down", end.name));
             wiring::at(&self.namespaces, end, |netlink, index| netlink.set_up(index, is_up)).map_err(failed)?;
@@ -219,7 +219,7 @@ impl Lab {
     /// not report a state.
     pub fn check_running(file: &LabFile) -> Result<Vec<Check>> {
         check_root()?;
-        let plan = Plan::of(file)?;
+        let plan = Plan::new(file)?;
         let record = Record::read(&file.name)?;
         let wanted = Plan::namespaces(file);
         if record.namespaces.iter().cloned().collect::<std::collections::BTreeMap<_, _>>() != wanted {
@@ -258,7 +258,7 @@ impl Lab {
         if let Some(switches) = &mut self.switches {
             switches.restart(&self.plan)?;
         }
-        lower(raised)
+        restore_buffers(raised)
     }
 
     /// Sets both ends of a link up or down, by its index in the file.
@@ -266,9 +266,9 @@ impl Lab {
     /// # Errors
     /// There is no such link, or the kernel refuses.
     pub fn set_link(&self, place: usize, is_up: bool) -> Result<()> {
-        let cable = self.plan.cables.get(place);
+        let cable = self.plan.links.get(place);
         let missing = || Error::File(format!("lab {} has no link {place}", self.file.name));
-        self.set_cable(cable.ok_or_else(missing)?, is_up)
+        self.set_planned_link(cable.ok_or_else(missing)?, is_up)
     }
 
     /// Waits until every switch is connected to its controller. Returns false if one is not
@@ -327,7 +327,7 @@ impl Lab {
     ///
     /// # Errors
     /// A part cannot be removed, or the caller is not root.
-    pub fn sweep() -> Result<()> {
+    pub fn remove_abandoned() -> Result<()> {
         check_root()?;
         Record::remove_drafts()?;
         let is_abandoned = |record: &Record| record.is_owned && !record.builder.is_alive();
@@ -379,8 +379,8 @@ impl Drop for Lab {
     }
 }
 
-fn lower(raised: Raised) -> Result<()> {
-    raised.lower().map_err(Error::os("restore net.core.wmem_default and rmem_default"))
+fn restore_buffers(raised: RaisedBufferSizes) -> Result<()> {
+    raised.restore().map_err(Error::os("restore net.core.wmem_default and rmem_default"))
 }
 
 pub(crate) fn host_not_found(record: &Record, host: &str) -> Error {

@@ -84,11 +84,11 @@ impl Switches {
         let path = |name: &str| directory.join(name).display().to_string();
         let mut create = start(namespace, directory, TOOL, &["create", &path("conf.db"), SCHEMA])?;
         if !create.wait().map_err(Error::os("wait for ovsdb-tool"))?.success() {
-            return Err(ended(directory, TOOL));
+            return Err(ended_error(directory, TOOL));
         }
         let remote = format!("--remote=punix:{}", socket(directory).display());
         let mut server = start(namespace, directory, SERVER, &[&path("conf.db"), &remote])?;
-        let mut database = until(directory, SERVER, &mut server, || {
+        let mut database = poll_until(directory, SERVER, &mut server, || {
             socket(directory).exists().then(|| OpenVSwitch::unix(&socket(directory), LIMIT))?.ok() // tidy-allow(dropped-cause): it is not yet listening
         })?;
         database.initialise()?;
@@ -165,7 +165,7 @@ impl Switches {
         let mut purge = start(&self.namespace, &self.directory, CONTROL, &["--target", &target, "revalidator/purge"])?;
         match purge.wait().map_err(Error::os("wait for ovs-appctl"))?.success() {
             true => Ok(()),
-            false => Err(ended(&self.directory, CONTROL)),
+            false => Err(ended_error(&self.directory, CONTROL)),
         }
     }
 
@@ -232,7 +232,7 @@ fn log(directory: &Path, program: &str) -> PathBuf {
 }
 
 /// Repeats `ask` until it has an answer, or the process has ended.
-fn until<T>(
+fn poll_until<T>(
     directory: &Path,
     program: &'static str,
     process: &mut Child,
@@ -248,10 +248,10 @@ fn until<T>(
         }
         std::thread::sleep(PAUSE);
     }
-    Err(ended(directory, program))
+    Err(ended_error(directory, program))
 }
 
-fn ended(directory: &Path, program: &'static str) -> Error {
+fn ended_error(directory: &Path, program: &'static str) -> Error {
     let text = std::fs::read_to_string(log(directory, program)).unwrap_or_default();
     let lines: Vec<_> = text.lines().collect();
     Error::SwitchEnded { program, log: lines[lines.len().saturating_sub(3)..].join("; ") }

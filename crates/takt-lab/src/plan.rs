@@ -20,7 +20,7 @@ const QUEUE_MEMORY_MAX: u64 = 1_000_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Name of the host, or [`SWITCHES`].
-    pub place: String,
+    pub node: String,
     /// Name within its namespace.
     pub name: String,
     /// Hardware address.
@@ -35,7 +35,7 @@ pub struct Interface {
 
 /// Link between two interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cable {
+pub struct LinkPlan {
     /// Interfaces of both ends.
     pub ends: [Interface; 2],
     /// MTU in octets.
@@ -66,7 +66,7 @@ pub struct Bridge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Links, in the order of the file.
-    pub cables: Vec<Cable>,
+    pub links: Vec<LinkPlan>,
     /// Switches of Open vSwitch.
     pub bridges: Vec<Bridge>,
     /// Names of switches that are bridges of the kernel.
@@ -91,7 +91,7 @@ impl Plan {
     /// The file does not describe a valid network, or switches without a controller form a ring.
     /// Two switches have the same datapath identifier, or two interfaces the same hardware address.
     /// The queues hold more than the send buffer of a socket.
-    pub fn of(file: &LabFile) -> Result<Self> {
+    pub fn new(file: &LabFile) -> Result<Self> {
         file.check()?;
         let (kernel, open): (Vec<_>, Vec<_>) =
             file.switches.iter().zip(1..).partition(|((_, of), _)| of.kind == SwitchKind::Bridge);
@@ -106,7 +106,7 @@ impl Plan {
         }
         let mut ports = BTreeMap::new();
         let mut groups = Groups::default();
-        let mut cables = Vec::new();
+        let mut links = Vec::new();
         for (number, link) in (1_u16..).zip(&file.links) {
             let closes_ring = match &link.ends {
                 [End::Switch(one), End::Switch(other)] => !groups.join(one, other),
@@ -114,9 +114,9 @@ impl Plan {
             };
             let ends = [0, 1].map(|side| interface(file, link, number, side, &mut ports));
             let (queues, offloads) = (link.queues, link.offloads.clone());
-            cables.push(Cable { ends, mtu: link.mtu, queues, offloads, closes_ring });
+            links.push(LinkPlan { ends, mtu: link.mtu, queues, offloads, closes_ring });
         }
-        let plan = Self { cables, bridges, kernel_bridges };
+        let plan = Self { links, bridges, kernel_bridges };
         plan.check_rings()?;
         plan.check_macs()?;
         plan.check_queues(file)?;
@@ -138,9 +138,9 @@ impl Plan {
         let is_standalone = |name: &str| {
             self.bridges.iter().any(|bridge| bridge.name == name && bridge.fail_mode == FailMode::Standalone)
         };
-        for cable in self.cables.iter().filter(|cable| cable.closes_ring) {
-            let switches: Vec<_> = cable.ends.iter().filter_map(|end| Some(end.port.as_ref()?.0.as_str())).collect();
-            if cable.ends.iter().any(|end| self.is_at_kernel_bridge(end)) {
+        for link in self.links.iter().filter(|cable| cable.closes_ring) {
+            let switches: Vec<_> = link.ends.iter().filter_map(|end| Some(end.port.as_ref()?.0.as_str())).collect();
+            if link.ends.iter().any(|end| self.is_at_kernel_bridge(end)) {
                 return Err(Error::File(format!(
                     "the link {} closes a ring, in which a kernel bridge circulates frames: set for both switches \
                      kind = \"open-vswitch\" and fail_mode = \"secure\"",
@@ -160,9 +160,9 @@ impl Plan {
 
     fn check_macs(&self) -> Result<()> {
         let mut known = BTreeMap::new();
-        for end in self.cables.iter().flat_map(|cable| &cable.ends) {
+        for end in self.links.iter().flat_map(|link| &link.ends) {
             if let Some(other) = known.insert(end.mac, end) {
-                let named = |end: &Interface| format!("{} of {}", end.name, end.place);
+                let named = |end: &Interface| format!("{} of {}", end.name, end.node);
                 let (mac, one, other) = (Mac(end.mac), named(other), named(end));
                 return Err(Error::File(format!("{one} and {other} have the same MAC address {mac}")));
             }
@@ -179,7 +179,7 @@ impl Plan {
 
     /// Iterates over all interfaces.
     pub fn interfaces(&self) -> impl Iterator<Item = &Interface> {
-        self.cables.iter().flat_map(|cable| &cable.ends)
+        self.links.iter().flat_map(|link| &link.ends)
     }
 
     /// Iterates over the interfaces with a rate, and so with classes.
@@ -188,14 +188,12 @@ impl Plan {
     }
 
     /// Iterates over the ports of switches, with their links.
-    pub fn ports(&self) -> impl Iterator<Item = (&Interface, &Cable)> {
-        self.cables
-            .iter()
-            .flat_map(|cable| cable.ends.iter().filter(|end| end.port.is_some()).map(move |end| (end, cable)))
+    pub fn ports(&self) -> impl Iterator<Item = (&Interface, &LinkPlan)> {
+        self.links.iter().flat_map(|link| link.ends.iter().filter(|end| end.port.is_some()).map(move |end| (end, link)))
     }
 
     /// Iterates over the ports of Open vSwitch switches, with their links.
-    pub fn open_vswitch_ports(&self) -> impl Iterator<Item = (&Interface, &Cable)> {
+    pub fn open_vswitch_ports(&self) -> impl Iterator<Item = (&Interface, &LinkPlan)> {
         self.ports().filter(|(end, _)| !self.is_at_kernel_bridge(end))
     }
 
@@ -213,12 +211,12 @@ impl Plan {
     /// Returns, for each interface of a host, the addresses of the other hosts that its frames
     /// reach and that share a network with it.
     pub fn neighbours(&self) -> Vec<Neighbour<'_>> {
-        let cables: Vec<_> = self.cables.iter().collect();
+        let links: Vec<_> = self.links.iter().collect();
         let hosts = || self.interfaces().filter(|end| end.port.is_none());
         let mut all = Vec::new();
         for of in hosts() {
-            let near = reached(&cables, node(of));
-            for interface in hosts().filter(|one| one.place != of.place && near.contains(&node(one))) {
+            let near = reached(&links, node(of));
+            for interface in hosts().filter(|one| one.node != of.node && near.contains(&node(one))) {
                 let is_near = |address: &&Address| of.addresses.iter().any(|own| own.shares_network(**address));
                 let addresses = interface.addresses.iter().filter(is_near);
                 all.extend(addresses.map(|address| Neighbour { of, interface, address: *address }));
@@ -230,9 +228,9 @@ impl Plan {
     /// Reports whether frames from one host to another leave by this port, while links that close
     /// rings are down.
     pub fn is_between(&self, port: &Interface, from: &Interface, to: &Interface) -> bool {
-        let open = self.cables.iter().filter(|cable| !cable.closes_ring);
-        let (of_port, others): (Vec<_>, Vec<_>) = open.partition(|cable| cable.ends.contains(port));
-        let Some(far) = of_port.first().and_then(|cable| cable.ends.iter().find(|end| *end != port)) else {
+        let open = self.links.iter().filter(|link| !link.closes_ring);
+        let (of_port, others): (Vec<_>, Vec<_>) = open.partition(|link| link.ends.contains(port));
+        let Some(far) = of_port.first().and_then(|link| link.ends.iter().find(|end| *end != port)) else {
             return false;
         };
         reached(&others, node(port)).contains(&node(from)) && reached(&others, node(far)).contains(&node(to))
@@ -240,16 +238,16 @@ impl Plan {
 
     /// Reports whether links and switches forward frames from one host's interface to another's.
     pub fn reaches(&self, from: &Interface, to: &Interface) -> bool {
-        let cables: Vec<_> = self.cables.iter().collect();
-        reached(&cables, node(from)).contains(&node(to))
+        let links: Vec<_> = self.links.iter().collect();
+        reached(&links, node(from)).contains(&node(to))
     }
 
     /// Returns the maximum memory in octets of all frames in the disciplines of the switches. Open
     /// vSwitch sends them by one socket.
     pub fn queue_memory(&self, file: &LabFile) -> u64 {
         let frames: u64 = file.classes.iter().map(|class| u64::from(class.frames)).sum();
-        let of_port = |cable: &Cable| frames * FRAME_MEMORY.max(2 * u64::from(cable.mtu));
-        self.open_vswitch_ports().filter(|(end, _)| end.rate.is_some()).map(|(_, cable)| of_port(cable)).sum()
+        let of_port = |link: &LinkPlan| frames * FRAME_MEMORY.max(2 * u64::from(link.mtu));
+        self.open_vswitch_ports().filter(|(end, _)| end.rate.is_some()).map(|(_, link)| of_port(link)).sum()
     }
 }
 
@@ -257,16 +255,16 @@ impl Plan {
 type Node<'a> = (&'a str, Option<&'a str>);
 
 fn node(end: &Interface) -> Node<'_> {
-    end.port.as_ref().map_or((end.place.as_str(), Some(end.name.as_str())), |(switch, _)| (switch.as_str(), None))
+    end.port.as_ref().map_or((end.node.as_str(), Some(end.name.as_str())), |(switch, _)| (switch.as_str(), None))
 }
 
 /// Returns the nodes that these links connect with `from`.
-fn reached<'a>(cables: &[&'a Cable], from: Node<'a>) -> BTreeSet<Node<'a>> {
+fn reached<'a>(links: &[&'a LinkPlan], from: Node<'a>) -> BTreeSet<Node<'a>> {
     let mut nodes = BTreeSet::from([from]);
     let mut count = 0;
     while nodes.len() > count {
         count = nodes.len();
-        for [one, other] in cables.iter().map(|cable| cable.ends.each_ref().map(node)) {
+        for [one, other] in links.iter().map(|link| link.ends.each_ref().map(node)) {
             if nodes.contains(&one) || nodes.contains(&other) {
                 nodes.extend([one, other]);
             }
@@ -294,7 +292,7 @@ fn interface(file: &LabFile, link: &Link, number: u16, side: usize, ports: &mut 
     let rate = link.rate.filter(|_| has_rate).map(|rate| rate.0);
     match end {
         End::Host { host, interface } => Interface {
-            place: host.clone(),
+            node: host.clone(),
             name: interface.clone(),
             mac: mac(0),
             addresses: file.hosts[host][interface].clone(),
@@ -305,7 +303,7 @@ fn interface(file: &LabFile, link: &Link, number: u16, side: usize, ports: &mut 
             let port = ports.entry(switch.clone()).or_default();
             *port += 1;
             Interface {
-                place: SWITCHES.to_owned(),
+                node: SWITCHES.to_owned(),
                 name: format!("{switch}-{port}"),
                 mac: mac(1),
                 addresses: Vec::new(),

@@ -63,7 +63,7 @@ impl Record {
             // The first failure is reported, not one of the cleanup.
             drop(fs::remove_dir_all(&draft));
             match source.kind() {
-                ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty => Error::Exists(self.name.clone()),
+                ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty => Error::LabExists(self.name.clone()),
                 _ => Error::Os { action: format!("create {}", directory.display()), source },
             }
         })?;

@@ -21,14 +21,14 @@ pub struct Status {
     /// Whether the process that makes it, or made it, runs.
     pub has_builder: bool,
     /// Hosts, and `switches`.
-    pub places: Vec<Place>,
+    pub places: Vec<NodeStatus>,
     /// Switches.
     pub switches: Vec<SwitchStatus>,
 }
 
 /// Namespace of a host, or of the switches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct NodeStatus {
     /// Name of the host, or `switches`.
     pub name: String,
     /// Name of the namespace for `ip netns`.
@@ -60,14 +60,14 @@ impl Status {
     ///
     /// # Errors
     /// No lab of that name exists, or the caller is not root.
-    pub fn of(name: &str) -> Result<Self> {
+    pub fn read(name: &str) -> Result<Self> {
         check_root()?;
         let record = Record::read(name)?;
         let place = |(name, namespace): &(String, String)| {
             let found = Namespace::with_inode(namespace);
             let inodes: Vec<_> = found.iter().map(|(_, inode)| *inode).collect();
             let processes = process::in_namespaces(&inodes).iter().map(|process| process.pid).collect();
-            Place { name: name.clone(), namespace: namespace.clone(), is_there: found.is_some(), processes }
+            NodeStatus { name: name.clone(), namespace: namespace.clone(), is_there: found.is_some(), processes }
         };
         // Without an answer of Open vSwitch, its switches count as missing.
         let mut database = open_vswitch::database(&Record::directory(name)).ok(); // tidy-allow(dropped-cause): is_there says it

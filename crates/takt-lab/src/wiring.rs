@@ -13,7 +13,7 @@ use takt_netlink::{Netlink, interface_index};
 use crate::error::{Error, Result};
 use crate::file::{Class, LabFile, Offload, SWITCHES};
 use crate::namespace::Namespace;
-use crate::plan::{Cable, Interface, Plan};
+use crate::plan::{Interface, LinkPlan, Plan};
 
 /// Namespaces by place.
 pub type Namespaces = BTreeMap<String, Namespace>;
@@ -25,7 +25,7 @@ pub fn at<R: Send>(
     interface: &Interface,
     f: impl FnOnce(&mut Netlink, i32) -> io::Result<R> + Send,
 ) -> io::Result<R> {
-    let namespace = namespaces.get(&interface.place).ok_or(io::ErrorKind::NotFound)?;
+    let namespace = namespaces.get(&interface.node).ok_or(io::ErrorKind::NotFound)?;
     namespace.run(|| f(&mut Netlink::route()?, interface_index(&interface.name)?))?
 }
 
@@ -50,26 +50,26 @@ pub fn add_bridges(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
 }
 
 /// Creates a link, and configures both of its ends.
-pub fn lay(namespaces: &Namespaces, cable: &Cable, plan: &Plan, file: &LabFile) -> Result<()> {
-    let [one, other] = &cable.ends;
+pub fn create_link(namespaces: &Namespaces, link: &LinkPlan, plan: &Plan, file: &LabFile) -> Result<()> {
+    let [one, other] = &link.ends;
     let failed = || Error::os(format!("create the link {} to {}", one.name, other.name));
-    add(namespaces, cable).map_err(failed())?;
-    for end in &cable.ends {
-        let failed = || Error::os(format!("set up the interface {} of {}", end.name, end.place));
-        keep_offloads(namespaces, end, &cable.offloads).map_err(failed())?;
+    add(namespaces, link).map_err(failed())?;
+    for end in &link.ends {
+        let failed = || Error::os(format!("set up the interface {} of {}", end.name, end.node));
+        keep_offloads(namespaces, end, &link.offloads).map_err(failed())?;
         if let Some((_, bridge)) = plan.kernel_ports().find(|(port, _)| *port == end) {
             let join = |netlink: &mut Netlink, index| netlink.add_bridge_port(index, interface_index(bridge)?);
             at(namespaces, end, join).map_err(Error::os(format!("make {} a port of {bridge}", end.name)))?;
         }
         set_up(namespaces, end).map_err(failed())?;
         if let Some(rate) = end.rate.filter(|_| has_classes(file, end)) {
-            let failed = Error::os(format!("create the classes of {} of {}", end.name, end.place));
+            let failed = Error::os(format!("create the classes of {} of {}", end.name, end.node));
             at(namespaces, end, |netlink, index| add_classes(netlink, index, rate, &file.classes)).map_err(failed)?;
         }
     }
     // The query makes the kernel process the carrier of the end that came up first now, not up to a
     // second later.
-    cable.ends.iter().try_for_each(|end| at(namespaces, end, Netlink::is_running).map(drop)).map_err(failed())
+    link.ends.iter().try_for_each(|end| at(namespaces, end, Netlink::is_running).map(drop)).map_err(failed())
 }
 
 /// Makes the kernel process the carriers of bridges, which have one from their first port on.
@@ -81,20 +81,20 @@ pub fn process_carriers(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
 }
 
 /// Adds static neighbor entries to the hosts.
-pub fn introduce(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
+pub fn add_static_neighbours(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
     for known in plan.neighbours() {
-        let failed = Error::os(format!("set on {} the neighbor {}", known.of.place, known.address.ip));
+        let failed = Error::os(format!("set on {} the neighbor {}", known.of.node, known.address.ip));
         let set = |netlink: &mut Netlink, index| netlink.set_neighbour(index, known.address.ip, known.interface.mac);
         at(namespaces, known.of, set).map_err(failed)?;
     }
     Ok(())
 }
 
-fn add(namespaces: &Namespaces, cable: &Cable) -> io::Result<()> {
+fn add(namespaces: &Namespaces, link: &LinkPlan) -> io::Result<()> {
     let mut ends = Vec::new();
-    for end in &cable.ends {
-        let namespace = namespaces.get(&end.place).ok_or(io::ErrorKind::NotFound)?.as_fd();
-        ends.push(VethEnd { name: &end.name, namespace, mac: Some(end.mac), mtu: cable.mtu, queues: cable.queues });
+    for end in &link.ends {
+        let namespace = namespaces.get(&end.node).ok_or(io::ErrorKind::NotFound)?.as_fd();
+        ends.push(VethEnd { name: &end.name, namespace, mac: Some(end.mac), mtu: link.mtu, queues: link.queues });
     }
     Netlink::route()?.add_veth([&ends[0], &ends[1]])
 }
@@ -128,7 +128,7 @@ fn keep_offloads(namespaces: &Namespaces, end: &Interface, kept: &[Offload]) -> 
 }
 
 fn set_features(namespaces: &Namespaces, end: &Interface, names: &[&str], is_on: bool) -> io::Result<()> {
-    let namespace = namespaces.get(&end.place).ok_or(io::ErrorKind::NotFound)?;
+    let namespace = namespaces.get(&end.node).ok_or(io::ErrorKind::NotFound)?;
     namespace.run(|| Netlink::generic()?.set_features(interface_index(&end.name)?, names, is_on))?
 }
 

@@ -41,7 +41,7 @@ impl Netlink {
         let mut body = header(0, 0, 0);
         put_text(&mut body, LINK_NAME, name);
         put(&mut body, LINK_INFO, &info);
-        self.order(NEW_LINK, NEW, &body)
+        self.request(NEW_LINK, NEW, &body)
     }
 
     /// Attaches an interface to a bridge as a port. With bridge index 0, detaches it.
@@ -52,7 +52,7 @@ impl Netlink {
     pub fn add_bridge_port(&mut self, index: i32, bridge: i32) -> io::Result<()> {
         let mut body = header(index, 0, 0);
         put(&mut body, LINK_MASTER, &bridge.to_ne_bytes());
-        self.order(NEW_LINK, 0, &body)
+        self.request(NEW_LINK, 0, &body)
     }
 
     /// Returns the bridge of a port and whether the port forwards. `None` if the interface is no

@@ -59,7 +59,7 @@ impl Netlink {
         put_nested(&mut set, BITS, &bits);
         let mut body = message(SET, index);
         put_nested(&mut body, WANTED, &set);
-        self.order(family, 0, &body)
+        self.request(family, 0, &body)
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passed {
+pub struct CapturedFrame {
     /// Octets copied to the buffer.
     pub len: usize,
     /// Timestamp of CLOCK_REALTIME, in ns since 1970.
@@ -103,7 +103,7 @@ impl FrameSocket {
     ///
     /// # Errors
     /// `ENETDOWN`: the interface went down.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Passed>> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<CapturedFrame>> {
         socket::receive(self.0.as_raw_fd(), buffer)
     }
 }
@@ -117,7 +117,7 @@ mod socket {
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     use std::time::Duration;
 
-    use super::Passed;
+    use super::CapturedFrame;
 
     pub(super) fn open(index: i32, protocol: u16) -> io::Result<OwnedFd> {
         // Protocol 0 prevents frames of other interfaces before the socket is bound.
@@ -222,7 +222,7 @@ mod socket {
         }
     }
 
-    pub(super) fn receive(fd: i32, buffer: &mut [u8]) -> io::Result<Option<Passed>> {
+    pub(super) fn receive(fd: i32, buffer: &mut [u8]) -> io::Result<Option<CapturedFrame>> {
         // SAFETY: plain data, for which all zeroes is a value.
         let (mut message, mut from): (libc::msghdr, libc::sockaddr_ll) = unsafe { std::mem::zeroed() };
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -242,7 +242,7 @@ mod socket {
             return if error.kind() == ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
         }
         let is_outgoing = from.sll_pkttype == libc::PACKET_OUTGOING;
-        Ok(Some(Passed { len: len.cast_unsigned(), time_ns: time(&message).unwrap_or(0), is_outgoing }))
+        Ok(Some(CapturedFrame { len: len.cast_unsigned(), time_ns: time(&message).unwrap_or(0), is_outgoing }))
     }
 
     /// Returns the timestamp in the control messages.

@@ -41,7 +41,7 @@ const DUMP: u16 = 0x300;
 /// Flags of a request that creates an object, which must not exist.
 pub const NEW: u16 = 0x400 | 0x200;
 /// Flags of a request that creates an object or replaces an existing one.
-pub const INSTEAD: u16 = 0x400 | 0x100;
+pub const CREATE_OR_REPLACE: u16 = 0x400 | 0x100;
 /// Types of replies.
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -107,7 +107,7 @@ impl Netlink {
     /// # Errors
     /// The error of the kernel ([`code`]), and `InvalidData` if it returns no object.
     pub fn get(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
-        let answers = self.talk(kind, ACK, body)?;
+        let answers = self.exchange(kind, ACK, body)?;
         answers.into_iter().next().ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
@@ -116,18 +116,18 @@ impl Netlink {
     /// # Errors
     /// The error of the kernel ([`code`]).
     pub fn dump(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
-        self.talk(kind, DUMP, body)
+        self.exchange(kind, DUMP, body)
     }
 
     /// Requests a change.
     ///
     /// # Errors
     /// The error of the kernel ([`code`]), with its message if there is one.
-    pub fn order(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
-        self.talk(kind, ACK | flags, body).map(drop)
+    pub fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+        self.exchange(kind, ACK | flags, body).map(drop)
     }
 
-    fn talk(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    fn exchange(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         let len = u32::try_from(HEADER_LEN + body.len()).map_err(io::Error::other)?;
         let mut request = len.to_ne_bytes().to_vec();
         request.extend(kind.to_ne_bytes());
@@ -142,7 +142,7 @@ impl Netlink {
             for (kind, flags, body) in messages(&buffer[..len]) {
                 match kind {
                     DONE => return Ok(answers),
-                    ERROR => return refusal(flags, body).map_or(Ok(answers), Err),
+                    ERROR => return kernel_error(flags, body).map_or(Ok(answers), Err),
                     _ => answers.push(body.to_vec()),
                 }
             }
@@ -153,27 +153,27 @@ impl Netlink {
 
 /// Error of the kernel with its message.
 #[derive(Debug)]
-struct Refused {
+struct KernelError {
     code: i32,
-    words: String,
+    message: String,
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for KernelError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({})", self.words, io::Error::from_raw_os_error(self.code))
+        write!(f, "{} ({})", self.message, io::Error::from_raw_os_error(self.code))
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for KernelError {}
 
 /// Returns the error number of the kernel, with or without a message.
 pub fn code(error: &io::Error) -> Option<i32> {
-    let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
+    let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<KernelError>());
     refused.map(|refused| refused.code).or_else(|| error.raw_os_error())
 }
 
 /// Returns the error of an error reply, or `None` for an acknowledgment.
-fn refusal(flags: u16, body: &[u8]) -> Option<io::Error> {
+fn kernel_error(flags: u16, body: &[u8]) -> Option<io::Error> {
     let number = |at: usize| number(body.get(at..)?);
     let code = number(0).map_or(libc::EBADMSG, |code| code.cast_signed().saturating_neg());
     if code == 0 {
@@ -186,7 +186,7 @@ fn refusal(flags: u16, body: &[u8]) -> Option<io::Error> {
         return Some(io::Error::from_raw_os_error(code));
     }
     let kind = io::Error::from_raw_os_error(code).kind();
-    Some(io::Error::new(kind, Refused { code, words }))
+    Some(io::Error::new(kind, KernelError { code, message: words }))
 }
 
 /// Returns the messages of a datagram, each with its type and flags.
@@ -340,7 +340,7 @@ mod tests {
     fn refusal_has_the_message_of_the_kernel() {
         let mut netlink = Netlink::route().expect("the query needs no permission");
         // RTM_NEWQDISC of an unknown kind of queueing discipline, on no interface.
-        let error = netlink.order(36, NEW, &[0; 20]).expect_err("the request is refused");
+        let error = netlink.request(36, NEW, &[0; 20]).expect_err("the request is refused");
         assert!(matches!(code(&error), Some(libc::EPERM | libc::ENODEV)), "{error}");
         assert_eq!(interface_index("there-is-none").map_err(|e| e.raw_os_error()), Err(Some(libc::ENODEV)));
         assert_eq!(interface_index("lo").map(|index| index > 0).map_err(|e| e.raw_os_error()), Ok(true));

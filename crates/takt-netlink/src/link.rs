@@ -108,7 +108,7 @@ impl Netlink {
         put(&mut info, INFO_DATA, &data);
         let mut body = ends[0].message();
         put(&mut body, LINK_INFO, &info);
-        self.order(NEW_LINK, NEW, &body)
+        self.request(NEW_LINK, NEW, &body)
     }
 
     /// Sets an interface up or down.
@@ -116,7 +116,7 @@ impl Netlink {
     /// # Errors
     /// `ENODEV`: the interface does not exist. `EPERM`: not root.
     pub fn set_up(&mut self, index: i32, is_up: bool) -> io::Result<()> {
-        self.order(NEW_LINK, 0, &header(index, if is_up { UP } else { 0 }, UP))
+        self.request(NEW_LINK, 0, &header(index, if is_up { UP } else { 0 }, UP))
     }
 
     /// Enables or disables multicast on an interface. The kernel creates the loopback interface
@@ -125,7 +125,7 @@ impl Netlink {
     /// # Errors
     /// `ENODEV`: the interface does not exist. `EPERM`: not root.
     pub fn set_multicast(&mut self, index: i32, is_on: bool) -> io::Result<()> {
-        self.order(NEW_LINK, 0, &header(index, if is_on { MULTICAST } else { 0 }, MULTICAST))
+        self.request(NEW_LINK, 0, &header(index, if is_on { MULTICAST } else { 0 }, MULTICAST))
     }
 
     /// Reports whether an interface is up and has a carrier. Since Linux 6.8, the query also makes
@@ -168,7 +168,7 @@ impl Netlink {
             put(&mut xdp, XDP_FLAGS, &mode.to_ne_bytes());
             let mut body = header(index, 0, 0);
             put_nested(&mut body, LINK_XDP, &xdp);
-            self.order(NEW_LINK, 0, &body)?;
+            self.request(NEW_LINK, 0, &body)?;
         }
         Ok(())
     }
@@ -194,7 +194,7 @@ impl Netlink {
             let broadcast = u32::from(address) | u32::MAX.checked_shr(prefix_len.into()).unwrap_or(0);
             put(&mut body, BROADCAST, &broadcast.to_be_bytes());
         }
-        self.order(NEW_ADDRESS, NEW, &body)
+        self.request(NEW_ADDRESS, NEW, &body)
     }
 
     /// Adds a route to a network, or to a range of multicast groups, over an interface without a
@@ -208,7 +208,7 @@ impl Netlink {
         body.extend([0; 4]);
         put(&mut body, DESTINATION, &octets(destination));
         put(&mut body, INTERFACE, &index.to_ne_bytes());
-        self.order(NEW_ROUTE, NEW, &body)
+        self.request(NEW_ROUTE, NEW, &body)
     }
 }
 

@@ -36,7 +36,7 @@ const TC_ACT_SHOT: u32 = 2;
 
 /// Frame counters of an interface with loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct LossCounters {
     /// Frames to be sent.
     pub frames: u64,
     /// Dropped frames among them.
@@ -52,7 +52,7 @@ impl Netlink {
     pub fn add_loss(&mut self, index: i32, probability: f64) -> io::Result<()> {
         let mut body = message(index, HANDLE, CLSACT, 0);
         put_text(&mut body, KIND, "clsact");
-        self.order(NEW_QDISC, NEW, &body)?;
+        self.request(NEW_QDISC, NEW, &body)?;
         let mut options = Vec::new();
         let program = program(probability);
         put(&mut options, BPF_INSTRUCTIONS_LEN, &(program.len() as u16).to_ne_bytes());
@@ -61,7 +61,7 @@ impl Netlink {
         let mut body = message(index, 0, SENT, 1 << 16 | u32::from(EVERY_PROTOCOL.to_be()));
         put_text(&mut body, KIND, "bpf");
         put_nested(&mut body, OPTIONS, &options);
-        let added = self.order(NEW_FILTER, NEW, &body);
+        let added = self.request(NEW_FILTER, NEW, &body);
         if added.is_err() {
             // The first error is returned.
             drop(self.remove_loss(index));
@@ -73,9 +73,10 @@ impl Netlink {
     ///
     /// # Errors
     /// `ENODEV`: the interface does not exist.
-    pub fn lost(&mut self, index: i32) -> io::Result<Lost> {
+    pub fn lost(&mut self, index: i32) -> io::Result<LossCounters> {
         let found = self.disciplines(index)?.into_iter().find(|one| one.parent == CLSACT);
-        Ok(found.map_or_else(Lost::default, |one| Lost { frames: one.frames, dropped: one.drops.into() }))
+        Ok(found
+            .map_or_else(LossCounters::default, |one| LossCounters { frames: one.frames, dropped: one.drops.into() }))
     }
 
     /// Removes the loss.
@@ -83,7 +84,7 @@ impl Netlink {
     /// # Errors
     /// `ENOENT`: the interface has no loss. `EPERM`: not root.
     pub fn remove_loss(&mut self, index: i32) -> io::Result<()> {
-        self.order(DELETE_QDISC, 0, &message(index, 0, CLSACT, 0))
+        self.request(DELETE_QDISC, 0, &message(index, 0, CLSACT, 0))
     }
 }
 

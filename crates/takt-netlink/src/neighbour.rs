@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 
 use crate::link::octets;
-use crate::{INSTEAD, Netlink, put};
+use crate::{CREATE_OR_REPLACE, Netlink, put};
 
 const NEW_NEIGHBOUR: u16 = 28;
 const ADDRESS: u16 = 1;
@@ -26,6 +26,6 @@ impl Netlink {
         body.extend([0; 2]);
         put(&mut body, ADDRESS, &octets(address));
         put(&mut body, HARDWARE_ADDRESS, &mac);
-        self.order(NEW_NEIGHBOUR, INSTEAD, &body)
+        self.request(NEW_NEIGHBOUR, CREATE_OR_REPLACE, &body)
     }
 }

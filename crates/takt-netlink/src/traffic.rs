@@ -184,7 +184,7 @@ impl Netlink {
                 put(&mut body, OPTIONS, &frames.to_ne_bytes());
             }
         }
-        self.order(NEW_QDISC, NEW, &body)
+        self.request(NEW_QDISC, NEW, &body)
     }
 
     /// Removes the discipline of a parent, with everything below it.
@@ -192,7 +192,7 @@ impl Netlink {
     /// # Errors
     /// `ENOENT`: the parent has no discipline. `EPERM`: not root.
     pub fn remove_discipline(&mut self, index: i32, parent: u32) -> io::Result<()> {
-        self.order(DELETE_QDISC, 0, &message(index, 0, parent, 0))
+        self.request(DELETE_QDISC, 0, &message(index, 0, parent, 0))
     }
 
     /// Creates an HTB class. Its parent is another class, or the handle of the HTB.
@@ -219,7 +219,7 @@ impl Netlink {
         let mut body = message(index, class, parent, 0);
         put_text(&mut body, KIND, "htb");
         put(&mut body, OPTIONS, &options);
-        self.order(NEW_CLASS, NEW, &body)
+        self.request(NEW_CLASS, NEW, &body)
     }
 
     /// Sorts IPv4 and IPv6 frames with a DSCP into a class, with or without an 802.1Q tag, by four
@@ -275,7 +275,7 @@ impl Netlink {
         let mut body = message(index, 0, parent, priority << 16 | u32::from(protocol.to_be()));
         put_text(&mut body, KIND, "u32");
         put_nested(&mut body, OPTIONS, &options);
-        self.order(NEW_FILTER, NEW, &body)
+        self.request(NEW_FILTER, NEW, &body)
     }
 
     /// Removes all filters of a discipline. Does nothing if there are none.
@@ -283,7 +283,7 @@ impl Netlink {
     /// # Errors
     /// `EINVAL`: the discipline does not exist. `EPERM`: not root.
     pub fn remove_filters(&mut self, index: i32, parent: u32) -> io::Result<()> {
-        self.order(DELETE_FILTER, 0, &message(index, 0, parent, 0))
+        self.request(DELETE_FILTER, 0, &message(index, 0, parent, 0))
     }
 
     /// Reports whether a discipline has filters.

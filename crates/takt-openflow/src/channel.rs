@@ -139,7 +139,7 @@ impl core::error::Error for SendError {}
 /// Reason why a connection ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Down {
+pub enum CloseReason {
     /// The application closed it.
     Closed,
     /// The peer closed the connection, or the network failed.
@@ -172,7 +172,7 @@ pub enum Down {
     Stream(StreamError),
 }
 
-impl fmt::Display for Down {
+impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("closed by the application"),

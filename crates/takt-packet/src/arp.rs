@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 
 use crate::error::{header, room};
-use crate::{Full, MacAddress, Malformed};
+use crate::{MacAddress, Malformed, NoRoom};
 
 /// Operation of an ARP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ impl ArpPacket {
     }
 
     /// Writes the packet to the start of `into`, and returns its length.
-    pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
+    pub fn emit(&self, into: &mut [u8]) -> Result<usize, NoRoom> {
         let into: &mut [u8; Self::LEN] = room(into)?;
         into[..6].copy_from_slice(&ETHERNET_IPV4);
         into[6] = 0;
@@ -90,7 +90,7 @@ mod tests {
             assert_eq!(ArpPacket::parse(&bytes), Ok(packet));
             for cut in 0..ArpPacket::LEN {
                 assert!(ArpPacket::parse(&bytes[..cut]).is_err(), "{cut} octets");
-                assert_eq!(packet.emit(&mut [0; 28][..cut]), Err(Full));
+                assert_eq!(packet.emit(&mut [0; 28][..cut]), Err(NoRoom));
             }
         }
     }

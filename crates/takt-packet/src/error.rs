@@ -22,15 +22,15 @@ impl core::error::Error for Malformed {}
 
 /// The data does not fit into the frame or into a length field. Nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Full;
+pub struct NoRoom;
 
-impl fmt::Display for Full {
+impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no room left in the frame")
     }
 }
 
-impl core::error::Error for Full {}
+impl core::error::Error for NoRoom {}
 
 /// Returns the first `N` octets, or an error that the header is truncated.
 pub(crate) fn header<'a, const N: usize>(bytes: &'a [u8], what: &'static str) -> Result<&'a [u8; N], Malformed> {
@@ -38,6 +38,6 @@ pub(crate) fn header<'a, const N: usize>(bytes: &'a [u8], what: &'static str) ->
 }
 
 /// Returns the first `N` octets for writing.
-pub(crate) fn room<const N: usize>(into: &mut [u8]) -> Result<&mut [u8; N], Full> {
-    into.first_chunk_mut().ok_or(Full)
+pub(crate) fn room<const N: usize>(into: &mut [u8]) -> Result<&mut [u8; N], NoRoom> {
+    into.first_chunk_mut().ok_or(NoRoom)
 }

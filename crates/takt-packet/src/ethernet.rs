@@ -1,7 +1,7 @@
 //! Ethernet II frames, with at most one 802.1Q tag.
 
 use crate::error::{header, room};
-use crate::{Full, MacAddress, Malformed};
+use crate::{MacAddress, Malformed, NoRoom};
 
 /// Protocol number of the payload of an Ethernet frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -107,9 +107,9 @@ impl EthernetHeader {
     }
 
     /// Writes the header to the start of `into`, and returns its length.
-    pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
+    pub fn emit(&self, into: &mut [u8]) -> Result<usize, NoRoom> {
         let len = self.header_len();
-        let into = into.get_mut(..len).ok_or(Full)?;
+        let into = into.get_mut(..len).ok_or(NoRoom)?;
         into[..6].copy_from_slice(&self.destination.0);
         into[6..12].copy_from_slice(&self.source.0);
         if let Some(tag) = self.tag {
@@ -165,7 +165,7 @@ mod tests {
             for cut in 0..len {
                 let refused = EthernetFrame::parse(&bytes[..cut]).expect_err("the octets are truncated");
                 assert_eq!(refused.offset, cut);
-                assert_eq!(written.emit(&mut [0; 18][..cut]), Err(Full));
+                assert_eq!(written.emit(&mut [0; 18][..cut]), Err(NoRoom));
             }
             assert!(EthernetFrame::parse(&bytes[..len]).is_ok());
         }

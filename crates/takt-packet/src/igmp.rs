@@ -8,7 +8,7 @@ use core::net::Ipv4Addr;
 
 use crate::checksum::Sum;
 use crate::error::{header, room};
-use crate::{Full, Malformed};
+use crate::{Malformed, NoRoom};
 
 /// Protocol number of IGMP.
 pub const IGMP: u8 = 2;
@@ -105,7 +105,7 @@ impl IgmpMessage {
 
     /// Writes the message with its checksum to the start of `into`, and returns its length. Queries
     /// of version 3 ask for all sources; response times above 12.7 s are written as 12.7 s.
-    pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
+    pub fn emit(&self, into: &mut [u8]) -> Result<usize, NoRoom> {
         let (kind, code, group, len) = match *self {
             Self::Query { version, group, max_response } => {
                 let code = if version == 1 { 0 } else { max_response.min(127) as u8 };
@@ -115,7 +115,7 @@ impl IgmpMessage {
             Self::LeaveV2(group) => (0x17, 0, group, 8),
             Self::ReportV3 { group, .. } | Self::LeaveV3(group) => (0x22, 0, group, 16),
         };
-        let message = into.get_mut(..len).ok_or(Full)?;
+        let message = into.get_mut(..len).ok_or(NoRoom)?;
         message.fill(0);
         let fixed: &mut [u8; 8] = room(message)?;
         (fixed[0], fixed[1]) = (kind, code);
@@ -169,7 +169,7 @@ mod tests {
                 // A truncated query of version 3 is one of version 2.
                 let is_whole = (len, cut) == (12, 8);
                 assert_eq!(IgmpMessage::parse(&bytes[..cut]).is_ok(), is_whole, "{message:?}: {cut} octets");
-                assert_eq!(message.emit(&mut [0; 16][..cut]), Err(Full));
+                assert_eq!(message.emit(&mut [0; 16][..cut]), Err(NoRoom));
             }
         }
     }

@@ -4,7 +4,7 @@ use core::net::Ipv4Addr;
 
 use crate::checksum::Sum;
 use crate::error::{header, room};
-use crate::{Full, Malformed};
+use crate::{Malformed, NoRoom};
 
 /// Packet whose lengths have been validated.
 #[derive(Clone, Copy, Debug)]
@@ -142,17 +142,17 @@ impl Ipv4Header {
 
     /// Writes the header with its checksum to the start of `into`, and returns its length. Also
     /// [`Full`] if the whole packet exceeds 65,535 octets.
-    pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
+    pub fn emit(&self, into: &mut [u8]) -> Result<usize, NoRoom> {
         self.emit_with::<{ Self::LEN }>(into, &[])
     }
 
     /// Writes the header with the router alert option (RFC 2113), which IGMP requires.
-    pub fn emit_alert(&self, into: &mut [u8]) -> Result<usize, Full> {
+    pub fn emit_alert(&self, into: &mut [u8]) -> Result<usize, NoRoom> {
         self.emit_with::<{ Self::ALERT_LEN }>(into, &[0x94, 4, 0, 0])
     }
 
-    fn emit_with<const LEN: usize>(&self, into: &mut [u8], options: &[u8]) -> Result<usize, Full> {
-        let total_len = self.payload_len.checked_add(LEN as u16).ok_or(Full)?;
+    fn emit_with<const LEN: usize>(&self, into: &mut [u8], options: &[u8]) -> Result<usize, NoRoom> {
+        let total_len = self.payload_len.checked_add(LEN as u16).ok_or(NoRoom)?;
         let into: &mut [u8; LEN] = room(into)?;
         into.fill(0);
         into[0] = 0x40 | (LEN / 4) as u8;
@@ -209,7 +209,7 @@ mod tests {
         }
         assert!(Ipv4Packet::parse(&bytes[..29]).is_ok());
         for cut in 0..20 {
-            assert_eq!(HEADER.emit(&mut [0; 20][..cut]), Err(Full));
+            assert_eq!(HEADER.emit(&mut [0; 20][..cut]), Err(NoRoom));
         }
     }
 
@@ -263,13 +263,13 @@ mod tests {
         assert!(packet.has_options() && packet.header_is_intact());
         assert_eq!((packet.header_len(), packet.payload()), (24, &[0xee; 8][..]));
         assert_eq!(bytes[20..24], [0x94, 4, 0, 0]);
-        assert_eq!(header.emit_alert(&mut [0; 23]), Err(Full));
+        assert_eq!(header.emit_alert(&mut [0; 23]), Err(NoRoom));
     }
 
     #[test]
     fn length_beyond_16_bits_is_full() {
         let too_long = Ipv4Header { payload_len: 65_516, ..HEADER };
-        assert_eq!(too_long.emit(&mut [0; 20]), Err(Full));
+        assert_eq!(too_long.emit(&mut [0; 20]), Err(NoRoom));
         assert!(Ipv4Header { payload_len: 65_515, ..HEADER }.emit(&mut [0; 20]).is_ok());
     }
 }

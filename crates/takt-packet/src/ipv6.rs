@@ -4,7 +4,7 @@ use core::net::Ipv6Addr;
 
 use crate::checksum::Sum;
 use crate::error::{header, room};
-use crate::{Full, Malformed};
+use crate::{Malformed, NoRoom};
 
 /// Packet whose lengths have been validated.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,7 @@ impl Ipv6Header {
     pub const LEN: usize = 40;
 
     /// Writes the header, with flow label 0, to the start of `into`, and returns its length.
-    pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
+    pub fn emit(&self, into: &mut [u8]) -> Result<usize, NoRoom> {
         let into: &mut [u8; Self::LEN] = room(into)?;
         into[..4].copy_from_slice(&[0x60 | self.traffic_class >> 4, self.traffic_class << 4, 0, 0]);
         into[4..6].copy_from_slice(&self.payload_len.to_be_bytes());
@@ -135,7 +135,7 @@ mod tests {
         }
         assert!(Ipv6Packet::parse(&bytes).is_ok());
         for cut in 0..40 {
-            assert_eq!(HEADER.emit(&mut [0; 40][..cut]), Err(Full));
+            assert_eq!(HEADER.emit(&mut [0; 40][..cut]), Err(NoRoom));
         }
         bytes[0] = 0x45;
         assert!(Ipv6Packet::parse(&bytes).is_err(), "version 4");

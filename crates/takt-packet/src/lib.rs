@@ -42,7 +42,7 @@ mod udp;
 pub use address::{MacAddress, NotAMacAddress};
 pub use arp::{ArpOperation, ArpPacket};
 pub use checksum::Sum;
-pub use error::{Full, Malformed};
+pub use error::{Malformed, NoRoom};
 pub use ethernet::{EtherType, EthernetFrame, EthernetHeader, VlanTag};
 pub use icmp::{ICMP, reply_to_echo};
 pub use igmp::{IGMP, IgmpMessage};

@@ -17,7 +17,7 @@
 //! [`EtherType::TAKT`]: crate::EtherType::TAKT
 
 use crate::error::{header, room};
-use crate::{Full, Malformed};
+use crate::{Malformed, NoRoom};
 
 /// Datagram whose header and length have been validated.
 #[derive(Clone, Copy, Debug)]
@@ -76,9 +76,9 @@ impl TaktHeader {
 
     /// Writes the header to the start of `into`, for the payload behind it, which is all the rest
     /// of `into`. Returns the length of the header.
-    pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
-        let len = into.len().checked_sub(Self::LEN).ok_or(Full)?;
-        let len = u16::try_from(len).map_err(|_| Full)?;
+    pub fn emit(&self, into: &mut [u8]) -> Result<usize, NoRoom> {
+        let len = into.len().checked_sub(Self::LEN).ok_or(NoRoom)?;
+        let len = u16::try_from(len).map_err(|_| NoRoom)?;
         let fixed: &mut [u8; Self::LEN] = room(into)?;
         let ([l0, l1], [d0, d1], [s0, s1]) =
             (len.to_be_bytes(), self.destination_port.to_be_bytes(), self.source_port.to_be_bytes());
@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(TaktDatagram::parse(&bytes[..cut]).expect_err("the octets are truncated").offset, cut);
         }
         for cut in 0..8 {
-            assert_eq!(HEADER.emit(&mut [0; 8][..cut]), Err(Full));
+            assert_eq!(HEADER.emit(&mut [0; 8][..cut]), Err(NoRoom));
         }
     }
 
@@ -140,7 +140,7 @@ mod tests {
     fn payload_beyond_16_bits_is_full() {
         extern crate std;
         let mut bytes = std::vec![0; 8 + 65_536];
-        assert_eq!(HEADER.emit(&mut bytes), Err(Full));
+        assert_eq!(HEADER.emit(&mut bytes), Err(NoRoom));
         assert_eq!(HEADER.emit(&mut bytes[..8 + 65_535]), Ok(8));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::checksum::Sum;
 use crate::error::{header, room};
-use crate::{Full, Malformed};
+use crate::{Malformed, NoRoom};
 
 /// Protocol number of UDP.
 pub const UDP: u8 = 17;
@@ -102,8 +102,8 @@ impl UdpHeader {
     /// Writes the header with its checksum to the start of `into`, for the payload behind it, which
     /// is all the rest of `into`. `pseudo` computes the sum of the pseudo header for a length.
     /// Returns the length of the header.
-    pub fn emit(&self, into: &mut [u8], pseudo: impl FnOnce(u16) -> Sum) -> Result<usize, Full> {
-        let len = u16::try_from(into.len()).map_err(|_| Full)?;
+    pub fn emit(&self, into: &mut [u8], pseudo: impl FnOnce(u16) -> Sum) -> Result<usize, NoRoom> {
+        let len = u16::try_from(into.len()).map_err(|_| NoRoom)?;
         let fixed: &mut [u8; Self::LEN] = room(into)?;
         fixed[..2].copy_from_slice(&self.source_port.to_be_bytes());
         fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
@@ -201,7 +201,7 @@ mod tests {
             assert_eq!(UdpDatagram::parse(&bytes).expect_err("shorter than its header").offset, 4);
         }
         for cut in 0..8 {
-            assert_eq!(HEADER.emit(&mut [0; 8][..cut], v4), Err(Full));
+            assert_eq!(HEADER.emit(&mut [0; 8][..cut], v4), Err(NoRoom));
         }
     }
 }

@@ -10,7 +10,7 @@ use takt_calculus::network::Depth;
 pub use takt_calculus::network::simulation::Draw;
 
 use crate::PortRef;
-use crate::model::{Egress, HostId, HostInterface, Network, Queue, Reach, SwitchModel, Tables};
+use crate::model::{Egress, HostId, HostInterface, Network, Queue, QueueSelection, SwitchModel, Tables};
 use crate::schedule::{Contract, Reliability, Request, WireFormat};
 
 const RATES_BPS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
@@ -41,7 +41,7 @@ fn queue(draw: &mut impl Draw, class: u8) -> Queue {
         1 => Depth { octets: draw(4_000, 90_000), frames: u64::MAX },
         _ => Depth::UNLIMITED,
     };
-    Queue { reach: Reach { set_queue: None, dscp: Some(46 - class) }, depth }
+    Queue { selection: QueueSelection { set_queue: None, dscp: Some(46 - class) }, depth }
 }
 
 fn model(draw: &mut impl Draw) -> SwitchModel {

@@ -41,7 +41,7 @@ const SIDES: usize = 2;
 const OF_AUTHORITIES: usize = 4;
 
 /// Returns the microseconds until two new participants have authenticated each other.
-fn meet(algorithm: Option<KeyAlgorithm>) -> f64 {
+fn authenticate(algorithm: Option<KeyAlgorithm>) -> f64 {
     let mut network = Network::new();
     let rule = rule(
         ProtectionKind::Encrypt,
@@ -106,9 +106,9 @@ fn main() {
     let keys = [(KeyAlgorithm::EcP256, "EC P-256", p256()), (KeyAlgorithm::Rsa2048, "RSA 2048", rsa)];
     let (mut plain, mut of_keys) = (f64::INFINITY, [[f64::INFINITY; 2]; 2]);
     for _ in 0..rounds {
-        plain = plain.min(meet(None));
+        plain = plain.min(authenticate(None));
         for ((algorithm, _, key), best) in keys.iter().zip(&mut of_keys) {
-            *best = [best[0].min(meet(Some(*algorithm))), best[1].min(bare(key, (&authority, &signed)))];
+            *best = [best[0].min(authenticate(Some(*algorithm))), best[1].min(bare(key, (&authority, &signed)))];
         }
     }
     println!(

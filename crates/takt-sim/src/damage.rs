@@ -20,7 +20,7 @@ use crate::rng::Rng;
 const HEADER_LEN: usize = 20;
 
 /// Number of datagrams that a link remembers in order to join them with later ones.
-const REMEMBERED: usize = 16;
+const RECENT_MAX: usize = 16;
 
 /// Largest UDP payload.
 const DATAGRAM_MAX: usize = 65_507;
@@ -32,54 +32,54 @@ const UNKNOWN_KINDS: [u8; 4] = [0x03, 0x7f, 0x80, 0xfe];
 
 /// Datagrams that have passed a link, newest last.
 #[derive(Debug, Default)]
-pub struct Memory(VecDeque<Rc<[u8]>>);
+pub struct RecentDatagrams(VecDeque<Rc<[u8]>>);
 
-impl Memory {
+impl RecentDatagrams {
     /// Records a datagram that passes.
-    pub fn remember(&mut self, datagram: &Rc<[u8]>) {
-        if self.0.len() == REMEMBERED {
+    pub fn push(&mut self, datagram: &Rc<[u8]>) {
+        if self.0.len() == RECENT_MAX {
             self.0.pop_front();
         }
         self.0.push_back(Rc::clone(datagram));
     }
 
     /// Returns an earlier datagram of the same participant.
-    fn of_sender(&self, datagram: &[u8], dice: &mut Rng) -> Option<Rc<[u8]>> {
+    fn of_sender(&self, datagram: &[u8], rng: &mut Rng) -> Option<Rc<[u8]>> {
         let is_same = |other: &&Rc<[u8]>| other.len() > HEADER_LEN && other[..HEADER_LEN] == datagram[..HEADER_LEN];
         let same: Vec<_> = self.0.iter().filter(is_same).collect();
-        (!same.is_empty()).then(|| Rc::clone(same[dice.below(same.len() as u64) as usize]))
+        (!same.is_empty()).then(|| Rc::clone(same[rng.below(same.len() as u64) as usize]))
     }
 }
 
 /// Returns the datagram with a damaged structure.
 #[must_use]
-pub fn disfigure(datagram: &[u8], memory: &Memory, dice: &mut Rng) -> Vec<u8> {
+pub fn damage_structure(datagram: &[u8], memory: &RecentDatagrams, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
     let parts = submessages(datagram);
     if parts.is_empty() {
         return bytes;
     }
-    let (start, end) = parts[dice.below(parts.len() as u64) as usize];
+    let (start, end) = parts[rng.below(parts.len() as u64) as usize];
     // Without their destination or timestamp, the following submessages would have another meaning.
     let is_context = matches!(bytes[start], INFO_TS | INFO_DST);
-    match dice.below(8) {
-        0 => bytes.truncate(dice.below(bytes.len() as u64) as usize),
+    match rng.below(8) {
+        0 => bytes.truncate(rng.below(bytes.len() as u64) as usize),
         // With another magic or major version the datagram is not an RTPS message.
-        1 => bytes[dice.below(5) as usize] ^= 1 << dice.below(8),
+        1 => bytes[rng.below(5) as usize] ^= 1 << rng.below(8),
         // With another vendor part of the GUID prefix the participant is unknown.
-        2 => bytes[8 + dice.below(4) as usize] ^= 1 << dice.below(8),
-        3 if !is_context => bytes[start] = *dice.pick(&UNKNOWN_KINDS),
+        2 => bytes[8 + rng.below(4) as usize] ^= 1 << rng.below(8),
+        3 if !is_context => bytes[start] = *rng.pick(&UNKNOWN_KINDS),
         // The length has this endianness too, so that it then reaches beyond the end.
         4 if !is_context && beyond(&bytes, start) => bytes[start + 1] ^= 1,
         5 if !is_context => bytes[start + 2..start + 4].fill(0xff),
         6 => {
             // Twice, with an unknown submessage in between.
-            let mut again = unknown(dice);
+            let mut again = unknown(rng);
             again.extend_from_slice(&datagram[start..end]);
             bytes.splice(end..end, again);
         }
         _ => {
-            let Some(earlier) = memory.of_sender(datagram, dice) else { return bytes };
+            let Some(earlier) = memory.of_sender(datagram, rng) else { return bytes };
             // Resets the destination to all participants, as at the beginning of a message.
             bytes.extend_from_slice(&[INFO_DST, 1, 12, 0]);
             bytes.extend_from_slice(&[0; 12]);
@@ -92,12 +92,12 @@ pub fn disfigure(datagram: &[u8], memory: &Memory, dice: &mut Rng) -> Vec<u8> {
 
 /// Returns the datagram with some bits changed at any position.
 #[must_use]
-pub fn flip(datagram: &[u8], dice: &mut Rng) -> Vec<u8> {
+pub fn flip(datagram: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
-    for _ in 0..dice.between(1, 4) {
-        let at = dice.below(bytes.len().max(1) as u64) as usize;
+    for _ in 0..rng.between(1, 4) {
+        let at = rng.below(bytes.len().max(1) as u64) as usize;
         if let Some(octet) = bytes.get_mut(at) {
-            *octet ^= 1 << dice.below(8);
+            *octet ^= 1 << rng.below(8);
         }
     }
     bytes
@@ -128,10 +128,10 @@ fn beyond(datagram: &[u8], start: usize) -> bool {
 }
 
 /// Returns a submessage that receivers skip.
-fn unknown(dice: &mut Rng) -> Vec<u8> {
-    let len = 4 * dice.below(8) as u8;
-    let mut bytes = vec![*dice.pick(&UNKNOWN_KINDS), dice.below(256) as u8 | 1, len, 0];
-    bytes.extend((0..len).map(|_| dice.below(256) as u8));
+fn unknown(rng: &mut Rng) -> Vec<u8> {
+    let len = 4 * rng.below(8) as u8;
+    let mut bytes = vec![*rng.pick(&UNKNOWN_KINDS), rng.below(256) as u8 | 1, len, 0];
+    bytes.extend((0..len).map(|_| rng.below(256) as u8));
     bytes
 }
 
@@ -156,11 +156,11 @@ mod tests {
 
     #[test]
     fn damaged_structure_keeps_the_bodies_of_submessages() {
-        let (message, mut dice, mut memory) = (message(), Rng::new(1), Memory::default());
-        memory.remember(&message.clone().into());
+        let (message, mut rng, mut memory) = (message(), Rng::new(1), RecentDatagrams::default());
+        memory.push(&message.clone().into());
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..1_000 {
-            let damaged = disfigure(&message, &memory, &mut dice);
+            let damaged = damage_structure(&message, &memory, &mut rng);
             let body = &message[36..];
             let is_whole = damaged.windows(body.len()).any(|window| window == body);
             assert!(is_whole || damaged.len() < message.len(), "{damaged:?}");

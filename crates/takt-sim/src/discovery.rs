@@ -19,17 +19,17 @@ use crate::timeline::Timeline;
 use crate::world;
 
 /// Interval between two checks for completion.
-const LOOK_PERIOD: Nanos = 10 * MILLISECOND;
+const CHECK_PERIOD: Nanos = 10 * MILLISECOND;
 
 /// Duration of the measurement of announcements alone.
 const QUIET: Nanos = 5 * SECOND;
 
 /// Maximum time until discovery is complete.
-const PATIENCE: Nanos = 120 * SECOND;
+const TIMEOUT: Nanos = 120 * SECOND;
 
 /// Parameters of a discovery measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Meeting {
+pub struct DiscoveryRun {
     /// Number of participants, each on a separate host.
     pub participants: usize,
     /// Number of endpoints of each participant; half of them are writers.
@@ -68,7 +68,7 @@ pub struct Outcome {
     /// Time from the last start to the completion of discovery.
     pub time: Nanos,
     /// Traffic until completion.
-    pub finding: Traffic,
+    pub discovery_traffic: Traffic,
     /// Traffic per second after completion, which consists of announcements.
     pub quiet_per_second: Traffic,
     /// Number of matches of a writer with a reader.
@@ -131,8 +131,8 @@ impl Timeline for Meter {
 }
 
 /// Runs a discovery measurement. `None` if discovery is not complete within 120 s.
-pub fn meet(meeting: &Meeting) -> Result<Option<Outcome>, Violation> {
-    let scenario = Scenario::meeting(meeting);
+pub fn measure(meeting: &DiscoveryRun) -> Result<Option<Outcome>, Violation> {
+    let scenario = Scenario::discovery_run(meeting);
     let last_start = scenario.processes.iter().map(|process| process.start).max().unwrap_or(0);
     let (readers_of, matches) = expected(&scenario);
     let meter = Meter::default();
@@ -154,14 +154,14 @@ pub fn meet(meeting: &Meeting) -> Result<Option<Outcome>, Violation> {
                     received_octets: quiet.received_octets / seconds,
                 };
                 let time = at.saturating_sub(last_start);
-                outcome = Some(Outcome { time, finding, quiet_per_second, matches, submessages });
+                outcome = Some(Outcome { time, discovery_traffic: finding, quiet_per_second, matches, submessages });
             }
             _ => {}
         }
         outcome.is_some()
     };
     let mut meter = meter;
-    world::run_until(&scenario, &mut meter, LOOK_PERIOD, done)?;
+    world::run_until(&scenario, &mut meter, CHECK_PERIOD, done)?;
     Ok(outcome)
 }
 
@@ -179,12 +179,12 @@ fn expected(scenario: &Scenario) -> (Vec<usize>, usize) {
 }
 
 /// Reports whether all participants know each other, and all compatible endpoints are matched.
-fn is_complete(meeting: &Meeting, scenario: &Scenario, readers_of: &[usize], processes: &mut [Process]) -> bool {
+fn is_complete(meeting: &DiscoveryRun, scenario: &Scenario, readers_of: &[usize], processes: &mut [Process]) -> bool {
     let others = meeting.participants - 1;
     processes.iter_mut().all(|process| {
         let plans = &scenario.processes[process.index].endpoints;
         let Some(core) = &mut process.core else { return false };
-        let kept = core.kept();
+        let kept = core.remote_state_size();
         kept.participants == others
             && kept.on_probation == 0
             && kept.endpoints == others * meeting.endpoints
@@ -200,8 +200,8 @@ fn is_complete(meeting: &Meeting, scenario: &Scenario, readers_of: &[usize], pro
 
 impl Scenario {
     /// Returns a world without faults and without writes.
-    fn meeting(meeting: &Meeting) -> Self {
-        let mut scenario = Self::steady(meeting.participants, PATIENCE);
+    fn discovery_run(meeting: &DiscoveryRun) -> Self {
+        let mut scenario = Self::steady(meeting.participants, TIMEOUT);
         scenario.topics = vec![scenario.topics[0].clone(); meeting.topics];
         for (index, process) in scenario.processes.iter_mut().enumerate() {
             let [writer, reader] = [process.endpoints[0].clone(), process.endpoints[1].clone()];

@@ -50,8 +50,8 @@ impl DomainPlan {
 
     /// Reports whether a member begins handshakes that cannot complete.
     #[must_use]
-    pub fn has_stranger(&self) -> bool {
-        self.members.iter().any(|member| matches!(member.kind, MemberKind::Stranger | MemberKind::Open))
+    pub fn has_outsider(&self) -> bool {
+        self.members.iter().any(|member| matches!(member.kind, MemberKind::ForeignAuthority | MemberKind::Open))
     }
 }
 
@@ -79,13 +79,13 @@ pub enum MemberKind {
     /// The process has a valid identity, and creates endpoints that its permissions do not allow.
     Insider,
     /// The identity of the process is issued by another authority.
-    Stranger,
+    ForeignAuthority,
     /// The process has no security plugins.
     Open,
 }
 
 /// Security configuration with which a process starts.
-pub struct Admission {
+pub struct SecurityConfig {
     /// GUID prefix of the participant.
     pub prefix: GuidPrefix,
     /// Security plugins; `None` if the process has none.
@@ -121,7 +121,7 @@ impl Domain {
         let signed = |xml: &str| sign_document(&permissions_authority, xml).expect("a signature");
         let governance = signed(&governance_xml(&Governance { domain_rules: vec![domain_rule(plan)] }));
         let settings = |(process, member): (usize, &MemberPlan)| {
-            let issuer = if member.kind == MemberKind::Stranger { &other } else { &identity_authority };
+            let issuer = if member.kind == MemberKind::ForeignAuthority { &other } else { &identity_authority };
             let name = subject(process);
             let (identity_certificate, private_key) =
                 issuer.issue(&name, member.algorithm, validity).expect("an identity");
@@ -157,11 +157,11 @@ impl Domain {
     /// Returns the security configuration of a process. Without security, its GUID prefix is
     /// `candidate`.
     #[must_use]
-    pub fn admit(&self, process: usize, candidate: GuidPrefix, now: Timestamp) -> Admission {
+    pub fn security_config(&self, process: usize, candidate: GuidPrefix, now: Timestamp) -> SecurityConfig {
         let (member, settings) = (self.plan.members[process], &self.settings[process]);
         if member.kind == MemberKind::Open {
             let rights = Rights::NONE;
-            return Admission { prefix: candidate, security: None, renewer: None, rights, is_honest: false };
+            return SecurityConfig { prefix: candidate, security: None, renewer: None, rights, is_honest: false };
         }
         let certificate = Certificate::from_pem(&settings.identity_certificate).expect("it was issued so");
         let prefix = secure_guid_prefix(&certificate, candidate).expect("the subject has a name");
@@ -172,8 +172,14 @@ impl Domain {
             MemberKind::Insider => Box::new(Insider(plugin)),
             _ => Box::new(plugin),
         };
-        let rights = if member.kind == MemberKind::Stranger { Rights::NONE } else { member.rights };
-        Admission { prefix, security: Some(security), renewer, rights, is_honest: member.kind == MemberKind::Honest }
+        let rights = if member.kind == MemberKind::ForeignAuthority { Rights::NONE } else { member.rights };
+        SecurityConfig {
+            prefix,
+            security: Some(security),
+            renewer,
+            rights,
+            is_honest: member.kind == MemberKind::Honest,
+        }
     }
 }
 

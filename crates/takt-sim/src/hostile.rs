@@ -29,12 +29,12 @@ use crate::process::{GROUP, address};
 use crate::rng::Rng;
 
 /// Maximum number of remembered datagrams.
-const HEARD_MAX: usize = 64;
+const RECENT_MAX: usize = 64;
 /// Number of GUID prefixes that the host reuses. The first one, the hoarder, announces many
 /// endpoints and conforms to the protocol otherwise.
 const NAMES: usize = 6;
 /// Number of endpoints that the hoarder announces at once.
-const HOARD: i64 = 100;
+const ENDPOINTS_PER_BURST: i64 = 100;
 /// First octets of the host's own GUID prefixes, which no other participant has.
 const OWN: [u8; 4] = [9, 9, 0xba, 0xd0];
 /// Extreme values for requests and offers.
@@ -94,23 +94,23 @@ pub fn is_own(prefix: GuidPrefix) -> bool {
 }
 
 /// A datagram to send: source address, destination address, payload.
-pub type Shot = (Locator, Locator, Rc<[u8]>);
+pub type OutgoingDatagram = (Locator, Locator, Rc<[u8]>);
 
 /// Running hostile host.
 pub struct Hostile {
     /// Plan of the host.
     pub plan: HostilePlan,
     own_address: Locator,
-    dice: Rng,
-    heard: VecDeque<Rc<[u8]>>,
+    rng: Rng,
+    recent: VecDeque<Rc<[u8]>>,
     /// Participants from which the host has received, with their addresses.
-    others: Vec<(GuidPrefix, Locator)>,
+    participants: Vec<(GuidPrefix, Locator)>,
     names: Vec<GuidPrefix>,
     count: i32,
     fresh: u32,
     /// Number of endpoints that the hoarder has announced.
-    hoarded: i64,
-    shots: Vec<Shot>,
+    announced_endpoints: i64,
+    outgoing: Vec<OutgoingDatagram>,
 }
 
 impl Hostile {
@@ -121,27 +121,27 @@ impl Hostile {
         Self {
             plan,
             own_address: address(plan.host, index),
-            dice: Rng::new(seed ^ 0x6576_696c),
-            heard: VecDeque::new(),
-            others: Vec::new(),
+            rng: Rng::new(seed ^ 0x6576_696c),
+            recent: VecDeque::new(),
+            participants: Vec::new(),
             names: (0..NAMES).map(name).collect(),
             count: 0,
             fresh: 0,
-            hoarded: 0,
-            shots: Vec::new(),
+            announced_endpoints: 0,
+            outgoing: Vec::new(),
         }
     }
 
     /// Handles a datagram. Immediate answers are in [`Self::take_datagrams`].
-    pub fn hear(&mut self, frame: &Frame) {
-        if self.heard.len() == HEARD_MAX {
-            self.heard.pop_front();
+    pub fn receive(&mut self, frame: &Frame) {
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
         }
-        self.heard.push_back(Rc::clone(&frame.bytes));
+        self.recent.push_back(Rc::clone(&frame.bytes));
         let Ok(message) = MessageView::parse(&frame.bytes) else { return };
         let from = message.header().prefix;
-        if !is_own(from) && !self.others.iter().any(|(known, _)| *known == from) {
-            self.others.push((from, frame.source));
+        if !is_own(from) && !self.participants.iter().any(|(known, _)| *known == from) {
+            self.participants.push((from, frame.source));
         }
         let mut to = GuidPrefix::default();
         for submessage in message.submessages() {
@@ -157,7 +157,7 @@ impl Hostile {
 
     /// Answers a challenge. Most of the prefixes validate the real address of the host.
     fn answer(&mut self, name: GuidPrefix, from: GuidPrefix, at: Locator, challenge: &Heartbeat) {
-        if !self.names.contains(&name) || self.dice.chance(200_000) {
+        if !self.names.contains(&name) || self.rng.chance(200_000) {
             return;
         }
         let answer = AckNack {
@@ -171,62 +171,62 @@ impl Hostile {
             message.info_destination(from)?;
             message.acknack(&answer)
         });
-        self.shots.push((self.own_address, at, bytes));
+        self.outgoing.push((self.own_address, at, bytes));
     }
 
     /// Returns the datagrams to send now.
-    pub fn take_datagrams(&mut self) -> Vec<Shot> {
-        std::mem::take(&mut self.shots)
+    pub fn take_datagrams(&mut self) -> Vec<OutgoingDatagram> {
+        std::mem::take(&mut self.outgoing)
     }
 
     /// Creates one burst.
-    pub fn act(&mut self) {
+    pub fn send_burst(&mut self) {
         for _ in 0..self.plan.burst {
             let name = self.name();
-            let bytes = match self.dice.below(11) {
+            let bytes = match self.rng.below(11) {
                 0 => self.flood(),
-                10 => self.hoard(),
+                10 => self.announce_many_endpoints(),
                 1 | 2 => self.announce(name),
                 3 => self.endpoint(name),
                 4 => self.heartbeats(name),
                 5 => self.acknowledgements(name),
                 6 => self.fragments(name),
-                7 => self.farewell(name),
-                8 => self.again(name),
+                7 => self.announce_end(name),
+                8 => self.replay(name),
                 _ => self.damaged(name),
             };
-            let others = self.others.len() as u64;
-            let to = match self.dice.below(3) {
+            let others = self.participants.len() as u64;
+            let to = match self.rng.below(3) {
                 0 => Locator::udp_v4(GROUP, 7400),
-                _ if others > 0 => self.others[self.dice.below(others) as usize].1,
+                _ if others > 0 => self.participants[self.rng.below(others) as usize].1,
                 _ => Locator::udp_v4(GROUP, 7400),
             };
-            let source = self.somewhere();
-            self.shots.push((source, to, bytes));
+            let source = self.random_address();
+            self.outgoing.push((source, to, bytes));
         }
     }
 
     /// Returns the GUID prefix of the next datagram.
     fn name(&mut self) -> GuidPrefix {
-        let others = self.others.len() as u64;
-        if self.plan.impostor && others > 0 && self.dice.chance(300_000) {
-            return self.others[self.dice.below(others) as usize].0;
+        let others = self.participants.len() as u64;
+        if self.plan.impostor && others > 0 && self.rng.chance(300_000) {
+            return self.participants[self.rng.below(others) as usize].0;
         }
-        self.names[self.dice.between(1, NAMES as u64 - 1) as usize]
+        self.names[self.rng.between(1, NAMES as u64 - 1) as usize]
     }
 
     /// Returns an address that a datagram may claim.
-    fn somewhere(&mut self) -> Locator {
-        let others = self.others.len() as u64;
-        match self.dice.below(4) {
+    fn random_address(&mut self) -> Locator {
+        let others = self.participants.len() as u64;
+        match self.rng.below(4) {
             0 => victim(),
-            1 if others > 0 => self.others[self.dice.below(others) as usize].1,
+            1 if others > 0 => self.participants[self.rng.below(others) as usize].1,
             _ => self.own_address,
         }
     }
 
     fn number(&mut self) -> SequenceNumber {
-        SequenceNumber(*self.dice.pick(&ABSURD))
+        SequenceNumber(*self.rng.pick(&ABSURD))
     }
 
     fn count(&mut self) -> i32 {
@@ -238,11 +238,11 @@ impl Hostile {
     fn flood(&mut self) -> Rc<[u8]> {
         self.fresh += 1;
         let name = own_name(1, self.fresh);
-        let at = self.somewhere();
+        let at = self.random_address();
         let data = ParticipantData {
-            lease_duration: if self.dice.chance(500_000) { Duration::INFINITE } else { seconds(1) },
-            user_data: UserData(vec![7; self.dice.below(800) as usize]),
-            ..announcement(name, at, self.somewhere())
+            lease_duration: if self.rng.chance(500_000) { Duration::INFINITE } else { seconds(1) },
+            user_data: UserData(vec![7; self.rng.below(800) as usize]),
+            ..announcement(name, at, self.random_address())
         };
         spdp(name, 1, &data)
     }
@@ -250,11 +250,14 @@ impl Hostile {
     /// Announces one of the reused prefixes, mostly with the real address and a short lease.
     fn announce(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let sn = self.count();
-        let (at, default) =
-            if self.dice.chance(800_000) { (self.own_address, victim()) } else { (self.somewhere(), self.somewhere()) };
+        let (at, default) = if self.rng.chance(800_000) {
+            (self.own_address, victim())
+        } else {
+            (self.random_address(), self.random_address())
+        };
         let data = ParticipantData {
             lease_duration: seconds(2),
-            user_data: UserData(vec![8; self.dice.below(3) as usize * 300]),
+            user_data: UserData(vec![8; self.rng.below(3) as usize * 300]),
             ..announcement(name, at, default)
         };
         spdp(name, sn, &data)
@@ -262,20 +265,20 @@ impl Hostile {
 
     /// Announces as many endpoints as possible, on separate topics, and occasionally their
     /// participant.
-    fn hoard(&mut self) -> Rc<[u8]> {
+    fn announce_many_endpoints(&mut self) -> Rc<[u8]> {
         let name = self.names[0];
-        if self.dice.chance(200_000) {
+        if self.rng.chance(200_000) {
             let sn = self.count();
             let announcement = announcement(name, self.own_address, self.own_address);
             return spdp(name, sn, &ParticipantData { lease_duration: seconds(2), ..announcement });
         }
         let writer = EntityId::SEDP_PUB_WRITER;
-        let first = self.hoarded + 1;
-        self.hoarded += HOARD;
-        let heartbeat = self.heartbeat(writer, SequenceNumber(first), SequenceNumber(self.hoarded));
+        let first = self.announced_endpoints + 1;
+        self.announced_endpoints += ENDPOINTS_PER_BURST;
+        let heartbeat = self.heartbeat(writer, SequenceNumber(first), SequenceNumber(self.announced_endpoints));
         build(name, |message| {
             message.heartbeat(&heartbeat)?;
-            for number in first..first + HOARD {
+            for number in first..first + ENDPOINTS_PER_BURST {
                 let entity_id = EntityId::user_writer(number as u32 & 0xff_ffff, false);
                 let mut hoarded = PublicationData { guid: Guid { prefix: name, entity_id }, ..Default::default() };
                 (hoarded.topic_name, hoarded.type_name) = (format!("hoarded{number}"), "Sample".into());
@@ -289,12 +292,12 @@ impl Hostile {
     /// data that are too long, or is at the victim's address.
     fn endpoint(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let to = self.addressee();
-        let key = 1 + self.dice.below(2_000) as u32;
-        let topic_name = format!("topic{}", self.dice.below(4));
-        let names = vec![format!("nobody's {}", "x".repeat(self.dice.below(200) as usize))];
-        let (reliability, unicast) = (reliable(), vec![self.somewhere()]);
-        let sn = SequenceNumber(1 + self.dice.below(40) as i64);
-        let is_writer = self.dice.chance(500_000);
+        let key = 1 + self.rng.below(2_000) as u32;
+        let topic_name = format!("topic{}", self.rng.below(4));
+        let names = vec![format!("nobody's {}", "x".repeat(self.rng.below(200) as usize))];
+        let (reliability, unicast) = (reliable(), vec![self.random_address()]);
+        let sn = SequenceNumber(1 + self.rng.below(40) as i64);
+        let is_writer = self.rng.chance(500_000);
         let guid = |entity_id| Guid { prefix: name, entity_id };
         let (writer, payload) = if is_writer {
             let mut data = PublicationData { guid: guid(EntityId::user_writer(key, false)), ..Default::default() };
@@ -318,7 +321,7 @@ impl Hostile {
     }
 
     fn heartbeat(&mut self, writer: EntityId, first_sn: SequenceNumber, last_sn: SequenceNumber) -> Heartbeat {
-        let (count, is_final) = (self.count(), self.dice.chance(500_000));
+        let (count, is_final) = (self.count(), self.rng.chance(500_000));
         Heartbeat {
             reader: EntityId::UNKNOWN,
             writer,
@@ -336,7 +339,7 @@ impl Hostile {
         let to = self.addressee();
         let (a, b) = (self.number(), self.number());
         let writer = self.builtin_writer();
-        let heartbeats: Vec<_> = (0..self.dice.between(1, 20))
+        let heartbeats: Vec<_> = (0..self.rng.between(1, 20))
             .map(|_| self.heartbeat(writer, a.min(b), if a == b { a.prev() } else { a.max(b) }))
             .collect();
         let gap = Gap { reader: EntityId::UNKNOWN, writer, gap_start: a, gap_list: SequenceNumberSet::new(b) };
@@ -359,7 +362,7 @@ impl Hostile {
             fragments.insert(number);
         });
         let (count, sn) = (self.count(), self.number());
-        let user = 1 + self.dice.below(8) as u32;
+        let user = 1 + self.rng.below(8) as u32;
         let pairs = [
             (EntityId::SEDP_PUB_READER, EntityId::SEDP_PUB_WRITER),
             (EntityId::SEDP_SUB_READER, EntityId::SEDP_SUB_WRITER),
@@ -380,9 +383,9 @@ impl Hostile {
     fn fragments(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let to = self.addressee();
         let writer = self.builtin_writer();
-        let sn = SequenceNumber(1 + self.dice.below(600) as i64);
-        let fragment_starting_num = 1 + self.dice.below(3) as u32;
-        let sample_size = *self.dice.pick(&[2_000, 200_000, 20_000_000, u32::MAX]);
+        let sn = SequenceNumber(1 + self.rng.below(600) as i64);
+        let fragment_starting_num = 1 + self.rng.below(3) as u32;
+        let sample_size = *self.rng.pick(&[2_000, 200_000, 20_000_000, u32::MAX]);
         let payload = vec![5; 500];
         build(name, |message| {
             message.info_destination(to)?;
@@ -401,12 +404,12 @@ impl Hostile {
         })
     }
 
-    fn farewell(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+    fn announce_end(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let key = ParticipantData::key_payload(Guid { prefix: name, entity_id: EntityId::PARTICIPANT });
         let sn = SequenceNumber(i64::from(self.count()));
         let mut inline = takt_wire::inline_qos::InlineQosBuilder::<32>::new();
         // A dispose and an unregister, or an invalid status.
-        let status = *self.dice.pick(&[1, 2, 3, 0xffff_fff0]);
+        let status = *self.rng.pick(&[1, 2, 3, 0xffff_fff0]);
         let inline_qos = inline.status_info(status).and_then(|()| inline.finish()).map(<[u8]>::to_vec);
         build(name, |message| {
             let data = data(EntityId::SPDP_WRITER, sn, Payload::Key(&key));
@@ -415,9 +418,9 @@ impl Hostile {
     }
 
     /// Replays a received datagram. A stranger replaces the prefixes of others by its own.
-    fn again(&mut self, name: GuidPrefix) -> Rc<[u8]> {
-        let Some(bytes) = self.recollection() else { return self.announce(name) };
-        if self.plan.impostor && self.dice.chance(500_000) {
+    fn replay(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+        let Some(bytes) = self.remembered_datagram() else { return self.announce(name) };
+        if self.plan.impostor && self.rng.chance(500_000) {
             return bytes;
         }
         self.impersonate(name, bytes.to_vec())
@@ -426,22 +429,22 @@ impl Hostile {
     /// Replays a received datagram that is truncated, mixed with another one, extended, or changed
     /// in some octets.
     fn damaged(&mut self, name: GuidPrefix) -> Rc<[u8]> {
-        let (Some(bytes), Some(other)) = (self.recollection(), self.recollection()) else {
+        let (Some(bytes), Some(other)) = (self.remembered_datagram(), self.remembered_datagram()) else {
             return self.announce(name);
         };
         let mut bytes = bytes.to_vec();
         let place = |dice: &mut Rng, len: usize| dice.below(len.max(1) as u64) as usize;
-        match self.dice.below(4) {
-            0 => bytes.truncate(place(&mut self.dice, bytes.len())),
+        match self.rng.below(4) {
+            0 => bytes.truncate(place(&mut self.rng, bytes.len())),
             1 => bytes.extend_from_slice(other.get(20..).unwrap_or_default()),
             2 => {
-                let at = place(&mut self.dice, bytes.len());
+                let at = place(&mut self.rng, bytes.len());
                 bytes.splice(at..at, other.iter().copied().take(40));
             }
             _ => {
-                for _ in 0..self.dice.between(1, 6) {
-                    let at = place(&mut self.dice, bytes.len());
-                    let value = *self.dice.pick(&[0, 1, 0x7f, 0x80, 0xff, 4, 28]);
+                for _ in 0..self.rng.between(1, 6) {
+                    let at = place(&mut self.rng, bytes.len());
+                    let value = *self.rng.pick(&[0, 1, 0x7f, 0x80, 0xff, 4, 28]);
                     if let Some(octet) = bytes.get_mut(at) {
                         *octet = value;
                     }
@@ -452,9 +455,9 @@ impl Hostile {
         self.impersonate(name, bytes)
     }
 
-    fn recollection(&mut self) -> Option<Rc<[u8]>> {
-        let at = self.dice.below((self.heard.len() as u64).max(1)) as usize;
-        self.heard.get(at).cloned()
+    fn remembered_datagram(&mut self) -> Option<Rc<[u8]>> {
+        let at = self.rng.below((self.recent.len() as u64).max(1)) as usize;
+        self.recent.get(at).cloned()
     }
 
     /// Replaces the prefix in the header and each prefix of another participant by `name`, and the
@@ -476,12 +479,12 @@ impl Hostile {
     }
 
     fn addressee(&mut self) -> GuidPrefix {
-        let others = self.others.len() as u64;
-        if others == 0 { GuidPrefix::default() } else { self.others[self.dice.below(others) as usize].0 }
+        let others = self.participants.len() as u64;
+        if others == 0 { GuidPrefix::default() } else { self.participants[self.rng.below(others) as usize].0 }
     }
 
     fn builtin_writer(&mut self) -> EntityId {
-        *self.dice.pick(&[
+        *self.rng.pick(&[
             EntityId::SEDP_PUB_WRITER,
             EntityId::SEDP_SUB_WRITER,
             EntityId::P2P_MESSAGE_WRITER,

@@ -5,8 +5,8 @@
 //! Only the other participants can then refuse it.
 
 use takt_core::security::{
-    Announced, OpenedSubmessages, Protection, Security, SecurityChannel, SecurityEvent, SecurityLogEntry,
-    SecurityMessage, Standing,
+    AdmissionState, Announced, OpenedSubmessages, Protection, Security, SecurityChannel, SecurityEvent,
+    SecurityLogEntry, SecurityMessage,
 };
 use takt_core::{Clocks, Instant};
 use takt_security::Plugin;
@@ -67,11 +67,11 @@ impl Security for Insider {
         self.0.builtin_protection(endpoint)
     }
 
-    fn forget_endpoint(&mut self, endpoint: EntityId) {
-        self.0.forget_endpoint(endpoint);
+    fn endpoint_deleted(&mut self, endpoint: EntityId) {
+        self.0.endpoint_deleted(endpoint);
     }
 
-    fn participant_discovered(&mut self, now: Clocks, data: &ParticipantData) -> Standing {
+    fn participant_discovered(&mut self, now: Clocks, data: &ParticipantData) -> AdmissionState {
         self.0.participant_discovered(now, data)
     }
 
@@ -119,8 +119,8 @@ impl Security for Insider {
         self.0.pair_matched(local, remote);
     }
 
-    fn pair_parted(&mut self, local: EntityId, remote: Guid) {
-        self.0.pair_parted(local, remote);
+    fn pair_unmatched(&mut self, local: EntityId, remote: Guid) {
+        self.0.pair_unmatched(local, remote);
     }
 
     fn protect(&mut self, message: &[u8], frame: &mut [u8]) -> Option<usize> {

@@ -40,7 +40,7 @@ pub struct DurabilityPlan {
     /// Number of readers.
     pub readers: usize,
     /// Whether the last process is a forger.
-    pub forges: bool,
+    pub has_forger: bool,
     /// Time between two samples of a writer.
     pub period: Nanos,
     /// Time from the first change of a transaction to its commit.
@@ -49,42 +49,42 @@ pub struct DurabilityPlan {
 
 /// Role of a process on the TRANSIENT topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum DurabilityRole {
     /// A writer.
-    Writes,
+    Writer,
     /// The receiving process of this service.
-    Hears(usize),
+    Receiver(usize),
     /// The serving process of this service.
-    Serves(usize),
+    Relay(usize),
     /// A reader.
-    Reads,
+    Reader,
     /// A forger, which falsely claims to be a service.
-    Forges,
+    Forger,
 }
 
 impl DurabilityPlan {
     /// Returns the receiving process of a service.
     #[must_use]
-    pub fn hearing(&self, service: usize) -> usize {
+    pub fn receiving_process(&self, service: usize) -> usize {
         self.first + self.writers + 2 * service
     }
 
     /// Returns the serving process of a service.
     #[must_use]
-    pub fn serving(&self, service: usize) -> usize {
-        self.hearing(service) + 1
+    pub fn relaying_process(&self, service: usize) -> usize {
+        self.receiving_process(service) + 1
     }
 
     /// Returns the role of a process.
     #[must_use]
-    pub fn role_of(&self, process: usize) -> Option<Part> {
+    pub fn role_of(&self, process: usize) -> Option<DurabilityRole> {
         let index = process.checked_sub(self.first)?;
-        let Some(index) = index.checked_sub(self.writers) else { return Some(Part::Writes) };
+        let Some(index) = index.checked_sub(self.writers) else { return Some(DurabilityRole::Writer) };
         Some(match index.checked_sub(2 * self.services) {
-            None if index.is_multiple_of(2) => Part::Hears(index / 2),
-            None => Part::Serves(index / 2),
-            Some(index) if index < self.readers => Part::Reads,
-            Some(_) => Part::Forges,
+            None if index.is_multiple_of(2) => DurabilityRole::Receiver(index / 2),
+            None => DurabilityRole::Relay(index / 2),
+            Some(index) if index < self.readers => DurabilityRole::Reader,
+            Some(_) => DurabilityRole::Forger,
         })
     }
 }
@@ -112,24 +112,24 @@ struct Service {
     /// Whether a commit is scheduled.
     commits: bool,
     /// By writer: the last received change; `committed` holds the last one in the store.
-    heard: BTreeMap<Guid, i64>,
+    received: BTreeMap<Guid, i64>,
     committed: BTreeMap<Guid, i64>,
 }
 
 /// Stores of the services, and the model of their guarantees.
 #[derive(Debug)]
-pub struct Keeping {
+pub struct DurabilityModel {
     /// Plan of the processes.
     pub plan: DurabilityPlan,
     services: Vec<Service>,
     /// By writer: the last written change. `safe` holds the last change that was reported as safe.
     written: BTreeMap<Guid, i64>,
-    safe: BTreeMap<Guid, i64>,
+    stored: BTreeMap<Guid, i64>,
     /// Living writers, by process.
-    living: BTreeMap<usize, Guid>,
+    alive_writers: BTreeMap<usize, Guid>,
 }
 
-impl Keeping {
+impl DurabilityModel {
     /// Creates the model with empty stores.
     #[must_use]
     pub fn new(plan: DurabilityPlan) -> Self {
@@ -137,8 +137,8 @@ impl Keeping {
             plan,
             services: (0..plan.services).map(|_| Service::default()).collect(),
             written: BTreeMap::new(),
-            safe: BTreeMap::new(),
-            living: BTreeMap::new(),
+            stored: BTreeMap::new(),
+            alive_writers: BTreeMap::new(),
         }
     }
 
@@ -149,10 +149,10 @@ impl Keeping {
     }
 
     /// Records that a service has taken a change, for the first time or again.
-    pub fn heard(&mut self, service: usize, change: StoredChange) {
+    pub fn received(&mut self, service: usize, change: StoredChange) {
         let service = &mut self.services[service];
         service.is_unacknowledged = true;
-        let last = service.heard.entry(change.origin.writer).or_default();
+        let last = service.received.entry(change.origin.writer).or_default();
         if change.origin.sn.0 > *last {
             *last = change.origin.sn.0;
             service.pending.push(change);
@@ -178,17 +178,17 @@ impl Keeping {
     pub fn crash(&mut self, service: usize) {
         let store = std::mem::take(&mut self.services[service].store);
         let heard: BTreeMap<_, _> = store.iter().map(|change| (change.origin.writer, change.origin.sn.0)).collect();
-        self.services[service] = Service { store, committed: heard.clone(), heard, ..Service::default() };
+        self.services[service] = Service { store, committed: heard.clone(), received: heard, ..Service::default() };
     }
 
     /// Records the start of a writer.
-    pub fn lives(&mut self, process: usize, writer: Guid) {
-        self.living.insert(process, writer);
+    pub fn writer_started(&mut self, process: usize, writer: Guid) {
+        self.alive_writers.insert(process, writer);
     }
 
     /// Records the end of a process.
-    pub fn ends(&mut self, process: usize) {
-        self.living.remove(&process);
+    pub fn writer_ended(&mut self, process: usize) {
+        self.alive_writers.remove(&process);
     }
 
     /// Records that a writer has written its next change.
@@ -204,7 +204,7 @@ impl Keeping {
 
     /// Records that a writer was notified that all services have its changes up to `upto`.
     pub fn is_stored(&mut self, writer: Guid, upto: i64) {
-        let safe = self.safe.entry(writer).or_default();
+        let safe = self.stored.entry(writer).or_default();
         *safe = (*safe).max(upto);
     }
 
@@ -216,7 +216,7 @@ impl Keeping {
             let payload = payload_of(*writer, sn.0);
             StoredChange { origin: SampleIdentity { writer: *writer, sn }, source_timestamp: Timestamp::ZERO, payload }
         };
-        self.living.values().map(forged).collect()
+        self.alive_writers.values().map(forged).collect()
     }
 
     /// Checks that the service of a process may acknowledge the changes of a writer up to `upto`.
@@ -224,9 +224,9 @@ impl Keeping {
     /// # Errors
     /// Describes the changes that are not in the store of that service.
     pub fn check_stored(&self, process: usize, writer: Guid, upto: i64) -> Result<(), String> {
-        let Some(Part::Hears(service)) = self.plan.role_of(process) else { return Ok(()) };
+        let Some(DurabilityRole::Receiver(service)) = self.plan.role_of(process) else { return Ok(()) };
         let committed = self.services[service].committed.get(&writer).copied().unwrap_or(0);
-        let is_true = upto <= committed || self.plan.forges;
+        let is_true = upto <= committed || self.plan.has_forger;
         if is_true {
             Ok(())
         } else {
@@ -238,23 +238,23 @@ impl Keeping {
     ///
     /// # Errors
     /// Returns the violated rule and a description.
-    pub fn judge(&self, taken: &mut BTreeMap<Guid, i64>, found: &SampleRef<'_>) -> Result<(), (Rule, String)> {
+    pub fn check_taken(&self, taken: &mut BTreeMap<Guid, i64>, found: &SampleRef<'_>) -> Result<(), (Rule, String)> {
         if !found.info.valid_data {
             return Ok(());
         }
         let SampleIdentity { writer, sn } = found.info.origin;
-        if self.plan.forges && sn.0 >= FORGED_MIN {
+        if self.plan.has_forger && sn.0 >= FORGED_MIN {
             return Ok(());
         }
         let written = self.written.get(&writer).copied().unwrap_or(0);
         if sn.0 > written || found.payload != payload_of(writer, sn.0) {
-            return Err((Rule::Invented, format!("{:?} from {:?}", found.info.origin, found.info.publication)));
+            return Err((Rule::UnknownSample, format!("{:?} from {:?}", found.info.origin, found.info.publication)));
         }
         let last = taken.entry(writer).or_default();
         if sn.0 <= *last {
-            return Err((Rule::Twice, format!("change {} of {writer:?} after {last}", sn.0)));
+            return Err((Rule::Duplicate, format!("change {} of {writer:?} after {last}", sn.0)));
         }
-        if sn.0 != *last + 1 && !self.plan.forges {
+        if sn.0 != *last + 1 && !self.plan.has_forger {
             return Err((Rule::Gap, format!("change {} of {writer:?} after {last}", sn.0)));
         }
         *last = sn.0;
@@ -265,21 +265,21 @@ impl Keeping {
     #[must_use]
     pub fn missing(&self, taken: &BTreeMap<Guid, i64>) -> Option<String> {
         let has = |writer: &Guid| taken.get(writer).copied().unwrap_or(0);
-        let unsafe_one = self.safe.iter().find(|(writer, safe)| has(writer) < **safe);
+        let unsafe_one = self.stored.iter().find(|(writer, safe)| has(writer) < **safe);
         if let Some((writer, safe)) = unsafe_one {
             return Some(format!("{} of {writer:?}, of which changes up to {safe} are safe", has(writer)));
         }
         let written = |writer: &Guid| self.written.get(writer).copied().unwrap_or(0);
-        let late = self.living.values().find(|writer| has(writer) < written(writer))?;
+        let late = self.alive_writers.values().find(|writer| has(writer) < written(writer))?;
         Some(format!("{} of {late:?}, which lives and has written {}", has(late), written(late)))
     }
 
     /// Describes the changes that a service lacks in the end.
     #[must_use]
-    pub fn unheard(&self, service: usize) -> Option<String> {
-        let heard = |writer: &Guid| self.services[service].heard.get(writer).copied().unwrap_or(0);
+    pub fn missing_at_service(&self, service: usize) -> Option<String> {
+        let heard = |writer: &Guid| self.services[service].received.get(writer).copied().unwrap_or(0);
         let written = |writer: &Guid| self.written.get(writer).copied().unwrap_or(0);
-        let late = self.living.values().find(|writer| heard(writer) < written(writer))?;
+        let late = self.alive_writers.values().find(|writer| heard(writer) < written(writer))?;
         Some(format!("{} of {late:?}, which lives and has written {}", heard(late), written(late)))
     }
 }
@@ -304,13 +304,13 @@ mod tests {
         StoredChange { origin, source_timestamp: Timestamp::ZERO, payload: payload_of(WRITER, sn) }
     }
 
-    fn keeping() -> Keeping {
-        Keeping::new(DurabilityPlan {
+    fn keeping() -> DurabilityModel {
+        DurabilityModel::new(DurabilityPlan {
             first: 3,
             writers: 2,
             services: 2,
             readers: 1,
-            forges: true,
+            has_forger: true,
             period: 1,
             commit_time: 1,
         })
@@ -320,22 +320,30 @@ mod tests {
     fn processes_have_their_roles_in_order() {
         let plan = keeping().plan;
         let parts: Vec<_> = (2..11).map(|process| plan.role_of(process)).collect();
-        let services = [Part::Hears(0), Part::Serves(0), Part::Hears(1), Part::Serves(1)];
-        let expected = [Part::Writes; 2].into_iter().chain(services).chain([Part::Reads, Part::Forges]);
+        let services = [
+            DurabilityRole::Receiver(0),
+            DurabilityRole::Relay(0),
+            DurabilityRole::Receiver(1),
+            DurabilityRole::Relay(1),
+        ];
+        let expected = [DurabilityRole::Writer; 2]
+            .into_iter()
+            .chain(services)
+            .chain([DurabilityRole::Reader, DurabilityRole::Forger]);
         assert_eq!(parts[0], None);
         assert!(parts[1..].iter().copied().eq(expected.map(Some)), "{parts:?}");
-        assert_eq!((plan.hearing(0), plan.serving(1)), (5, 8));
+        assert_eq!((plan.receiving_process(0), plan.relaying_process(1)), (5, 8));
     }
 
     #[test]
     fn crash_keeps_committed_changes_and_others_are_received_again() {
         let mut keeping = keeping();
-        keeping.heard(0, change(1));
+        keeping.received(0, change(1));
         keeping.commit(0);
-        keeping.heard(0, change(2));
+        keeping.received(0, change(2));
         keeping.crash(0);
         assert!(!keeping.begins_transaction(0));
-        (1..=3).for_each(|sn| keeping.heard(0, change(sn)));
+        (1..=3).for_each(|sn| keeping.received(0, change(sn)));
         assert!(keeping.begins_transaction(0) && !keeping.begins_transaction(0) && !keeping.begins_transaction(1));
         keeping.commit(0);
         assert!(keeping.store(1).is_empty(), "each service has a store of its own");
@@ -351,9 +359,9 @@ mod tests {
         keeping.is_stored(WRITER, 3);
         let has = |count: i64| BTreeMap::from([(WRITER, count)]);
         assert!(keeping.missing(&has(2)).is_some() && keeping.missing(&has(3)).is_none());
-        keeping.lives(3, WRITER);
+        keeping.writer_started(3, WRITER);
         assert!(keeping.missing(&has(4)).is_some() && keeping.missing(&has(5)).is_none());
-        keeping.ends(3);
+        keeping.writer_ended(3);
         assert!(keeping.missing(&has(4)).is_none());
     }
 }

@@ -18,11 +18,11 @@ const TYPES_MAX: usize = 5;
 
 /// A pending request.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct PendingTypeRequest {
     /// Index of the queried process.
     pub process: usize,
     /// GUID prefix of the queried participant.
-    pub whom: GuidPrefix,
+    pub participant: GuidPrefix,
     /// Requested types.
     pub types: Vec<EquivalenceId>,
     /// Whether the dependencies of these types are requested, instead of the types themselves.
@@ -63,13 +63,13 @@ fn id(kind: u8, process: usize, number: usize) -> EquivalenceId {
     EquivalenceId::new(kind, hash)
 }
 
-impl Asked {
+impl PendingTypeRequest {
     /// Checks a reply of a participant that has the types of this process. `may_be_gone` states
     /// whether the participant may have ended.
     ///
     /// # Errors
     /// Describes what is wrong with the reply.
-    pub fn judge(&self, answer: Option<TypeAnswer>, may_be_gone: bool) -> Result<(), String> {
+    pub fn check_reply(&self, answer: Option<TypeAnswer>, may_be_gone: bool) -> Result<(), String> {
         let all = offered(self.process);
         let find = |id: &EquivalenceId| all.iter().find(|offered| offered.id == *id);
         let known = self.types.iter().filter_map(find);
@@ -110,23 +110,28 @@ mod tests {
             complete_to_minimal: numbers.iter().filter_map(|it| Some((all[*it].id, all[*it].minimal?))).collect(),
             big_endian: false,
         };
-        let asked =
-            |for_dependencies, types| Asked { process: 0, whom: GuidPrefix([1; 12]), types, for_dependencies, at: 0 };
+        let asked = |for_dependencies, types| PendingTypeRequest {
+            process: 0,
+            participant: GuidPrefix([1; 12]),
+            types,
+            for_dependencies,
+            at: 0,
+        };
         let ids = vec![complete(0, 2), complete(1, 0), complete(0, 1)];
         let asked_types = asked(false, ids.clone());
-        assert_eq!(asked_types.judge(Some(types(&[2, 1])), false), Ok(()), "those that are there");
+        assert_eq!(asked_types.check_reply(Some(types(&[2, 1])), false), Ok(()), "those that are there");
         for wrong in [Some(types(&[2])), Some(types(&[2, 1, 0])), Some(TypeAnswer::Refused(1)), None] {
-            assert!(asked_types.judge(wrong.clone(), true).is_err(), "{wrong:?}");
+            assert!(asked_types.check_reply(wrong.clone(), true).is_err(), "{wrong:?}");
         }
-        assert!(asked_types.judge(Some(TypeAnswer::Gone), true).is_ok());
-        assert!(asked_types.judge(Some(TypeAnswer::Gone), false).is_err());
+        assert!(asked_types.check_reply(Some(TypeAnswer::Gone), true).is_ok());
+        assert!(asked_types.check_reply(Some(TypeAnswer::Gone), false).is_err());
         let rest = |numbers: &[usize]| TypeAnswer::Dependencies {
             type_ids: numbers.iter().map(|it| (all[*it].id, all[*it].object.len() as u32)).collect(),
             continuation_point: ContinuationPoint::default(),
         };
         let asked_rest = asked(true, ids);
-        assert_eq!(asked_rest.judge(Some(rest(&[0, 3, 4])), false), Ok(()));
-        assert!(asked_rest.judge(Some(rest(&[0, 4])), false).is_err(), "one is missing");
-        assert!(asked_types.judge(Some(rest(&[0, 3, 4])), false).is_err(), "something else was asked");
+        assert_eq!(asked_rest.check_reply(Some(rest(&[0, 3, 4])), false), Ok(()));
+        assert!(asked_rest.check_reply(Some(rest(&[0, 4])), false).is_err(), "one is missing");
+        assert!(asked_types.check_reply(Some(rest(&[0, 3, 4])), false).is_err(), "something else was asked");
     }
 }

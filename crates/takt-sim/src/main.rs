@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use takt_sim::capture::{Capture, Link};
 use takt_sim::check::Violation;
 use takt_sim::clock::SECOND;
-use takt_sim::discovery::{self, Meeting, Outcome, Traffic};
+use takt_sim::discovery::{self, DiscoveryRun, Outcome, Traffic};
 use takt_sim::scenario::{Focus, Scenario, Size};
 use takt_sim::shrink::{Omission, shrink, without};
 use takt_sim::speed::{Measurement, measure};
@@ -125,7 +125,7 @@ fn main() -> ExitCode {
     let outcome = match options.seed {
         Some(seed) => replay(seed, &options),
         None if options.speed.is_some() => Ok(speed(options.speed.unwrap_or(1), options.runs.unwrap_or(5).max(1))),
-        None if options.discovery.is_some() => meet(&options),
+        None if options.discovery.is_some() => measure_discovery(&options),
         None if options.matrix => matrix(),
         None => Ok(swarm(&options)),
     };
@@ -277,17 +277,17 @@ fn speed(participants: usize, runs: usize) -> bool {
 }
 
 /// Measures the mutual discovery of participants and prints its cost.
-fn meet(options: &Options) -> Result<bool, String> {
+fn measure_discovery(options: &Options) -> Result<bool, String> {
     let participants = options.discovery.unwrap_or(2).max(2);
     let (endpoints, topics) = (options.endpoints.unwrap_or(10), options.topics.unwrap_or(participants).max(1));
-    let meeting = Meeting { participants, endpoints, topics };
-    let outcome = match discovery::meet(&meeting) {
+    let meeting = DiscoveryRun { participants, endpoints, topics };
+    let outcome = match discovery::measure(&meeting) {
         Ok(Some(outcome)) => outcome,
         Ok(None) => return Err("not all have found each other".to_owned()),
         Err(violation) => return Err(violation.to_string()),
     };
     let (count, pairs) = (participants as f64, (participants * (participants - 1)) as f64);
-    let Outcome { time, finding, quiet_per_second: quiet, matches, submessages } = outcome;
+    let Outcome { time, discovery_traffic: finding, quiet_per_second: quiet, matches, submessages } = outcome;
     println!("{participants} participants with {endpoints} endpoints each, {topics} topics, {matches} matches:");
     println!("  all found {:.2} s after the last start", time as f64 / SECOND as f64);
     let per = |what: &str, by: f64, traffic: &Traffic| {
@@ -342,17 +342,17 @@ fn swarm(options: &Options) -> bool {
         tally.add(&report);
         if let Some(violation) = report.violation {
             broken += 1;
-            tell(seed, &scenario, &violation, options);
+            report_violation(seed, &scenario, &violation, options);
             if !options.keep_going {
                 break;
             }
         }
     }
-    summarise(&tally, broken, start.elapsed());
+    summarize(&tally, broken, start.elapsed());
     broken == 0
 }
 
-fn tell(seed: u64, scenario: &Scenario, violation: &Violation, options: &Options) {
+fn report_violation(seed: u64, scenario: &Scenario, violation: &Violation, options: &Options) {
     println!("seed {seed}: {violation}");
     if options.keep_going || options.no_shrink {
         return;
@@ -373,7 +373,7 @@ fn tell(seed: u64, scenario: &Scenario, violation: &Violation, options: &Options
     );
 }
 
-fn summarise(tally: &Tally, broken: u64, elapsed: Duration) {
+fn summarize(tally: &Tally, broken: u64, elapsed: Duration) {
     let seconds = elapsed.as_secs_f64();
     println!(
         "{} seeds, {broken} broken: {:.0} s simulated, {:.0} participant-seconds, {} samples written, {} taken, \

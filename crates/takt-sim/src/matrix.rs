@@ -11,8 +11,8 @@ use crate::check::Violation;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::MILLION;
 use crate::scenario::{
-    Boundaries, Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan,
-    Role, Scenario, Services, TopicPlan, Trouble,
+    Boundaries, Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, Impairment, NetworkPlan, ProcessPlan,
+    QosPlan, Role, Scenario, Services, TopicPlan,
 };
 use crate::swarm;
 use crate::timeline::Quiet;
@@ -30,20 +30,20 @@ pub const LOSSES: [u32; 4] = [0, 1, 10, 30];
 const SHARE: u32 = MILLION / 10;
 
 /// Maximum delay of a frame that later ones overtake.
-const OVERTAKEN: Nanos = 5 * MILLISECOND;
+const REORDER_DELAY: Nanos = 5 * MILLISECOND;
 
 /// Start of the writer and of the link faults.
 const WRITE: Nanos = SECOND;
 
 /// Start of the partition.
-const PART: Nanos = 2 * SECOND;
+const PARTITION_START: Nanos = 2 * SECOND;
 
 /// Duration of writing after the partition.
-const AFTER: Nanos = 2 * SECOND;
+const WRITE_AFTER: Nanos = 2 * SECOND;
 
 /// Partition between the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parting {
+pub enum PartitionKind {
     /// No partition.
     None,
     /// One second, in both directions.
@@ -56,7 +56,7 @@ pub enum Parting {
     Long,
 }
 
-impl Parting {
+impl PartitionKind {
     const ALL: [Self; 5] = [Self::None, Self::Symmetric, Self::OneWay, Self::Flapping, Self::Long];
 
     fn name(self) -> &'static str {
@@ -83,7 +83,7 @@ impl Parting {
 pub struct Row {
     reliable: bool,
     size: usize,
-    parting: Parting,
+    partition: PartitionKind,
     duplication: bool,
     reordering: bool,
 }
@@ -102,10 +102,12 @@ impl Row {
     /// Returns all rows in the order of the page.
     pub fn all() -> impl Iterator<Item = Self> {
         let kinds = [(true, 100), (true, 100_000), (false, 100), (false, 100_000)];
-        let partings = kinds.into_iter().flat_map(|kind| Parting::ALL.into_iter().map(move |parting| (kind, parting)));
+        let partings =
+            kinds.into_iter().flat_map(|kind| PartitionKind::ALL.into_iter().map(move |parting| (kind, parting)));
         let others = [(false, false), (true, false), (false, true), (true, true)];
         partings.flat_map(move |((reliable, size), parting)| {
-            let row = move |(duplication, reordering)| Self { reliable, size, parting, duplication, reordering };
+            let row =
+                move |(duplication, reordering)| Self { reliable, size, partition: parting, duplication, reordering };
             others.into_iter().map(row)
         })
     }
@@ -113,7 +115,7 @@ impl Row {
     /// Returns the world of one combination.
     #[must_use]
     pub fn scenario(&self, loss_percent: u32) -> Scenario {
-        let active = PART + self.parting.duration() + AFTER;
+        let active = PARTITION_START + self.partition.duration() + WRITE_AFTER;
         let max_samples = Some(if self.size > 1_000 { 200 } else { 4_000 });
         let qos = QosPlan { reliable: self.reliable, max_samples, ..QosPlan::default() };
         let period = if self.size > 1_000 { 10 * MILLISECOND } else { MILLISECOND / 2 };
@@ -156,27 +158,27 @@ impl Row {
 
     fn faults(&self, loss_percent: u32, active: Nanos) -> Vec<Fault> {
         let troubles = [
-            (loss_percent > 0, Trouble::Loss(loss_percent * (MILLION / 100))),
-            (self.duplication, Trouble::Duplication(SHARE)),
-            (self.reordering, Trouble::Reordering(SHARE, OVERTAKEN)),
+            (loss_percent > 0, Impairment::Loss(loss_percent * (MILLION / 100))),
+            (self.duplication, Impairment::Duplication(SHARE)),
+            (self.reordering, Impairment::Reordering(SHARE, REORDER_DELAY)),
         ];
         let troubles = troubles.into_iter().filter(|(on, _)| *on);
         let link = |(_, trouble)| {
             [Direction::Up, Direction::Down].map(|direction| Fault {
                 from: WRITE,
                 until: active,
-                kind: FaultKind::Link { host: 1, direction, trouble },
+                kind: FaultKind::Link { host: 1, direction, impairment: trouble },
             })
         };
-        let one_way = self.parting == Parting::OneWay;
-        let flapping = if self.parting == Parting::Flapping { 100 * MILLISECOND } else { 0 };
+        let one_way = self.partition == PartitionKind::OneWay;
+        let flapping = if self.partition == PartitionKind::Flapping { 100 * MILLISECOND } else { 0 };
         let partition = Fault {
-            from: PART,
-            until: PART + self.parting.duration(),
+            from: PARTITION_START,
+            until: PARTITION_START + self.partition.duration(),
             // The group consists of the writer's host.
             kind: FaultKind::Partition { group: 1, one_way, flapping },
         };
-        let parted = (self.parting != Parting::None).then_some(partition);
+        let parted = (self.partition != PartitionKind::None).then_some(partition);
         troubles.flat_map(link).chain(parted).collect()
     }
 
@@ -199,7 +201,7 @@ impl Row {
             "| {} | {} | {} | {} | {} |",
             if self.reliable { "reliable" } else { "best effort" },
             if self.size > 1_000 { "100 KB" } else { "100 B" },
-            self.parting.name(),
+            self.partition.name(),
             mark(self.duplication),
             mark(self.reordering),
         );
@@ -218,7 +220,7 @@ impl Row {
         let samples = outcome.samples_per_second;
         let megabytes = samples as f64 * self.size as f64 / 1e6;
         let mut text = format!("{samples}/s {megabytes:.2} MB/s");
-        if self.parting != Parting::None {
+        if self.partition != PartitionKind::None {
             let recovery = outcome.recovery.map_or("never".to_owned(), |time| format!("{:.1} ms", time as f64 / 1e6));
             text = format!("{text}, {recovery}");
         }

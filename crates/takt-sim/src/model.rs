@@ -103,7 +103,7 @@ pub fn matches(writer: &QosPlan, reader: &QosPlan) -> bool {
     let owned = writer.strength.is_some() == reader.strength.is_some();
     let quick = writer.budget <= reader.budget;
     let ordered = writer.by_source || !reader.by_source;
-    let near = partitions::meet(writer.partition, reader.partition);
+    let near = partitions::have_common(writer.partition, reader.partition);
     reliable && durable && ordered && quick && lively && timely && owned && near
 }
 

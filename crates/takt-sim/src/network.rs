@@ -11,9 +11,9 @@ use std::rc::Rc;
 use takt_wire::Locator;
 
 use crate::clock::{Nanos, SECOND};
-use crate::damage::{self, Memory};
+use crate::damage::{self, RecentDatagrams};
 use crate::rng::Rng;
-use crate::scenario::{Direction, Discipline, FaultKind, Scenario, Trouble};
+use crate::scenario::{Direction, Discipline, FaultKind, Impairment, Scenario};
 
 /// Ethernet, IP and UDP overhead of a datagram in octets, including the interframe gap.
 const OVERHEAD_BYTES: usize = 66;
@@ -132,15 +132,15 @@ struct Port {
     /// Time at which the current transmission ends.
     free_at: Nanos,
     /// Whether a step is scheduled for that time.
-    waking: bool,
+    is_step_scheduled: bool,
     /// Transmission time since the last query.
     sending: Nanos,
-    dice: Rng,
+    rng: Rng,
     /// Faults that are active at this port, by index.
-    troubles: Vec<(usize, Trouble)>,
+    impairments: Vec<(usize, Impairment)>,
     in_burst: bool,
     /// Earlier datagrams, while a fault may join datagrams.
-    memory: Memory,
+    recent: RecentDatagrams,
 }
 
 /// The simulated network.
@@ -201,12 +201,12 @@ impl Network {
             waiting: 0,
             queued_bytes: 0,
             free_at: 0,
-            waking: false,
+            is_step_scheduled: false,
             sending: 0,
-            dice: Rng::new(seed ^ (index as u64 + 1) << 40),
-            troubles: Vec::new(),
+            rng: Rng::new(seed ^ (index as u64 + 1) << 40),
+            impairments: Vec::new(),
             in_burst: false,
-            memory: Memory::default(),
+            recent: RecentDatagrams::default(),
         });
         index
     }
@@ -224,10 +224,10 @@ impl Network {
 
     /// Starts or ends a link fault.
     pub fn set_fault(&mut self, now: Nanos, fault: usize, kind: &FaultKind, on: bool, steps: &mut Vec<(Nanos, Step)>) {
-        let FaultKind::Link { host, direction, trouble } = kind else { return };
+        let FaultKind::Link { host, direction, impairment: trouble } = kind else { return };
         let (up, down) = self.of_host[*host];
         let port = if *direction == Direction::Up { up } else { down };
-        let troubles = &mut self.ports[port].troubles;
+        let troubles = &mut self.ports[port].impairments;
         troubles.retain(|(index, _)| *index != fault);
         if on {
             troubles.push((fault, *trouble));
@@ -295,33 +295,35 @@ impl Network {
 
     /// Handles the end of a transmission at a port.
     pub fn idle(&mut self, now: Nanos, port: usize, steps: &mut Vec<(Nanos, Step)>) {
-        self.ports[port].waking = false;
+        self.ports[port].is_step_scheduled = false;
         self.start(now, port, steps);
     }
 
     fn enqueue(&mut self, now: Nanos, at: usize, mut frame: Frame, steps: &mut Vec<(Nanos, Step)>) {
         let port = &mut self.ports[at];
         let mut copies = 1;
-        if !frame.falsified && port.troubles.iter().any(|(_, trouble)| matches!(trouble, Trouble::Disfigurement(_))) {
-            port.memory.remember(&frame.bytes);
+        if !frame.falsified
+            && port.impairments.iter().any(|(_, trouble)| matches!(trouble, Impairment::StructuralDamage(_)))
+        {
+            port.recent.push(&frame.bytes);
         }
-        for index in 0..port.troubles.len() {
-            match port.suffers(index) {
-                Suffering::None => {}
-                Suffering::Lost => {
+        for index in 0..port.impairments.len() {
+            match port.apply_fault(index) {
+                FaultEffect::None => {}
+                FaultEffect::Lost => {
                     self.counters.fault_drops += 1;
                     return;
                 }
-                Suffering::Twice => {
+                FaultEffect::Duplicated => {
                     self.counters.duplicates += 1;
                     copies += 1;
                 }
-                Suffering::Damaged => frame.corrupt = true,
-                Suffering::Disfigured | Suffering::Flipped if frame.falsified => {}
-                Suffering::Disfigured => {
-                    frame = frame.falsified(damage::disfigure(&frame.bytes, &port.memory, &mut port.dice));
+                FaultEffect::Damaged => frame.corrupt = true,
+                FaultEffect::StructureDamaged | FaultEffect::Flipped if frame.falsified => {}
+                FaultEffect::StructureDamaged => {
+                    frame = frame.falsified(damage::damage_structure(&frame.bytes, &port.recent, &mut port.rng));
                 }
-                Suffering::Flipped => frame = frame.falsified(damage::flip(&frame.bytes, &mut port.dice)),
+                FaultEffect::Flipped => frame = frame.falsified(damage::flip(&frame.bytes, &mut port.rng)),
             }
         }
         for _ in 0..copies {
@@ -340,7 +342,7 @@ impl Network {
     /// Sends the next frame if the port is idle.
     fn start(&mut self, now: Nanos, at: usize, steps: &mut Vec<(Nanos, Step)>) {
         let port = &mut self.ports[at];
-        if port.waiting == 0 || port.troubles.iter().any(|(_, trouble)| matches!(trouble, Trouble::Clog)) {
+        if port.waiting == 0 || port.impairments.iter().any(|(_, trouble)| matches!(trouble, Impairment::Blockage)) {
             return;
         }
         if port.free_at <= now {
@@ -351,20 +353,20 @@ impl Network {
             let delay = port.delay();
             steps.push((sending + self.propagation + delay, Step::Arrive { port: at, frame }));
         }
-        if port.waiting != 0 && !port.waking {
-            port.waking = true;
+        if port.waiting != 0 && !port.is_step_scheduled {
+            port.is_step_scheduled = true;
             steps.push((port.free_at - now, Step::Idle { port: at }));
         }
     }
 }
 
 /// Effect of a fault on one frame.
-enum Suffering {
+enum FaultEffect {
     None,
     Lost,
-    Twice,
+    Duplicated,
     Damaged,
-    Disfigured,
+    StructureDamaged,
     Flipped,
 }
 
@@ -381,29 +383,29 @@ impl Port {
         frame
     }
 
-    fn suffers(&mut self, index: usize) -> Suffering {
-        let hit = |hit: bool, suffering: Suffering| if hit { suffering } else { Suffering::None };
-        match self.troubles[index].1 {
-            Trouble::Loss(share) => hit(self.dice.chance(share), Suffering::Lost),
-            Trouble::Burst(begins, ends) => {
-                let turns = self.dice.chance(if self.in_burst { ends } else { begins });
+    fn apply_fault(&mut self, index: usize) -> FaultEffect {
+        let hit = |hit: bool, suffering: FaultEffect| if hit { suffering } else { FaultEffect::None };
+        match self.impairments[index].1 {
+            Impairment::Loss(share) => hit(self.rng.chance(share), FaultEffect::Lost),
+            Impairment::Burst(begins, ends) => {
+                let turns = self.rng.chance(if self.in_burst { ends } else { begins });
                 self.in_burst ^= turns;
-                hit(self.in_burst, Suffering::Lost)
+                hit(self.in_burst, FaultEffect::Lost)
             }
-            Trouble::Duplication(share) => hit(self.dice.chance(share), Suffering::Twice),
-            Trouble::Corruption(share) => hit(self.dice.chance(share), Suffering::Damaged),
-            Trouble::Disfigurement(share) => hit(self.dice.chance(share), Suffering::Disfigured),
-            Trouble::Flips(share) => hit(self.dice.chance(share), Suffering::Flipped),
-            Trouble::Reordering(..) | Trouble::Delay(_) | Trouble::Clog => Suffering::None,
+            Impairment::Duplication(share) => hit(self.rng.chance(share), FaultEffect::Duplicated),
+            Impairment::Corruption(share) => hit(self.rng.chance(share), FaultEffect::Damaged),
+            Impairment::StructuralDamage(share) => hit(self.rng.chance(share), FaultEffect::StructureDamaged),
+            Impairment::Flips(share) => hit(self.rng.chance(share), FaultEffect::Flipped),
+            Impairment::Reordering(..) | Impairment::Delay(_) | Impairment::Blockage => FaultEffect::None,
         }
     }
 
     /// Returns the additional delay of a frame.
     fn delay(&mut self) -> Nanos {
-        let Self { troubles, dice, .. } = self;
-        let delay = |(_, trouble): &(usize, Trouble)| match *trouble {
-            Trouble::Delay(delay) => delay,
-            Trouble::Reordering(share, most) if dice.chance(share) => dice.below(most),
+        let Self { impairments: troubles, rng: dice, .. } = self;
+        let delay = |(_, trouble): &(usize, Impairment)| match *trouble {
+            Impairment::Delay(delay) => delay,
+            Impairment::Reordering(share, most) if dice.chance(share) => dice.below(most),
             _ => 0,
         };
         troubles.iter().map(delay).sum()

@@ -40,14 +40,14 @@ pub fn names(index: u8) -> Vec<String> {
 /// Reports whether two lists have a partition in common: a plain name that is in both, or that a
 /// pattern of the other matches. Two patterns never match each other, even if they are equal.
 #[must_use]
-pub fn meet(one: u8, other: u8) -> bool {
-    let meet = |pair: (&Name, &Name)| match pair {
+pub fn have_common(one: u8, other: u8) -> bool {
+    let names_match = |pair: (&Name, &Name)| match pair {
         (Plain(one), Plain(other)) => one == other,
         (Plain(name), Pattern(_, matched)) | (Pattern(_, matched), Plain(name)) => matched.contains(name),
         (Pattern(..), Pattern(..)) => false,
     };
     let others = || LISTS[usize::from(other)].iter();
-    LISTS[usize::from(one)].iter().any(|name| others().any(|other| meet((name, other))))
+    LISTS[usize::from(one)].iter().any(|name| others().any(|other| names_match((name, other))))
 }
 
 #[cfg(test)]
@@ -56,10 +56,21 @@ mod tests {
 
     #[test]
     fn patterns_match_plain_names_but_not_each_other() {
-        assert!(meet(0, 0) && meet(1, 1) && !meet(1, 2) && meet(1, 4) && !meet(1, 6) && meet(0, 7) && !meet(0, 11));
-        assert!(!meet(4, 4) && !meet(4, 7), "two patterns");
-        assert!(meet(8, 9) && meet(4, 8) && meet(4, 9) && !meet(3, 10), "one of several names");
-        assert!((0..COUNT).all(|one| (0..COUNT).all(|other| meet(one, other) == meet(other, one))));
+        assert!(
+            have_common(0, 0)
+                && have_common(1, 1)
+                && !have_common(1, 2)
+                && have_common(1, 4)
+                && !have_common(1, 6)
+                && have_common(0, 7)
+                && !have_common(0, 11)
+        );
+        assert!(!have_common(4, 4) && !have_common(4, 7), "two patterns");
+        assert!(
+            have_common(8, 9) && have_common(4, 8) && have_common(4, 9) && !have_common(3, 10),
+            "one of several names"
+        );
+        assert!((0..COUNT).all(|one| (0..COUNT).all(|other| have_common(one, other) == have_common(other, one))));
         assert_eq!((names(0), names(8)), (vec![], vec!["part1".to_owned(), "other".to_owned()]));
     }
 }

@@ -26,17 +26,17 @@ use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 use crate::check::exact::DISPOSAL_MAX;
 use crate::check::{Checker, EndpointId, Rule, SetId};
 use crate::clock::{HostClock, Nanos, SECOND};
-use crate::domain::Admission;
-use crate::lookup::Asked;
+use crate::domain::SecurityConfig;
+use crate::lookup::PendingTypeRequest;
 use crate::network::Frame;
 use crate::rng::Rng;
 use crate::sample;
 use crate::scenario::{EndpointPlan, Role, Scenario, TopicPlan};
 use crate::work::Meter;
-use kept::Kept;
+use kept::DurableEndpoint;
 use partner::Partner;
 pub use reading::TAKES_EVERY;
-pub use site::{GROUP, Site, address, at_address};
+pub use site::{GROUP, HostLocation, address, at_address};
 use spec::{reader_spec, writer_spec};
 pub use spec::{topic_name, urgency_of, user_data};
 pub use writing::Draft;
@@ -131,7 +131,7 @@ pub struct Process {
     /// End of the processing of the last datagram, in scenarios in which each takes time.
     pub busy_until: Nanos,
     /// Whether an event for the next datagram is scheduled.
-    pub is_called: bool,
+    pub is_scheduled: bool,
     /// Endpoints, indexed as in the scenario.
     pub endpoints: Vec<Option<Endpoint>>,
     /// Remaining samples of a batch that wait for space in the history, by endpoint index.
@@ -141,18 +141,18 @@ pub struct Process {
     /// Endpoints that match those of a recorded participant.
     partner: Option<Partner>,
     /// Endpoints on the topic that a durability service keeps.
-    kept: Option<Kept>,
+    durable: Option<DurableEndpoint>,
     /// Number of read visits per reader, by endpoint index.
-    visits: Vec<u32>,
+    read_counts: Vec<u32>,
     /// Pending request for types.
-    asked: Option<(TypeRequestId, Asked)>,
+    type_request: Option<(TypeRequestId, PendingTypeRequest)>,
     /// Open coherent set.
     open_set: Option<SetId>,
     /// Number of datagrams sent.
     pub sent: u64,
     /// Check of the work and of the kept state of the core.
     pub meter: Meter,
-    dice: Rng,
+    rng: Rng,
 }
 
 impl Process {
@@ -173,18 +173,18 @@ impl Process {
             inbox_bytes: 0,
             deepest: 0,
             busy_until: 0,
-            is_called: false,
+            is_scheduled: false,
             endpoints: vec![None; endpoints],
             postponed: vec![0; endpoints],
-            visits: vec![0; endpoints],
+            read_counts: vec![0; endpoints],
             group: None,
             partner: None,
-            kept: None,
-            asked: None,
+            durable: None,
+            type_request: None,
             open_set: None,
             sent: 0,
             meter: Meter::default(),
-            dice,
+            rng: dice,
         }
     }
 
@@ -195,8 +195,8 @@ impl Process {
         now: Nanos,
         clock: &HostClock,
         scenario: &Scenario,
-        sites: &[Site],
-        admission: Option<Admission>,
+        sites: &[HostLocation],
+        admission: Option<SecurityConfig>,
     ) {
         let candidate = self.next_candidate();
         self.incarnation += 1;
@@ -229,7 +229,7 @@ impl Process {
         let mut core = core.expect("the configuration is good");
         core.set_wall_clock(clock.local(now), clock.wall(now));
         self.open_set = None;
-        let recorded = scenario.services.recorded.filter(|plan| self.index < plan.partners);
+        let recorded = scenario.services.recorded.filter(|plan| self.index < plan.matching_processes);
         self.partner = recorded.map(|_| Partner::create(&mut core, Moment { now, clock }));
         self.group = scenario.presentation.map(|presentation| {
             let publisher = core.create_publisher(presentation).expect("there is room");
@@ -256,7 +256,7 @@ impl Process {
     }
 
     /// Notifies the participant that its host has other addresses.
-    pub fn moved(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario, site: Site) {
+    pub fn moved(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario, site: HostLocation) {
         let shares = shares_group(scenario, self.index);
         let (interfaces, locators) = site.presence(self.host, self.index, &scenario.network, shares);
         if let Some(core) = &mut self.core {
@@ -266,18 +266,18 @@ impl Process {
 
     /// Ends the process. All other processes detect this after `time`.
     pub fn end(&mut self, time: Nanos, checker: &mut Checker) {
-        checker.left(self.prefix);
+        checker.participant_ended(self.prefix);
         self.core = None;
-        self.asked = None;
+        self.type_request = None;
         self.partner = None;
-        self.kept = None;
+        self.durable = None;
         self.timer = Nanos::MAX;
         self.stalled_until = 0;
         self.inbox.clear();
         self.inbox_bytes = 0;
         self.postponed.fill(0);
         for endpoint in self.endpoints.iter_mut().filter_map(Option::take) {
-            checker.gone(endpoint.id(), time);
+            checker.endpoint_ended(endpoint.id(), time);
         }
     }
 
@@ -298,7 +298,7 @@ impl Process {
     }
 
     /// Takes the next datagram from the socket buffer.
-    pub fn unqueue(&mut self) -> Option<Frame> {
+    pub fn dequeue(&mut self) -> Option<Frame> {
         let frame = self.inbox.pop_front()?;
         self.inbox_bytes -= frame.bytes.len();
         Some(frame)
@@ -348,7 +348,7 @@ impl Process {
                 }
             }
             Err(Error::NotAllowedBySecurity { .. }) if !checker.is_entitled(self.prefix, plan.topic, is_writer) => {}
-            Err(error) => checker.report(clock.now, Rule::Refused, format!("{plan:?} cannot be created: {error}")),
+            Err(error) => checker.report(clock.now, Rule::CallFailed, format!("{plan:?} cannot be created: {error}")),
         }
     }
 
@@ -361,16 +361,16 @@ impl Process {
             Endpoint::Reader { handle, .. } => (core.reader_guid(handle), core.delete_reader(clock.local(), handle)),
         };
         let id = endpoint.id();
-        checker.gone(id, DISPOSAL_MAX);
+        checker.endpoint_ended(id, DISPOSAL_MAX);
         if let Err(error) = result {
-            checker.report(clock.now, Rule::Refused, format!("endpoint {id} cannot be deleted: {error}"));
+            checker.report(clock.now, Rule::CallFailed, format!("endpoint {id} cannot be deleted: {error}"));
         }
         guid.ok()
     }
 
     /// Returns how many probes of multicast reception the participant has sent.
     #[must_use]
-    pub fn asked(&self) -> u64 {
+    pub fn multicast_probes_sent(&self) -> u64 {
         self.core.as_ref().map_or(0, |core| core.counters().multicast_probes_sent)
     }
 
@@ -386,14 +386,14 @@ impl Process {
     }
 
     /// Checks that no endpoint is still matched with an endpoint in `gone`.
-    pub fn must_have_forgotten(&mut self, now: Nanos, gone: &[Guid], checker: &mut Checker) {
+    pub fn must_have_unmatched(&mut self, now: Nanos, gone: &[Guid], checker: &mut Checker) {
         let Some(core) = &mut self.core else { return };
         for endpoint in self.endpoints.iter().flatten() {
             let peers = match *endpoint {
                 Endpoint::Writer { handle, .. } => core.matched_subscriptions(handle),
                 Endpoint::Reader { handle, .. } => core.matched_publications(handle),
             };
-            checker.must_have_forgotten(now, endpoint.id(), &peers.unwrap_or_default(), gone);
+            checker.check_unmatched(now, endpoint.id(), &peers.unwrap_or_default(), gone);
         }
     }
 
@@ -456,7 +456,7 @@ impl Process {
                 let would_block = core.write(now.local(), handle, &change, |slot| Some(slot.len())).is_err();
                 if !(would_block && checker.may_stay_full(id)) {
                     let text = format!("writer {id} {}", if would_block { "is full" } else { "has room" });
-                    checker.report(now.now, Rule::Blocked, text);
+                    checker.report(now.now, Rule::BlockedWriter, text);
                 }
             }
         }
@@ -472,7 +472,7 @@ impl Process {
         while let Some(core) = &mut self.core {
             let Some(event) = core.poll_event() else { break };
             match event {
-                Event::TypeAnswer(request) => self.answered(now, request, checker),
+                Event::TypeAnswer(request) => self.handle_reply(now, request, checker),
                 Event::DataAvailable(reader) => ready.extend(position(
                     &self.endpoints,
                     |endpoint| matches!(endpoint, Endpoint::Reader { handle, .. } if *handle == reader),
@@ -486,7 +486,7 @@ impl Process {
                         && let Some(Endpoint::Writer { id, blocked, .. }) = &mut self.endpoints[at]
                         && blocked.take().is_some()
                     {
-                        checker.goes_on(*id);
+                        checker.writer_unblocked(*id);
                         ready.push(at);
                     }
                 }
@@ -573,7 +573,7 @@ impl Moment<'_> {
 /// Returns the locators to which a process announces itself: the multicast group, and the unicast
 /// address of each process if multicast does not reach both of them. With a discovery server, the
 /// only locator is that of the server; the server itself has none.
-fn peers(scenario: &Scenario, of: usize, sites: &[Site]) -> Vec<Locator> {
+fn peers(scenario: &Scenario, of: usize, sites: &[HostLocation]) -> Vec<Locator> {
     if let Some(server) = scenario.services.discovery_server {
         let host = scenario.processes[server].host;
         return if of == server { Vec::new() } else { vec![sites[host].address(host, server)] };

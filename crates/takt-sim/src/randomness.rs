@@ -33,11 +33,11 @@ static SOURCE: Method =
     Method { seed: None, bytes: Some(bytes), cleanup: None, add: None, pseudorand: Some(bytes), status: Some(status) };
 
 thread_local! {
-    static DICE: RefCell<Option<Rng>> = const { RefCell::new(None) };
+    static RNG: RefCell<Option<Rng>> = const { RefCell::new(None) };
 }
 
 unsafe extern "C" fn bytes(buffer: *mut c_uchar, len: c_int) -> c_int {
-    let is_filled = DICE.try_with(|dice| {
+    let is_filled = RNG.try_with(|dice| {
         let Ok(mut dice) = dice.try_borrow_mut() else { return false };
         let (Some(dice), Ok(len)) = (dice.as_mut(), usize::try_from(len)) else { return false };
         if len > 0 {
@@ -73,14 +73,14 @@ impl Seeded {
         static SET: Once = Once::new();
         // SAFETY: the method is a static one, and its functions may be called from any thread.
         SET.call_once(|| assert_eq!(unsafe { RAND_set_rand_method(&raw const SOURCE) }, 1, "OpenSSL takes the source"));
-        DICE.set(Some(Rng::new(seed)));
+        RNG.set(Some(Rng::new(seed)));
         Self { _thread: PhantomData }
     }
 }
 
 impl Drop for Seeded {
     fn drop(&mut self) {
-        DICE.set(None);
+        RNG.set(None);
     }
 }
 

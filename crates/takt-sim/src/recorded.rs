@@ -31,7 +31,7 @@ use takt_wire::{Endianness, EntityId, Full, GuidPrefix, Locator, SequenceNumber,
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::clock::{Nanos, SECOND};
 use crate::counts::{self, ACKNACK, HEARTBEAT, HEARTBEAT_FRAG, NACK_FRAG};
-use crate::hostile::Shot;
+use crate::hostile::OutgoingDatagram;
 use crate::network::Frame;
 use crate::process::{ANNOUNCEMENT_PERIOD, ANNOUNCEMENT_PORT, GROUP, address};
 use crate::recording::{Datagram, PEER_ADDRESS, Product, Recording, is_of_application};
@@ -58,7 +58,7 @@ pub struct RecordedPlan {
     /// Start time.
     pub start: Nanos,
     /// Number of processes with endpoints that match those of the peer; these are the first ones.
-    pub partners: usize,
+    pub matching_processes: usize,
 }
 
 /// Replay state for one participant.
@@ -86,9 +86,9 @@ pub struct RecordedPeer {
     sessions: Vec<Session>,
     next_announcement: Nanos,
     next_heartbeat: Nanos,
-    farewell: Nanos,
+    end_at: Nanos,
     count: i32,
-    shots: Vec<Shot>,
+    outgoing: Vec<OutgoingDatagram>,
 }
 
 impl RecordedPeer {
@@ -104,9 +104,9 @@ impl RecordedPeer {
             sessions: Vec::new(),
             next_announcement: plan.start,
             next_heartbeat: plan.start,
-            farewell: end_time(active),
+            end_at: end_time(active),
             count: 0,
-            shots: Vec::new(),
+            outgoing: Vec::new(),
         }
     }
 
@@ -117,8 +117,8 @@ impl RecordedPeer {
     }
 
     /// Returns the datagrams to send now.
-    pub fn take_datagrams(&mut self) -> Vec<Shot> {
-        std::mem::take(&mut self.shots)
+    pub fn take_datagrams(&mut self) -> Vec<OutgoingDatagram> {
+        std::mem::take(&mut self.outgoing)
     }
 
     /// Returns the time of the next action; `None` if there is none.
@@ -126,22 +126,22 @@ impl RecordedPeer {
     pub fn due(&self) -> Option<Nanos> {
         let next = |session: &Session| {
             let datagram = self.recording.session.get(session.next).map(|datagram| session.begun + datagram.at);
-            let farewell = self.recording.farewell.get(session.next_of_end);
-            [datagram, farewell.map(|datagram| self.farewell + datagram.at)].into_iter().flatten().min()
+            let farewell = self.recording.end.get(session.next_of_end);
+            [datagram, farewell.map(|datagram| self.end_at + datagram.at)].into_iter().flatten().min()
         };
         let sessions = self.sessions.iter().filter_map(next).min();
-        let period = Some(self.next_announcement.min(self.next_heartbeat)).filter(|at| *at < self.farewell);
+        let period = Some(self.next_announcement.min(self.next_heartbeat)).filter(|at| *at < self.end_at);
         [sessions, period].into_iter().flatten().min()
     }
 
     /// Sends the datagrams that are due.
-    pub fn act(&mut self, now: Nanos) {
+    pub fn send_due(&mut self, now: Nanos) {
         let recording = self.recording;
-        if now >= self.next_announcement && now < self.farewell {
+        if now >= self.next_announcement && now < self.end_at {
             self.next_announcement = now + ANNOUNCEMENT_PERIOD;
             let bytes = self.localised(&recording.announcement.bytes);
             let source = self.source(&recording.announcement);
-            self.shots.push((source, Locator::udp_v4(GROUP, ANNOUNCEMENT_PORT), bytes.into()));
+            self.outgoing.push((source, Locator::udp_v4(GROUP, ANNOUNCEMENT_PORT), bytes.into()));
         }
         let mut sessions = std::mem::take(&mut self.sessions);
         for session in &mut sessions {
@@ -151,28 +151,28 @@ impl RecordedPeer {
                     let last = session.sent.entry(*writer).or_default();
                     *last = (*last).max(*sn);
                 }
-                self.play(session, datagram);
+                self.replay(session, datagram);
             }
-            let farewell = &recording.farewell;
+            let farewell = &recording.end;
             while let Some(datagram) =
-                farewell.get(session.next_of_end).filter(|datagram| self.farewell + datagram.at <= now)
+                farewell.get(session.next_of_end).filter(|datagram| self.end_at + datagram.at <= now)
             {
                 session.next_of_end += 1;
-                self.play(session, datagram);
+                self.replay(session, datagram);
             }
         }
-        if now >= self.next_heartbeat && now < self.farewell {
+        if now >= self.next_heartbeat && now < self.end_at {
             self.next_heartbeat = now + HEARTBEAT_PERIOD;
-            sessions.iter().for_each(|session| self.remind(session));
+            sessions.iter().for_each(|session| self.send_heartbeats(session));
         }
         self.sessions = sessions;
     }
 
     /// Handles a datagram. Immediate answers are in [`Self::take_datagrams`].
-    pub fn hear(&mut self, now: Nanos, frame: &Frame) {
+    pub fn receive(&mut self, now: Nanos, frame: &Frame) {
         let Ok(message) = MessageView::parse(&frame.bytes) else { return };
         let from = message.header().prefix;
-        if from == self.recording.header.prefix || now < self.plan.start || now >= self.farewell {
+        if from == self.recording.header.prefix || now < self.plan.start || now >= self.end_at {
             return;
         }
         let mut to = GuidPrefix::UNKNOWN;
@@ -183,7 +183,7 @@ impl RecordedPeer {
                 Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => {
                     let announced = data.payload.bytes().and_then(|payload| ParticipantData::parse(payload).ok());
                     if let Some(at) = announced.and_then(|announced| announced.metatraffic_unicast.first().copied()) {
-                        self.meet(now, from, at);
+                        self.handle_announcement(now, from, at);
                     }
                 }
                 Submessage::Heartbeat(heartbeat) => self.acknowledge(from, &heartbeat),
@@ -198,7 +198,7 @@ impl RecordedPeer {
     }
 
     /// Handles the announcement of a participant with its address.
-    fn meet(&mut self, now: Nanos, prefix: GuidPrefix, at: Locator) {
+    fn handle_announcement(&mut self, now: Nanos, prefix: GuidPrefix, at: Locator) {
         if let Some(session) = self.sessions.iter_mut().find(|session| session.prefix == prefix) {
             session.at = at;
             return;
@@ -230,7 +230,7 @@ impl RecordedPeer {
             count: self.next_count(),
             is_final: true,
         };
-        self.say(from, at, |message| message.acknack(&answer));
+        self.send(from, at, |message| message.acknack(&answer));
     }
 
     /// Returns the peer's reader for a writer of a participant.
@@ -253,14 +253,14 @@ impl RecordedPeer {
             session.acknowledged.extend(acknowledged.map(|acknowledged| (writer, acknowledged)));
             let wanted = |datagram: &&Datagram| missing.iter().any(|sn| datagram.changes.contains(&(writer, *sn)));
             for datagram in recording.session[..session.next].iter().filter(wanted) {
-                self.play(session, datagram);
+                self.replay(session, datagram);
             }
         }
         self.sessions = sessions;
     }
 
     /// Sends heartbeats for the changes that a participant has not acknowledged.
-    fn remind(&mut self, session: &Session) {
+    fn send_heartbeats(&mut self, session: &Session) {
         for (writer, sent) in &session.sent {
             let acknowledged = session.acknowledged.get(writer).copied().unwrap_or(0);
             if *writer == EntityId::SPDP_WRITER || acknowledged >= *sent {
@@ -276,7 +276,7 @@ impl RecordedPeer {
                 liveliness: false,
                 group: None,
             };
-            self.say(session.prefix, session.at, |message| message.heartbeat(&heartbeat));
+            self.send(session.prefix, session.at, |message| message.heartbeat(&heartbeat));
         }
     }
 
@@ -286,15 +286,15 @@ impl RecordedPeer {
     }
 
     /// Sends a message that is not in the recording.
-    fn say(&mut self, to: GuidPrefix, at: Locator, write: impl FnOnce(&mut MessageBuilder<'_>) -> Result<(), Full>) {
+    fn send(&mut self, to: GuidPrefix, at: Locator, write: impl FnOnce(&mut MessageBuilder<'_>) -> Result<(), Full>) {
         let mut frame = [0; 200];
         let mut message = MessageBuilder::new(&mut frame, &self.recording.header).expect("a header fits");
         message.info_destination(to).and_then(|()| write(&mut message)).expect("a short submessage fits");
-        self.shots.push((self.at, at, message.bytes().into()));
+        self.outgoing.push((self.at, at, message.bytes().into()));
     }
 
     /// Sends a recorded datagram to a participant.
-    fn play(&mut self, session: &Session, datagram: &Datagram) {
+    fn replay(&mut self, session: &Session, datagram: &Datagram) {
         let mut bytes = self.localised(&datagram.bytes);
         for at in 0..bytes.len().saturating_sub(session.prefix.0.len() - 1) {
             let octets = &mut bytes[at..at + session.prefix.0.len()];
@@ -304,7 +304,7 @@ impl RecordedPeer {
         }
         self.rewrite_submessages(&mut bytes);
         let source = self.source(datagram);
-        self.shots.push((source, session.at, bytes.into()));
+        self.outgoing.push((source, session.at, bytes.into()));
     }
 
     /// Replaces the ids of the partner's endpoints and the counts in the submessages.

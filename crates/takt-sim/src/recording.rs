@@ -110,7 +110,7 @@ pub struct Recording {
     /// Datagrams from the first one for the partner on, without multicast announcements.
     pub session: Vec<Datagram>,
     /// Datagrams that delete the endpoints and the participant.
-    pub farewell: Vec<Datagram>,
+    pub end: Vec<Datagram>,
     /// GUID of the writer of [`SENT_TOPIC`].
     pub writer: Guid,
     /// GUID of the reader of [`ANSWERED_TOPIC`].
@@ -144,7 +144,7 @@ impl Recording {
             partner,
             announcement,
             session,
-            farewell,
+            end: farewell,
             writer: Guid::UNKNOWN,
             reader: Guid::UNKNOWN,
             changes,
@@ -332,7 +332,7 @@ mod tests {
             };
             assert!(announced(EntityId::SEDP_PUB_WRITER) && announced(EntityId::SEDP_SUB_WRITER), "{product:?}");
             let leaves = recording
-                .farewell
+                .end
                 .iter()
                 .any(|datagram| datagram.changes.iter().any(|(writer, _)| *writer == EntityId::SPDP_WRITER));
             assert!(leaves, "{product:?}");

@@ -19,7 +19,7 @@ pub enum Omission {
     /// A fault never happens.
     Fault(usize),
     /// A process is neither killed nor stalled.
-    Troubles(usize),
+    Impairments(usize),
     /// The wall clock of a host is never set.
     Jumps(usize),
     /// The hostile host is absent.
@@ -34,7 +34,7 @@ impl fmt::Display for Omission {
             Self::Process(process) => write!(f, "p{process}"),
             Self::Endpoint(process, at) => write!(f, "e{process}.{at}"),
             Self::Fault(fault) => write!(f, "f{fault}"),
-            Self::Troubles(process) => write!(f, "t{process}"),
+            Self::Impairments(process) => write!(f, "t{process}"),
             Self::Jumps(host) => write!(f, "j{host}"),
             Self::Hostile => write!(f, "h"),
             Self::After(nanos) => write!(f, "a{}", nanos / MILLISECOND),
@@ -52,7 +52,7 @@ impl FromStr for Omission {
         Ok(match kind {
             "p" => Self::Process(number(rest)?),
             "f" => Self::Fault(number(rest)?),
-            "t" => Self::Troubles(number(rest)?),
+            "t" => Self::Impairments(number(rest)?),
             "j" => Self::Jumps(number(rest)?),
             "h" if rest.is_empty() => Self::Hostile,
             "a" => Self::After(number(rest)? as Nanos * MILLISECOND),
@@ -93,7 +93,7 @@ pub fn without(scenario: &Scenario, omissions: &[Omission]) -> Scenario {
                     plan.from = Nanos::MAX;
                 }
             }
-            Omission::Troubles(process) => {
+            Omission::Impairments(process) => {
                 if let Some(plan) = smaller.processes.get_mut(process) {
                     plan.ends.clear();
                     plan.stalls.clear();
@@ -148,7 +148,9 @@ pub fn shrink(scenario: &Scenario, rule: Rule, runs: u32) -> Vec<Omission> {
 /// Reports whether earlier omissions already remove this part.
 fn is_part_of(candidate: Omission, omitted: &[Omission]) -> bool {
     match candidate {
-        Omission::Endpoint(process, _) | Omission::Troubles(process) => omitted.contains(&Omission::Process(process)),
+        Omission::Endpoint(process, _) | Omission::Impairments(process) => {
+            omitted.contains(&Omission::Process(process))
+        }
         _ => false,
     }
 }
@@ -160,7 +162,7 @@ fn candidates(scenario: &Scenario) -> Vec<Omission> {
     all.extend(scenario.hostile.map(|_| Omission::Hostile));
     all.extend((0..scenario.faults.len()).map(Omission::Fault));
     let troubled = processes().filter(|(_, plan)| !plan.ends.is_empty() || !plan.stalls.is_empty());
-    all.extend(troubled.map(|(process, _)| Omission::Troubles(process)));
+    all.extend(troubled.map(|(process, _)| Omission::Impairments(process)));
     let jumping = scenario.hosts.iter().enumerate().filter(|(_, plan)| !plan.wall_jumps.is_empty());
     all.extend(jumping.map(|(host, _)| Omission::Jumps(host)));
     all.extend(
@@ -181,7 +183,7 @@ mod tests {
             Omission::Endpoint(1, 22),
             Omission::Fault(0),
             Omission::Hostile,
-            Omission::Troubles(7),
+            Omission::Impairments(7),
             Omission::Jumps(2),
             Omission::After(250 * MILLISECOND),
         ];

@@ -62,7 +62,7 @@ fn run(participants: usize, active: Nanos, with_samples: bool) -> Result<(f64, N
             }
         }
     }
-    let watch = Watch::start();
+    let watch = Stopwatch::start();
     let report = swarm::run(&scenario, &mut Quiet);
     let time = watch.seconds();
     report.violation.map_or(Ok((time, report.simulated, report.participant_time)), Err)
@@ -70,18 +70,18 @@ fn run(participants: usize, active: Nanos, with_samples: bool) -> Result<(f64, N
 
 /// A stopwatch of processor time, or of wall-clock time if the kernel does not report processor
 /// time.
-struct Watch {
+struct Stopwatch {
     started: Instant,
     ran: Option<u64>,
 }
 
-impl Watch {
+impl Stopwatch {
     fn start() -> Self {
-        Self { started: Instant::now(), ran: ran() }
+        Self { started: Instant::now(), ran: cpu_time() }
     }
 
     fn seconds(&self) -> f64 {
-        match (self.ran, ran()) {
+        match (self.ran, cpu_time()) {
             (Some(before), Some(after)) => (after - before) as f64 / 1e9,
             _ => self.started.elapsed().as_secs_f64(),
         }
@@ -89,7 +89,7 @@ impl Watch {
 }
 
 /// Returns the processor time of the first thread of this process in nanoseconds.
-fn ran() -> Option<u64> {
+fn cpu_time() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let Ok(nanos) = text.split_whitespace().next()?.parse() else { return None };
     Some(nanos)

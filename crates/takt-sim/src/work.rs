@@ -20,7 +20,7 @@ pub struct Meter {
     /// Octets received from the hostile host, by the GUID prefix that it used. `aimed` holds the
     /// prefixes that have named its victim.
     hostile: BTreeMap<[u8; 12], u64>,
-    aimed: BTreeSet<[u8; 12]>,
+    targets: BTreeSet<[u8; 12]>,
     /// Octets sent to the victim.
     to_victim: u64,
 }
@@ -47,7 +47,7 @@ impl Meter {
             checker.report(now, Rule::Work, text);
         }
         self.bound = bound;
-        let (kept, limits) = (core.kept(), Limits::default());
+        let (kept, limits) = (core.remote_state_size(), Limits::default());
         let fits = kept.participants <= limits.max_participants
             && kept.on_probation <= limits.max_unvalidated_participants
             && kept.endpoints_of_one_max <= limits.max_endpoints_per_participant
@@ -56,29 +56,29 @@ impl Meter {
             && kept.refusals <= limits.max_refusals
             && kept.queued <= QUEUED_MAX;
         if !fits {
-            checker.report(now, Rule::Kept, format!("process {process} keeps {kept:?}"));
+            checker.report(now, Rule::StateBound, format!("process {process} keeps {kept:?}"));
         }
     }
 
     /// Returns the octets received from the hostile host and those sent to its victim.
     #[must_use]
-    pub fn harm(&self) -> (u64, u64) {
+    pub fn hostile_octets(&self) -> (u64, u64) {
         (self.hostile.values().sum(), self.to_victim)
     }
 
     /// Records a datagram of the hostile host.
-    pub fn heard(&mut self, datagram: &[u8]) {
+    pub fn record_hostile(&mut self, datagram: &[u8]) {
         let name: [u8; 12] = datagram.get(8..20).and_then(|name| name.try_into().ok()).unwrap_or_default();
         *self.hostile.entry(name).or_default() += datagram.len() as u64;
         if hostile::names_victim(datagram) {
-            self.aimed.insert(name);
+            self.targets.insert(name);
         }
     }
 
     /// Records a datagram to the victim.
-    pub fn aims(&mut self, octets: usize, now: Nanos, process: usize, checker: &mut Checker) {
+    pub fn record_to_victim(&mut self, octets: usize, now: Nanos, process: usize, checker: &mut Checker) {
         self.to_victim += octets as u64 + HEADERS_LEN;
-        let in_its_name: u64 = self.aimed.iter().filter_map(|name| self.hostile.get(name)).sum();
+        let in_its_name: u64 = self.targets.iter().filter_map(|name| self.hostile.get(name)).sum();
         let allowed = AMPLIFICATION_MAX as u64 * in_its_name + if checker.only_safety { MOVED_OCTETS } else { 0 };
         if self.to_victim > allowed {
             let text = format!("process {process} sent {} octets to a victim for {in_its_name}", self.to_victim);

@@ -20,9 +20,9 @@ use crate::clock::{HostClock, Nanos, SECOND};
 use crate::counts;
 use crate::domain::{Domain, DomainPlan};
 use crate::hostile::{self, Hostile};
-use crate::keeping::Keeping;
+use crate::keeping::DurabilityModel;
 use crate::network::{Frame, Head, Network, NetworkCounters, Step};
-use crate::process::{Endpoint, LEASE, Moment, Process, Site, at_address, urgency_of};
+use crate::process::{Endpoint, HostLocation, LEASE, Moment, Process, at_address, urgency_of};
 use crate::randomness::Seeded;
 use crate::recorded::{RecordedPeer, end_time};
 use crate::rng::Rng;
@@ -35,17 +35,17 @@ const LOOPBACK_DELAY: Nanos = 10_000;
 /// Minimum time from the last fault to the silent second: leases end, announcements pass and
 /// repairs arrive. The time is longer if the missing samples need longer for [`CARRIED`]
 /// transmissions on the slowest link, or for a slow reader with limited history.
-const REST: Nanos = 3 * LEASE;
+const DRAIN_TIME_MIN: Nanos = 3 * LEASE;
 
 /// [`REST`] of worlds in which participants authenticate each other. The lease of a participant may
 /// have ended on one side only. That side then begins a handshake once per
 /// [`takt_security::plugin::RENEWAL_PERIOD`].
-const SECURED_DRAIN_TIME_MIN: Nanos = REST + HANDSHAKE_PERIODS * HEARTBEAT_PERIOD;
+const SECURED_DRAIN_TIME_MIN: Nanos = DRAIN_TIME_MIN + HANDSHAKE_PERIODS * HEARTBEAT_PERIOD;
 
 /// Number of transmissions of a missing sample, since parts of it get lost or arrive twice. Also
 /// the number of reads for one full history of a reader, since parts of coherent sets wait for
 /// others.
-const CARRIED: u64 = 2;
+const TRANSMISSIONS: u64 = 2;
 
 /// Minimum octets of a sample per datagram, for samples in several datagrams.
 const FRAGMENT_LEN_MIN: u64 = 1_000;
@@ -68,7 +68,7 @@ enum Event {
     /// Replacement of the certificate of a process.
     Renew(usize),
     /// End of the time in which all processes must unmatch these endpoints.
-    Forgotten(Vec<Guid>),
+    MustBeUnmatched(Vec<Guid>),
     Stall(usize, Nanos),
     Create(usize, u32, usize),
     Delete(usize, u32, usize),
@@ -83,7 +83,7 @@ enum Event {
     Network(Step),
     Loopback(usize, Frame),
     /// Next action of the hostile host.
-    Harm,
+    Attack,
     /// Transmission of the datagrams of the recorded participant that are due.
     Replay,
     /// Check before the farewell of the recorded participant (`false`), or after it (`true`).
@@ -94,13 +94,13 @@ enum Event {
     Commit(usize, u32),
     Fault(usize, bool),
     /// Request of a process for types of another one.
-    Ask(usize, u32),
+    RequestTypes(usize, u32),
     /// Index of the alteration; `true` for the resumption of a suspended one.
     Alter(usize, bool),
     WallJump(usize, i64),
-    Rest,
+    Drain,
     Silence,
-    Look,
+    CheckProgress,
 }
 
 struct Entry {
@@ -155,7 +155,7 @@ pub struct Report {
     pub network: NetworkCounters,
     /// Octets that other participants received from the hostile host, and octets that they sent to
     /// its victim.
-    pub harm: (u64, u64),
+    pub hostile_octets: (u64, u64),
 }
 
 /// Running simulation.
@@ -165,15 +165,15 @@ pub struct World<'a> {
     events: BinaryHeap<Reverse<Entry>>,
     order: u64,
     /// Time of the last event, and number of events at that time.
-    at_once: (Nanos, u32),
+    events_at_time: (Nanos, u32),
     clocks: Vec<HostClock>,
     /// Network location of each host.
-    sites: Vec<Site>,
+    locations: Vec<HostLocation>,
     network: Network,
     processes: Vec<Process>,
     hostile: Option<Hostile>,
     recorded: Option<RecordedPeer>,
-    keeping: Option<Keeping>,
+    durability: Option<DurabilityModel>,
     domain: Option<Domain>,
     /// Seeded random numbers for the security plugins, in scenarios with a domain.
     _random: Option<Seeded>,
@@ -185,7 +185,7 @@ pub struct World<'a> {
     frame: Vec<u8>,
     steps: Vec<(Nanos, Step)>,
     ready: Vec<usize>,
-    resting: bool,
+    is_draining: bool,
     /// End of the simulation.
     end: Nanos,
     taken_while_active: u64,
@@ -230,7 +230,7 @@ pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
         taken_while_active: world.taken_while_active,
         recovery: world.checker.recovery(),
         network: world.network.counters,
-        harm: world.hostile_octets(),
+        hostile_octets: world.hostile_octets(),
     }
 }
 
@@ -282,12 +282,12 @@ impl<'a> World<'a> {
             now: 0,
             events: BinaryHeap::new(),
             order: 0,
-            at_once: (0, 0),
-            sites: vec![
-                Site {
+            events_at_time: (0, 0),
+            locations: vec![
+                HostLocation {
                     is_v6: scenario.network.is_v6,
                     has_second: scenario.network.has_second,
-                    ..Site::default()
+                    ..HostLocation::default()
                 };
                 scenario.hosts.len()
             ],
@@ -298,7 +298,7 @@ impl<'a> World<'a> {
                 .services
                 .recorded
                 .map(|plan| RecordedPeer::new(plan, scenario.processes.len(), scenario.active)),
-            keeping: scenario.services.durability.map(Keeping::new),
+            durability: scenario.services.durability.map(DurabilityModel::new),
             domain: scenario.domain.as_ref().map(domain),
             clocks,
             _random: random,
@@ -309,7 +309,7 @@ impl<'a> World<'a> {
             frame: vec![0; FRAME_LEN],
             steps: Vec::new(),
             ready: Vec::new(),
-            resting: false,
+            is_draining: false,
             end: scenario.active,
             taken_while_active: 0,
             is_calm: scenario.is_calm(),
@@ -323,7 +323,7 @@ impl<'a> World<'a> {
         world.checker.light = scenario.is_light();
         world.checker.exact = scenario.is_exact();
         world.checker.exact_sets = scenario.has_exact_sets();
-        world.checker.present(scenario.presentation.unwrap_or_default());
+        world.checker.set_presentation(scenario.presentation.unwrap_or_default());
         world.checker.steady = scenario.has_steady_clocks();
         world.checker.takes_parts = scenario.batches.is_some();
         world.checker.reads = scenario.reads;
@@ -362,9 +362,9 @@ impl<'a> World<'a> {
         for (host, plan) in scenario.hosts.iter().enumerate() {
             plan.wall_jumps.iter().for_each(|(at, by)| self.at(*at, Event::WallJump(host, *by)));
         }
-        self.at(HEARTBEAT_PERIOD, Event::Look);
+        self.at(HEARTBEAT_PERIOD, Event::CheckProgress);
         if let Some(plan) = scenario.hostile {
-            self.at(plan.start, Event::Harm);
+            self.at(plan.start, Event::Attack);
         }
         if scenario.services.recorded.is_some() {
             let farewell = end_time(scenario.active);
@@ -376,7 +376,7 @@ impl<'a> World<'a> {
         self.checker.signed = scenario.domain.as_ref().is_some_and(DomainPlan::signs_messages);
         self.checker.introduced = scenario.services.discovery_server.is_some();
         self.checker.authenticated = scenario.domain.is_some();
-        self.at(scenario.active, Event::Rest);
+        self.at(scenario.active, Event::Drain);
     }
 
     fn at(&mut self, at: Nanos, event: Event) {
@@ -387,8 +387,8 @@ impl<'a> World<'a> {
     /// Reports a violation if more than [`EVENTS_AT_ONCE_MAX`] events occur at one moment, since
     /// the simulation would not end.
     fn count_at_once(&mut self) {
-        let so_far = if self.at_once.0 == self.now { self.at_once.1 } else { 0 };
-        self.at_once = (self.now, so_far + 1);
+        let so_far = if self.events_at_time.0 == self.now { self.events_at_time.1 } else { 0 };
+        self.events_at_time = (self.now, so_far + 1);
         if so_far >= EVENTS_AT_ONCE_MAX {
             let text = format!("time does not pass: more than {EVENTS_AT_ONCE_MAX} events at one moment");
             self.checker.report(self.now, Rule::Work, text);
@@ -401,9 +401,9 @@ impl<'a> World<'a> {
             Event::Start(process) => self.start(process),
             Event::End(process, farewell) => self.end(process, farewell),
             Event::Renew(process) => self.renew(process),
-            Event::Forgotten(guids) => {
+            Event::MustBeUnmatched(guids) => {
                 for process in &mut self.processes {
-                    process.must_have_forgotten(self.now, &guids, &mut self.checker);
+                    process.must_have_unmatched(self.now, &guids, &mut self.checker);
                 }
             }
             Event::Stall(process, until) => {
@@ -411,35 +411,41 @@ impl<'a> World<'a> {
                 self.processes[process].stalled_until = until;
                 self.at(until, Event::Resume(process));
             }
-            Event::Create(process, life, at) => self.act(process, life, event, |world| world.create(process, at)),
-            Event::Delete(process, life, at) => self.act(process, life, event, |world| world.delete(process, at)),
-            Event::Write(process, life, at, left) => {
-                self.act(process, life, event, |world| world.write(process, at, left));
+            Event::Create(process, life, at) => {
+                self.run_action(process, life, event, |world| world.create(process, at))
             }
-            Event::Take(process, life, at) => self.act(process, life, event, |world| world.take(process, at)),
+            Event::Delete(process, life, at) => {
+                self.run_action(process, life, event, |world| world.delete(process, at))
+            }
+            Event::Write(process, life, at, left) => {
+                self.run_action(process, life, event, |world| world.write(process, at, left));
+            }
+            Event::Take(process, life, at) => self.run_action(process, life, event, |world| world.take(process, at)),
             Event::ContinueTake(process, life, at) => {
-                self.act(process, life, event, |world| world.take_batch(process, at))
+                self.run_action(process, life, event, |world| world.take_batch(process, at))
             }
             Event::Timer(process) => self.timer(process),
             Event::Resume(process) => self.resume(process),
             Event::Work(process) => self.work(process),
             Event::Network(step) => self.step(step),
             Event::Loopback(process, frame) => self.deliver(process, frame),
-            Event::Harm => self.harm(),
+            Event::Attack => self.send_hostile_burst(),
             Event::Replay => self.replay(),
             Event::ReplayEnds(is_over) => self.replay_ends(is_over),
             Event::WriteDurable(process, life) => {
-                self.act(process, life, event, |world| world.write_durable(process, life))
+                self.run_action(process, life, event, |world| world.write_durable(process, life))
             }
             Event::Commit(service, life) => self.commit_durable(service, life, event),
-            Event::Ask(process, life) => self.act(process, life, event, |world| world.ask(process, life)),
+            Event::RequestTypes(process, life) => {
+                self.run_action(process, life, event, |world| world.request_types(process, life))
+            }
             Event::Fault(index, on) => self.fault(index, on),
             Event::Alter(index, resumes) => self.alter(index, resumes),
             Event::WallJump(host, by) => self.wall_jump(host, by),
-            Event::Look => self.look(),
-            Event::Rest => self.rest(),
+            Event::CheckProgress => self.check_progress(),
+            Event::Drain => self.drain(),
             Event::Silence => {
-                let so_far = |process: &Process| (process.sent, process.asked());
+                let so_far = |process: &Process| (process.sent, process.multicast_probes_sent());
                 self.sent_before_silence = self.processes.iter().map(so_far).collect();
             }
         }
@@ -447,7 +453,7 @@ impl<'a> World<'a> {
 
     /// Runs an action of an application: after the stall if its process is stalled, and not at all
     /// if that incarnation of the process has ended.
-    fn act(&mut self, process: usize, life: u32, event: Event, action: impl FnOnce(&mut Self)) {
+    fn run_action(&mut self, process: usize, life: u32, event: Event, action: impl FnOnce(&mut Self)) {
         let of = &self.processes[process];
         if of.core.is_none() || of.incarnation != life {
             return;
@@ -456,7 +462,7 @@ impl<'a> World<'a> {
             return self.at(of.stalled_until, event);
         }
         action(self);
-        self.settle(process);
+        self.process_outputs(process);
     }
 
     fn start(&mut self, index: usize) {
@@ -466,17 +472,19 @@ impl<'a> World<'a> {
         }
         self.timeline.note(self.now, index, "starts");
         let clock = &self.clocks[process.host];
-        let admission =
-            self.domain.as_ref().map(|domain| domain.admit(index, process.next_candidate(), clock.wall(self.now)));
+        let admission = self
+            .domain
+            .as_ref()
+            .map(|domain| domain.security_config(index, process.next_candidate(), clock.wall(self.now)));
         let rights = admission.as_ref().map(|admission| admission.rights);
-        process.start(self.now, clock, self.scenario, &self.sites, admission);
+        process.start(self.now, clock, self.scenario, &self.locations, admission);
         if let Some(rights) = rights {
-            self.checker.joins(process.prefix, rights);
+            self.checker.set_rights(process.prefix, rights);
         }
         let life = process.incarnation;
-        self.begin_keeping(index);
+        self.start_durable(index);
         if let Some(period) = self.scenario.services.lookup_period {
-            self.at(self.now + period, Event::Ask(index, life));
+            self.at(self.now + period, Event::RequestTypes(index, life));
         }
         for (at, plan) in self.scenario.processes[index].endpoints.iter().enumerate() {
             self.at(self.now + plan.create, Event::Create(index, life, at));
@@ -484,7 +492,7 @@ impl<'a> World<'a> {
                 self.at(self.now + delete, Event::Delete(index, life, at));
             }
         }
-        self.settle(index);
+        self.process_outputs(index);
     }
 
     fn renew(&mut self, index: usize) {
@@ -496,7 +504,7 @@ impl<'a> World<'a> {
         let Some(settings) = self.domain.as_mut().and_then(|domain| domain.renew(index)) else { return };
         self.timeline.note(self.now, index, "has another certificate");
         process.renew(settings, Moment { now: self.now, clock: &self.clocks[process.host] });
-        self.settle(index);
+        self.process_outputs(index);
     }
 
     /// Ends a process, with a farewell if `farewell` is set and the process is not stalled.
@@ -507,10 +515,10 @@ impl<'a> World<'a> {
         let mut time = LEASE_END_MAX;
         if let Some(core) = process.core.as_mut().filter(|_| farewell && process.stalled_until <= self.now) {
             core.shutdown();
-            self.settle(index);
+            self.process_outputs(index);
             time = DISPOSAL_MAX;
         }
-        self.at(self.now + time, Event::Forgotten(gone));
+        self.at(self.now + time, Event::MustBeUnmatched(gone));
         self.processes[index].end(time, &mut self.checker);
         self.end_durable(index);
     }
@@ -528,7 +536,7 @@ impl<'a> World<'a> {
         if let Some(core) = &mut process.core {
             core.handle_timeout(local);
         }
-        self.settle(index);
+        self.process_outputs(index);
     }
 
     fn resume(&mut self, index: usize) {
@@ -536,24 +544,24 @@ impl<'a> World<'a> {
             return;
         }
         self.timeline.note(self.now, index, "resumes");
-        if self.sites[self.processes[index].host].moves > 0 {
+        if self.locations[self.processes[index].host].moves > 0 {
             self.notify_addresses(index);
         }
         if self.scenario.processes[index].cost > 0 {
-            self.call(index);
+            self.schedule_input(index);
         } else {
-            while let Some(frame) = self.processes[index].unqueue() {
+            while let Some(frame) = self.processes[index].dequeue() {
                 self.receive(index, &frame);
             }
             self.checker.resumed(self.processes[index].readers());
         }
-        self.settle(index);
+        self.process_outputs(index);
     }
 
     /// Schedules the processing of the next datagram in the socket, after that of the last one.
-    fn call(&mut self, index: usize) {
+    fn schedule_input(&mut self, index: usize) {
         let process = &mut self.processes[index];
-        if !process.inbox.is_empty() && !std::mem::replace(&mut process.is_called, true) {
+        if !process.inbox.is_empty() && !std::mem::replace(&mut process.is_scheduled, true) {
             let at = self.now.max(process.busy_until);
             self.at(at, Event::Work(index));
         }
@@ -561,15 +569,15 @@ impl<'a> World<'a> {
 
     fn work(&mut self, index: usize) {
         let process = &mut self.processes[index];
-        process.is_called = false;
+        process.is_scheduled = false;
         if process.core.is_none() || process.stalled_until > self.now {
             return;
         }
-        let Some(frame) = process.unqueue() else { return };
+        let Some(frame) = process.dequeue() else { return };
         process.busy_until = self.now + self.scenario.processes[index].cost;
         self.receive(index, &frame);
-        self.settle(index);
-        self.call(index);
+        self.process_outputs(index);
+        self.schedule_input(index);
     }
 
     fn step(&mut self, step: Step) {
@@ -598,7 +606,7 @@ impl<'a> World<'a> {
 
     /// Delivers a frame that arrived at a host.
     fn arrive(&mut self, host: usize, frame: Frame) {
-        if frame.corrupt || self.is_parted(frame.from, host) || self.sites[host].vanished {
+        if frame.corrupt || self.is_partitioned(frame.from, host) || self.locations[host].has_no_interface {
             return;
         }
         if frame.host.is_none() && !self.scenario.hosts[host].hears_multicast {
@@ -612,17 +620,17 @@ impl<'a> World<'a> {
         for at in 0..self.of_host[host].len() {
             self.deliver(self.of_host[host][at], frame.clone());
         }
-        if self.outsider() == Some(host) {
+        if self.external_participant_host() == Some(host) {
             self.deliver(self.processes.len(), frame);
         }
     }
 
     fn deliver(&mut self, index: usize, frame: Frame) {
         if index >= self.processes.len() {
-            return self.overhear(&frame);
+            return self.deliver_to_external(&frame);
         }
         let process = &mut self.processes[index];
-        let listens = || self.sites[process.host].listens(&frame.to, process.host, index);
+        let listens = || self.locations[process.host].listens(&frame.to, process.host, index);
         if process.core.is_none() || frame.host.is_some() && !listens() {
             return;
         }
@@ -630,11 +638,11 @@ impl<'a> World<'a> {
             // As in a real socket, a datagram without space is dropped.
             let _fits = process.queue(frame);
             return if process.stalled_until <= self.now {
-                self.call(index)
+                self.schedule_input(index)
             };
         }
         self.receive(index, &frame);
-        self.settle(index);
+        self.process_outputs(index);
     }
 
     fn receive(&mut self, index: usize, frame: &Frame) {
@@ -643,9 +651,9 @@ impl<'a> World<'a> {
         let process = &mut self.processes[index];
         let local = self.clocks[process.host].local(self.now);
         if frame.hostile {
-            process.meter.heard(&frame.bytes);
+            process.meter.record_hostile(&frame.bytes);
         }
-        self.checker.heard(self.now, &frame.bytes, process.readers());
+        self.checker.received(self.now, &frame.bytes, process.readers());
         let from = Received { source: frame.source, multicast: frame.to.is_multicast() };
         if let Some(core) = &mut process.core {
             core.handle_datagram(local, from, &frame.bytes);
@@ -653,7 +661,7 @@ impl<'a> World<'a> {
     }
 
     /// Handles the events of a process, sends its datagrams, and schedules its next timer.
-    fn settle(&mut self, index: usize) {
+    fn process_outputs(&mut self, index: usize) {
         let loses = self.network.counters.queue_drops > 0;
         (self.checker.calm, self.checker.sound) = (self.is_calm && !loses, self.is_sound && !loses);
         loop {
@@ -661,14 +669,14 @@ impl<'a> World<'a> {
             self.processes[index].handle_events(self.now, &mut self.checker, &mut ready);
             let idle = ready.is_empty();
             for at in ready.drain(..) {
-                self.go_on(index, at);
+                self.resume_application(index, at);
             }
             self.ready = ready;
             if let Some(recorded) = &self.recorded {
                 let moment = Moment { now: self.now, clock: &self.clocks[self.processes[index].host] };
-                self.processes[index].meet(recorded.recording(), moment, &mut self.checker);
+                self.processes[index].exchange(recorded.recording(), moment, &mut self.checker);
             }
-            self.keep(index);
+            self.take_durable(index);
             self.transmit(index);
             if idle {
                 break;
@@ -691,7 +699,7 @@ impl<'a> World<'a> {
             return;
         }
         let host = process.host;
-        let source = self.sites[host].address(host, index);
+        let source = self.locations[host].address(host, index);
         let local = self.clocks[host].local(self.now);
         let Some(mut core) = process.core.take() else { return };
         let mut most = core.transmit_priority();
@@ -718,7 +726,7 @@ impl<'a> World<'a> {
             let priority = transmit.flow.0 as u8;
             for &to in transmit.destinations {
                 if to == hostile::victim() {
-                    self.processes[index].meter.aims(bytes.len(), self.now, index, &mut self.checker);
+                    self.processes[index].meter.record_to_victim(bytes.len(), self.now, index, &mut self.checker);
                 }
                 let bytes = Rc::clone(&bytes);
                 self.send(index, Head { source, from: host, to, host: None, priority, bytes, hostile: false });
@@ -730,11 +738,11 @@ impl<'a> World<'a> {
 
     fn send(&mut self, sender: usize, head: Head) {
         let host = head.from;
-        if self.sites[host].vanished {
+        if self.locations[host].has_no_interface {
             return;
         }
         let is_multicast = head.to.is_multicast();
-        let outsider = self.outsider();
+        let outsider = self.external_participant_host();
         let host_of = |to: usize| self.processes.get(to).map(|process| process.host).or(outsider);
         let to = at_address(&head.to).filter(|to| !is_multicast && *to <= self.processes.len());
         let target = to.and_then(host_of);
@@ -788,14 +796,14 @@ impl<'a> World<'a> {
 
     /// Removes the interface of a host, or restores it with another address.
     fn move_host(&mut self, host: usize, vanished: bool) {
-        let site = &mut self.sites[host];
+        let site = &mut self.locations[host];
         site.moves += u8::from(!vanished);
-        site.vanished = vanished;
+        site.has_no_interface = vanished;
         for at in 0..self.of_host[host].len() {
             let process = self.of_host[host][at];
             if self.processes[process].stalled_until <= self.now && self.processes[process].core.is_some() {
                 self.notify_addresses(process);
-                self.settle(process);
+                self.process_outputs(process);
             }
         }
     }
@@ -803,7 +811,7 @@ impl<'a> World<'a> {
     fn notify_addresses(&mut self, index: usize) {
         let process = &mut self.processes[index];
         let host = process.host;
-        process.moved(self.now, &self.clocks[host], self.scenario, self.sites[host]);
+        process.moved(self.now, &self.clocks[host], self.scenario, self.locations[host]);
     }
 
     /// Returns the maximum time that a reader with limited history takes to read its missing
@@ -815,24 +823,24 @@ impl<'a> World<'a> {
                 if let (Role::Reader { period }, Some(held), Some(Endpoint::Reader { id, .. })) =
                     (plan.role, plan.qos.max_samples, endpoint)
                 {
-                    longest = longest.max(CARRIED * period * self.checker.owed_to(*id) / u64::from(held));
+                    longest = longest.max(TRANSMISSIONS * period * self.checker.owed_to(*id) / u64::from(held));
                 }
             }
         }
         longest
     }
 
-    fn rest(&mut self) {
-        self.resting = true;
+    fn drain(&mut self) {
+        self.is_draining = true;
         let owed = self.checker.owed(|topic| self.scenario.topics[topic].sizes.1 as u64);
-        let carried =
-            u128::from(owed * CARRIED * 8) * u128::from(SECOND) / u128::from(self.scenario.network.bits_per_second);
+        let carried = u128::from(owed * TRANSMISSIONS * 8) * u128::from(SECOND)
+            / u128::from(self.scenario.network.bits_per_second);
         let handled = 2
-            * CARRIED
+            * TRANSMISSIONS
             * self.scenario.processes.iter().map(|plan| plan.cost).max().unwrap_or(0)
             * self.checker.owed(|topic| 1 + self.scenario.topics[topic].sizes.1 as u64 / FRAGMENT_LEN_MIN);
         let lapse = self.checker.longest_lease() * 3 / 2;
-        let rest = if self.domain.is_some() { SECURED_DRAIN_TIME_MIN } else { REST };
+        let rest = if self.domain.is_some() { SECURED_DRAIN_TIME_MIN } else { DRAIN_TIME_MIN };
         let silent = self.now + rest.max(carried as Nanos).max(self.reading_time()).max(handled).max(lapse);
         self.end = silent + SILENCE;
         self.at(silent, Event::Silence);
@@ -841,13 +849,13 @@ impl<'a> World<'a> {
         for index in 0..processes {
             let moment = Moment { now: self.now, clock: &self.clocks[self.processes[index].host] };
             self.processes[index].turn_set(moment, true, &mut self.checker);
-            self.settle(index);
+            self.process_outputs(index);
         }
     }
 
     /// Runs the progress checks. Congestion suspends them: a queue drops frames, a link transmits
     /// for more than half of a heartbeat period, or a socket has a backlog of that time.
-    fn look(&mut self) {
+    fn check_progress(&mut self) {
         let drops = std::mem::replace(&mut self.drops_seen, self.network.counters.queue_drops);
         let plans = self.scenario.processes.iter();
         let waits = self.processes.iter_mut().zip(plans).map(|(process, plan)| process.deepest() * plan.cost).max();
@@ -858,11 +866,11 @@ impl<'a> World<'a> {
         let is_narrow = self.scenario.network.path_mtu < usize::MAX;
         let quiet_since =
             self.scenario.quiet_since(self.now, LEASE).filter(|_| !is_narrow).map(|since| since.max(self.congested));
-        self.checker.look(self.now, quiet_since);
-        self.at(self.now + HEARTBEAT_PERIOD, Event::Look);
+        self.checker.check_progress(self.now, quiet_since);
+        self.at(self.now + HEARTBEAT_PERIOD, Event::CheckProgress);
     }
 
-    fn is_parted(&self, from: usize, to: usize) -> bool {
+    fn is_partitioned(&self, from: usize, to: usize) -> bool {
         self.active_partitions.iter().any(|&index| match self.scenario.faults[index].kind {
             FaultKind::Partition { group, one_way, .. } => {
                 let inside = |host: usize| group >> (host % 64) & 1 == 1;
@@ -881,7 +889,7 @@ impl<'a> World<'a> {
             let Some(core) = &mut process.core else { continue };
             core.set_wall_clock(local, wall);
             if process.stalled_until <= self.now {
-                self.settle(index);
+                self.process_outputs(index);
             }
         }
     }
@@ -895,7 +903,7 @@ impl<'a> World<'a> {
         }
         self.checker.check_idle_traffic(self.end, self.end - self.scenario.active, &self.last_second());
         self.checker.finish(self.now);
-        if let Some(keeping) = &self.keeping {
+        if let Some(keeping) = &self.durability {
             self.processes.iter().for_each(|process| process.check_durable(self.now, keeping, &mut self.checker));
         }
         for process in &mut self.processes {
@@ -913,7 +921,7 @@ impl<'a> World<'a> {
                 process: process.index,
                 prefix: process.core.as_ref()?.guid().prefix,
                 sent: process.sent - sent,
-                asked: process.asked() - asked,
+                probes: process.multicast_probes_sent() - asked,
                 assertions: self.scenario.assertions(process.index, SILENCE),
             })
         });

@@ -29,7 +29,7 @@ pub struct Calls {
 
 impl Calls {
     /// Returns the numbers of the system calls that `work` makes.
-    pub fn of(&self, work: impl FnOnce()) -> Vec<i64> {
+    pub fn during(&self, work: impl FnOnce()) -> Vec<i64> {
         let before = self.count.load(Ordering::Acquire);
         work();
         let after = self.count.load(Ordering::Acquire);
@@ -101,7 +101,7 @@ impl Calls {
 
 /// Runs a closure on a thread whose system calls are counted. If the kernel refuses notifications
 /// it reports that the test cannot run, and returns `None`.
-pub fn watched<R: Send>(errand: impl FnOnce(&Calls) -> R + Send) -> Option<R> {
+pub fn with_counted_calls<R: Send>(errand: impl FnOnce(&Calls) -> R + Send) -> Option<R> {
     let calls = Calls {
         numbers: (0..NUMBERS).map(|_| AtomicI64::new(0)).collect(),
         count: AtomicUsize::new(0),
@@ -123,17 +123,17 @@ pub fn watched<R: Send>(errand: impl FnOnce(&Calls) -> R + Send) -> Option<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::watched;
+    use super::with_counted_calls;
 
     #[test]
     fn watched_calls_are_counted_and_executed() {
-        let counted = watched(|calls| {
+        let counted = with_counted_calls(|calls| {
             let mut pid = 0;
             // SAFETY: both calls take no argument and cannot fail.
             let both = || unsafe { libc::syscall(libc::SYS_getpid) + libc::syscall(libc::SYS_getppid) };
-            let of_both = calls.of(|| pid = both());
+            let of_both = calls.during(|| pid = both());
             assert!(pid > i64::from(std::process::id()));
-            (of_both, calls.of(|| {}))
+            (of_both, calls.during(|| {}))
         });
         if let Some(counted) = counted {
             assert_eq!(counted, (vec![libc::SYS_getpid, libc::SYS_getppid], vec![]));

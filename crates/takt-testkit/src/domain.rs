@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const DOMAINS: [std::ops::Range<u32>; 2] = [1..100, 216..228];
 
 /// Maximum wait for a domain.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns a domain that no other test of this or another process uses: concurrent tests would
 /// otherwise discover each other on loopback. It is reserved until the calling thread ends.
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn domain() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let all: Vec<u32> = DOMAINS.into_iter().flatten().collect();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while Instant::now() < deadline {
         let at = std::process::id().wrapping_mul(29).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
         let domain = all[at as usize % all.len()];
@@ -43,7 +43,7 @@ pub fn domain() -> u32 {
 ///
 /// Another test of this network namespace occupies it for 60 s.
 pub fn claim(domain: u32) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !has(domain) && !reserve(domain) {
         assert!(Instant::now() < deadline, "another test uses domain {domain}");
         std::thread::yield_now();

@@ -44,7 +44,7 @@ fn new_namespace() -> io::Result<File> {
 }
 
 /// Runs `f` on a new thread, which may move to another namespace.
-fn apart<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+fn on_new_thread<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(f).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
@@ -84,7 +84,7 @@ impl Network {
     /// Creates a network with this MTU.
     pub fn of_mtu(mtu: usize) -> Option<Self> {
         is_possible()?;
-        let bridge = apart(|| {
+        let bridge = on_new_thread(|| {
             let namespace = new_namespace().expect("root may create a namespace");
             // Multicast is flooded: there is no querier for group membership.
             ip("link set lo up
@@ -102,7 +102,7 @@ impl Network {
         let n = self.hosts.fetch_add(1, Ordering::Relaxed) + 1;
         let bridge = format!("/proc/{}/fd/{}", std::process::id(), self.bridge.namespace.as_raw_fd());
         let mtu = self.mtu;
-        let namespace = apart(|| {
+        let namespace = on_new_thread(|| {
             let namespace = new_namespace().expect("the first one could be made");
             let others = (1..=12).filter(|other| knows_all && *other != n);
             let known =
@@ -159,13 +159,13 @@ fn answer(here: &UdpSocket, there: &UdpSocket, address: Ipv4Addr) {
 
 /// Guard that keeps its thread in the namespace of a host.
 #[must_use]
-pub struct Inside {
+pub struct NamespaceGuard {
     outside: File,
     /// Makes the guard neither `Send` nor `Sync`: it must be dropped on its thread.
     _this_thread: PhantomData<*const ()>,
 }
 
-impl Drop for Inside {
+impl Drop for NamespaceGuard {
     fn drop(&mut self) {
         move_to(&self.outside);
     }
@@ -185,17 +185,17 @@ impl Host {
 
     /// Runs a closure in the host's namespace, on a new thread.
     pub fn run<R: Send>(&self, errand: impl FnOnce() -> R + Send) -> R {
-        apart(|| {
+        on_new_thread(|| {
             move_to(&self.namespace);
             errand()
         })
     }
 
     /// Moves this thread to the host's namespace until the returned value is dropped.
-    pub fn enter(&self) -> Inside {
+    pub fn enter(&self) -> NamespaceGuard {
         let outside = File::open("/proc/thread-self/ns/net").expect("/proc is mounted");
         move_to(&self.namespace);
-        Inside { outside, _this_thread: PhantomData }
+        NamespaceGuard { outside, _this_thread: PhantomData }
     }
 
     /// Returns the number of frames that the kernel counts as dropped at the host's interfaces,
@@ -215,15 +215,15 @@ impl Host {
 /// direction. Their addresses are 10.77.0.1 and 10.77.0.2, and fd77::1 and fd77::2; they have
 /// static neighbor entries for each other. Without the required privileges it reports that the test
 /// cannot run, and returns `None`.
-pub fn wire(queues: u32) -> Option<[Host; 2]> {
+pub fn veth_pair(queues: u32) -> Option<[Host; 2]> {
     is_possible()?;
-    let hosts = [(); 2].map(|()| Host::new(apart(|| new_namespace().expect("root may create a namespace"))));
-    lay(&hosts, queues);
+    let hosts = [(); 2].map(|()| Host::new(on_new_thread(|| new_namespace().expect("root may create a namespace"))));
+    create_veth_pair(&hosts, queues);
     Some(hosts)
 }
 
 /// Creates or replaces the veth pair between two hosts, which keep their addresses.
-pub fn lay(hosts: &[Host; 2], queues: u32) {
+pub fn create_veth_pair(hosts: &[Host; 2], queues: u32) {
     let there = format!("/proc/{}/fd/{}", std::process::id(), hosts[1].namespace.as_raw_fd());
     hosts[0].run(|| {
         ip(&format!(

@@ -19,7 +19,7 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Time for which the thread only yields, so that a condition that soon holds is noticed without
 /// delay.
-const EAGER: Duration = Duration::from_millis(1);
+const SPIN_TIME: Duration = Duration::from_millis(1);
 
 /// Waits until the condition holds.
 ///
@@ -167,11 +167,11 @@ fn poll_until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option
         if found.is_some() || waited >= limit {
             return found;
         }
-        if waited < EAGER {
+        if waited < SPIN_TIME {
             std::thread::yield_now();
         } else {
             // tidy-allow(sleep): between two looks at the condition that it waits for.
-            std::thread::sleep(EAGER);
+            std::thread::sleep(SPIN_TIME);
         }
     }
 }

@@ -13,7 +13,7 @@ use takt_exec::{Priority, PriorityQueue};
 use crate::{FlowId, FlowSpec, RxMeta};
 
 /// Threshold below every urgency.
-pub const ANY: i32 = -1;
+pub const BELOW_ALL: i32 = -1;
 
 /// Datagram that a call asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Wanted {
     /// Most urgent datagram, if its urgency exceeds this value; see [`Waiting::pop_above`].
     Above(i32),
     /// First datagram that is not urgent.
-    Common,
+    NotUrgent,
 }
 
 /// Returns the urgency of datagrams of a flow: TRANSPORT_PRIORITY, clamped to 0 to 63, if the flow
@@ -38,19 +38,19 @@ pub(crate) const URGENT_IN_ROW_MAX: u32 = 8;
 
 /// Waiting datagrams: most urgent first, FIFO within an urgency.
 #[derive(Debug)]
-pub struct Waiting<T> {
+pub struct UrgencyQueue<T> {
     queue: PriorityQueue<T>,
     /// Urgent datagrams returned since the last one that was not urgent.
     urgent_in_row: u32,
 }
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for UrgencyQueue<T> {
     fn default() -> Self {
         Self { queue: PriorityQueue::new(), urgent_in_row: 0 }
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> UrgencyQueue<T> {
     /// Reserves space for `count` datagrams of urgency 0 and `count` of this urgency. Allocates.
     pub fn reserve(&mut self, urgency: i32, count: usize) {
         for urgency in [0, urgency] {
@@ -117,38 +117,38 @@ impl<T> Waiting<T> {
 
 /// Location of a datagram that waits or was returned last.
 #[derive(Debug)]
-pub struct Place {
+pub struct Slot {
     at: usize,
     len: usize,
 }
 
 /// Copies of waiting datagrams. See the [module](self).
 #[derive(Debug, Default)]
-pub struct Ahead {
-    waiting: Waiting<(Place, RxMeta)>,
+pub struct UrgencyBuffer {
+    waiting: UrgencyQueue<(Slot, RxMeta)>,
     /// Highest urgency that can arrive.
-    most: i32,
+    max_urgency: i32,
     bytes: Vec<u8>,
     stride: usize,
     free: Vec<usize>,
     /// Place of the datagram that was returned last.
-    lent: Option<usize>,
+    current: Option<usize>,
 }
 
-impl Ahead {
+impl UrgencyBuffer {
     /// Maximum number of waiting datagrams, and of datagrams that one call receives.
-    pub const PLACES: usize = 256;
+    pub const SLOTS: usize = 256;
 
     /// Enables waiting for datagrams of at most `len_max` octets, when the highest urgency is
     /// `most`. Allocates on the first call with `most` above 0.
-    pub fn await_urgency(&mut self, most: i32, len_max: usize) {
-        self.most = most;
-        if most > 0 {
-            self.waiting.reserve(most, Self::PLACES);
+    pub fn await_urgency(&mut self, max_urgency: i32, len_max: usize) {
+        self.max_urgency = max_urgency;
+        if max_urgency > 0 {
+            self.waiting.reserve(max_urgency, Self::SLOTS);
             if self.bytes.is_empty() {
                 self.stride = len_max;
-                self.bytes = vec![0; Self::PLACES * len_max];
-                self.free = (0..Self::PLACES).collect();
+                self.bytes = vec![0; Self::SLOTS * len_max];
+                self.free = (0..Self::SLOTS).collect();
             }
         }
     }
@@ -156,13 +156,13 @@ impl Ahead {
     /// Reports whether an urgent datagram can arrive.
     #[must_use]
     pub fn awaits(&self) -> bool {
-        self.most > 0
+        self.max_urgency > 0
     }
 
     /// Reports whether one more datagram can be received.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        !self.free.is_empty() || (self.most == 0 && self.waiting.first_urgency().is_none())
+        !self.free.is_empty() || (self.max_urgency == 0 && self.waiting.first_urgency().is_none())
     }
 
     /// Reports whether a datagram that has just arrived precedes all that wait and all that can
@@ -173,7 +173,7 @@ impl Ahead {
             Some(first) => first < urgency && !self.waiting.is_turn_of_not_urgent(),
             None => true,
         };
-        let is_next = is_first && urgency >= self.most;
+        let is_next = is_first && urgency >= self.max_urgency;
         if is_next {
             self.waiting.count(urgency);
         }
@@ -186,14 +186,14 @@ impl Ahead {
     pub fn is_wanted(&mut self, urgency: i32, wanted: Wanted) -> bool {
         match wanted {
             Wanted::Above(above) => urgency > above && self.is_next(urgency),
-            Wanted::Common => urgency <= 0 && !self.waiting.has_not_urgent(),
+            Wanted::NotUrgent => urgency <= 0 && !self.waiting.has_not_urgent(),
         }
     }
 
     /// Frees the place of the datagram that was returned last. Must be called before the next
     /// receive.
-    pub fn give_back(&mut self) {
-        self.free.extend(self.lent.take());
+    pub fn release(&mut self) {
+        self.free.extend(self.current.take());
     }
 
     /// Copies a datagram to a free place. Returns false if there is no [room](Self::has_room), or
@@ -203,26 +203,26 @@ impl Ahead {
         let len = datagram.len();
         let Some(at) = self.free.pop_if(|_| len <= self.stride) else { return false };
         self.bytes[at * self.stride..][..len].copy_from_slice(datagram);
-        self.waiting.push(urgency, (Place { at, len }, meta));
+        self.waiting.push(urgency, (Slot { at, len }, meta));
         true
     }
 
     /// Returns the most urgent waiting datagram, if its urgency exceeds `above`. Its place is valid
     /// until the next [`give_back`](Self::give_back).
-    pub fn pop_above(&mut self, above: i32) -> Option<(Place, RxMeta)> {
+    pub fn pop_above(&mut self, above: i32) -> Option<(Slot, RxMeta)> {
         let (place, meta) = self.waiting.pop_above(above)?;
-        self.lent = Some(place.at);
+        self.current = Some(place.at);
         Some((place, meta))
     }
 
     /// Returns the waiting datagram that satisfies `wanted`. Its place is valid until the next
     /// [`give_back`](Self::give_back).
-    pub fn pop(&mut self, wanted: Wanted) -> Option<(Place, RxMeta)> {
+    pub fn pop(&mut self, wanted: Wanted) -> Option<(Slot, RxMeta)> {
         match wanted {
             Wanted::Above(above) => self.pop_above(above),
-            Wanted::Common => {
+            Wanted::NotUrgent => {
                 let (place, meta) = self.waiting.pop_not_urgent()?;
-                self.lent = Some(place.at);
+                self.current = Some(place.at);
                 Some((place, meta))
             }
         }
@@ -230,12 +230,12 @@ impl Ahead {
 
     /// Returns the octets of a datagram.
     #[must_use]
-    pub fn bytes(&self, place: &Place) -> &[u8] {
+    pub fn bytes(&self, place: &Slot) -> &[u8] {
         &self.bytes[place.at * self.stride..][..place.len]
     }
 
     /// Drops the datagrams of a closed flow. Allocates.
-    pub fn forget(&mut self, flow: FlowId) {
+    pub fn remove_flow(&mut self, flow: FlowId) {
         let gone = self.waiting.remove(|(_, meta)| meta.flow == flow);
         self.free.extend(gone.into_iter().map(|(place, _)| place.at));
     }
@@ -252,18 +252,18 @@ mod tests {
     }
 
     /// Drains `ahead` and returns the first octet and the flow of each datagram.
-    fn all(ahead: &mut Ahead, above: i32) -> Vec<(u8, u16)> {
+    fn all(ahead: &mut UrgencyBuffer, above: i32) -> Vec<(u8, u16)> {
         let mut all = Vec::new();
         while let Some((place, meta)) = ahead.pop_above(above) {
             all.push((ahead.bytes(&place)[0], meta.flow.0));
-            ahead.give_back();
+            ahead.release();
         }
         all
     }
 
     #[test]
     fn most_urgent_comes_first_and_closed_flow_yields_nothing() {
-        let mut ahead = Ahead::default();
+        let mut ahead = UrgencyBuffer::default();
         assert!(ahead.has_room() && ahead.is_next(0) && !ahead.awaits());
         ahead.await_urgency(46, 8);
         assert!(ahead.is_next(46) && !ahead.is_next(45));
@@ -273,22 +273,22 @@ mod tests {
         assert!(!ahead.push(0, meta(0), &[9; 9]), "longer than the announced length");
         assert!(!ahead.is_next(46), "earlier datagrams have the same urgency");
         assert_eq!(all(&mut ahead, 30), [(2, 46), (5, 46)]);
-        ahead.forget(FlowId(30));
+        ahead.remove_flow(FlowId(30));
         ahead.await_urgency(0, 8);
         assert!(!ahead.is_next(0), "the waiting datagrams arrived first");
-        assert_eq!(all(&mut ahead, ANY), [(0, 0), (3, 0)]);
-        assert!(ahead.is_next(0) && ahead.free.len() == Ahead::PLACES);
+        assert_eq!(all(&mut ahead, BELOW_ALL), [(0, 0), (3, 0)]);
+        assert!(ahead.is_next(0) && ahead.free.len() == UrgencyBuffer::SLOTS);
     }
 
     #[test]
     fn datagram_without_urgency_follows_eight_urgent_ones() {
-        let mut waiting = Waiting::default();
-        let fill = |waiting: &mut Waiting<u32>| {
+        let mut waiting = UrgencyQueue::default();
+        let fill = |waiting: &mut UrgencyQueue<u32>| {
             (0..2).for_each(|number| waiting.push(0, number));
             (10..30).for_each(|number| waiting.push(40, number));
         };
         fill(&mut waiting);
-        let order: Vec<_> = std::iter::from_fn(|| waiting.pop_above(ANY)).collect();
+        let order: Vec<_> = std::iter::from_fn(|| waiting.pop_above(BELOW_ALL)).collect();
         assert_eq!(order, (10..18).chain([0]).chain(18..26).chain([1]).chain(26..30).collect::<Vec<_>>());
         fill(&mut waiting);
         let order: Vec<_> = std::iter::from_fn(|| waiting.pop_above(0)).collect();
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn call_for_common_datagrams_returns_no_urgent_ones() {
-        let mut waiting = Waiting::default();
+        let mut waiting = UrgencyQueue::default();
         for (urgency, number) in [(40, 1), (0, 2), (46, 3), (0, 4)] {
             waiting.push(urgency, number);
         }
@@ -309,30 +309,30 @@ mod tests {
 
     #[test]
     fn flood_returned_without_waiting_still_yields_to_others() {
-        let mut ahead = Ahead::default();
+        let mut ahead = UrgencyBuffer::default();
         ahead.await_urgency(40, 8);
         assert!(ahead.push(0, meta(0), &[0; 8]));
         assert!((0..8).all(|_| ahead.is_next(40)), "straight");
         assert!(!ahead.is_next(40), "not the ninth");
         assert!(ahead.push(40, meta(40), &[9; 8]));
-        assert_eq!(all(&mut ahead, ANY), [(0, 0), (9, 40)]);
+        assert_eq!(all(&mut ahead, BELOW_ALL), [(0, 0), (9, 40)]);
     }
 
     #[test]
     fn places_run_out_and_become_free_again() {
-        let mut ahead = Ahead::default();
+        let mut ahead = UrgencyBuffer::default();
         ahead.await_urgency(1, 4);
         let mut count = 0;
         while ahead.has_room() {
             assert!(ahead.push(0, meta(0), &[count as u8; 4]));
             count += 1;
         }
-        assert_eq!(count, Ahead::PLACES);
+        assert_eq!(count, UrgencyBuffer::SLOTS);
         assert!(!ahead.push(1, meta(1), &[9; 4]));
-        let (first, _) = ahead.pop_above(ANY).expect("the queue is full");
+        let (first, _) = ahead.pop_above(BELOW_ALL).expect("the queue is full");
         assert_eq!((ahead.bytes(&first), ahead.has_room()), (&[0; 4][..], false), "the datagram is still loaned");
-        ahead.give_back();
+        ahead.release();
         assert!(ahead.push(1, meta(1), &[9; 4]));
-        assert_eq!(all(&mut ahead, ANY).len(), Ahead::PLACES);
+        assert_eq!(all(&mut ahead, BELOW_ALL).len(), UrgencyBuffer::SLOTS);
     }
 }

@@ -11,7 +11,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use takt_wire::{Lent, Locator};
+use takt_wire::{Locator, SharedPayload};
 
 use crate::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
@@ -76,18 +76,18 @@ pub struct FaultInjector<T> {
     tx: Direction<(FlowId, Locator)>,
     /// Destinations of one commit that are served at once, and those that are served (again) later,
     /// with the due count.
-    pass: Vec<Locator>,
+    at_once: Vec<Locator>,
     later: Vec<(Locator, u64)>,
     /// Number of empty `recv` calls since a datagram was delayed.
-    futile: u32,
+    empty_receives: u32,
     rx: Direction<RxMeta>,
     received: Vec<u8>,
     /// Loan that arrived with the last received datagram.
-    lent: Option<Lent>,
+    loan: Option<SharedPayload>,
 }
 
 /// Number of empty `recv` calls after which delayed outgoing datagrams are sent.
-const PATIENCE: u32 = 16;
+const EMPTY_RECEIVES_MAX: u32 = 16;
 
 /// Room for a datagram of the maximum size.
 const ROOM: usize = 1 << 16;
@@ -99,12 +99,12 @@ impl<T: Transport> FaultInjector<T> {
             frame: vec![0; inner.max_message_len()],
             loaned: false,
             tx: Direction::new(config.tx, config.seed),
-            pass: Vec::with_capacity(HELD_MAX),
-            later: Vec::with_capacity(HELD_MAX),
-            futile: 0,
+            at_once: Vec::with_capacity(DELAYED_MAX),
+            later: Vec::with_capacity(DELAYED_MAX),
+            empty_receives: 0,
             rx: Direction::new(config.rx, !config.seed),
             received: vec![0; ROOM],
-            lent: None,
+            loan: None,
             inner,
         }
     }
@@ -143,7 +143,7 @@ impl<T: Transport> FaultInjector<T> {
     fn passes(&mut self, len: usize, meta: RxMeta) -> bool {
         let fate = self.rx.draw(0);
         if let Some(due) = fate.later {
-            self.rx.hold(&self.received[..len], meta, due);
+            self.rx.delay(&self.received[..len], meta, due);
         }
         fate.now
     }
@@ -151,9 +151,13 @@ impl<T: Transport> FaultInjector<T> {
 
 /// Copies a received datagram, and keeps the loan that came with it. Returns its length and origin;
 /// `Some(None)` if it is too long.
-fn take(taken: Option<RxFrame<'_>>, received: &mut [u8], lent: &mut Option<Lent>) -> Option<Option<(usize, RxMeta)>> {
+fn copy_received(
+    taken: Option<RxFrame<'_>>,
+    received: &mut [u8],
+    lent: &mut Option<SharedPayload>,
+) -> Option<Option<(usize, RxMeta)>> {
     let frame = taken?;
-    *lent = frame.lent().cloned();
+    *lent = frame.loan().cloned();
     let room = received.get_mut(..frame.len());
     Some(room.map(|room| {
         room.copy_from_slice(&frame);
@@ -168,23 +172,23 @@ impl<T: Transport> FaultInjector<T> {
         next: impl Fn(&mut T) -> Result<Option<RxFrame<'_>>, TransportError>,
     ) -> Result<Option<RxFrame<'_>>, TransportError> {
         loop {
-            self.lent = None;
+            self.loan = None;
             if let Some(held) = self.rx.next_due(false) {
                 return Ok(Some(RxFrame::new(self.rx.bytes(&held), held.tag)));
             }
             let taken = next(&mut self.inner)?;
-            let Some(received) = take(taken, &mut self.received, &mut self.lent) else { break };
+            let Some(received) = copy_received(taken, &mut self.received, &mut self.loan) else { break };
             if let Some((len, meta)) = received
-                && (self.lent.is_some() || self.passes(len, meta))
+                && (self.loan.is_some() || self.passes(len, meta))
             {
-                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_loan(self.lent.as_ref())));
+                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_loan(self.loan.as_ref())));
             }
         }
-        self.futile += 1;
-        if self.futile == PATIENCE {
+        self.empty_receives += 1;
+        if self.empty_receives == EMPTY_RECEIVES_MAX {
             self.release(true)?;
             self.inner.flush()?;
-            self.futile = 0;
+            self.empty_receives = 0;
         }
         let last = self.rx.next_due(true);
         Ok(last.map(|held| RxFrame::new(self.rx.bytes(&held), held.tag)))
@@ -252,23 +256,23 @@ impl<T: Transport> Transport for FaultInjector<T> {
             let why = io::Error::new(io::ErrorKind::InvalidInput, why);
             return Err(TransportError::new("commit", "a datagram", why));
         };
-        self.pass.clear();
+        self.at_once.clear();
         self.later.clear();
         for to in destinations {
             let fate = self.tx.draw(self.later.len());
             if fate.now {
-                self.pass.push(*to);
+                self.at_once.push(*to);
             }
             if let Some(due) = fate.later {
                 self.later.push((*to, due));
             }
         }
         self.inner.loan()?[..len].copy_from_slice(datagram);
-        self.inner.commit(len, flow, &self.pass)?;
+        self.inner.commit(len, flow, &self.at_once)?;
         self.loaned = false;
         for (to, due) in &self.later {
-            self.tx.hold(datagram, (flow, *to), *due);
-            self.futile = 0;
+            self.tx.delay(datagram, (flow, *to), *due);
+            self.empty_receives = 0;
         }
         self.release(false)
     }
@@ -281,20 +285,20 @@ impl<T: Transport> Transport for FaultInjector<T> {
         self.recv_by(|inner| inner.recv(scan))
     }
 
-    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_by(|inner| inner.recv_common(scan))
+    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.recv_by(|inner| inner.recv_not_urgent(scan))
     }
 
     /// A delayed or duplicated datagram is no longer urgent.
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
         loop {
-            self.lent = None;
+            self.loan = None;
             let taken = self.inner.recv_urgent(above)?;
-            let Some(received) = take(taken, &mut self.received, &mut self.lent) else { return Ok(None) };
+            let Some(received) = copy_received(taken, &mut self.received, &mut self.loan) else { return Ok(None) };
             if let Some((len, meta)) = received
-                && (self.lent.is_some() || self.passes(len, meta))
+                && (self.loan.is_some() || self.passes(len, meta))
             {
-                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_loan(self.lent.as_ref())));
+                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_loan(self.loan.as_ref())));
             }
         }
     }
@@ -307,8 +311,8 @@ impl<T: Transport> Transport for FaultInjector<T> {
         self.inner.stats()
     }
 
-    fn name_sources(&mut self) {
-        self.inner.name_sources();
+    fn report_sources(&mut self) {
+        self.inner.report_sources();
     }
 
     fn warnings(&self) -> &[Warning] {
@@ -321,7 +325,7 @@ impl<T: Transport> Transport for FaultInjector<T> {
 }
 
 /// Maximum number of delayed datagrams in one direction; a further one passes.
-const HELD_MAX: usize = 64;
+const DELAYED_MAX: usize = 64;
 
 /// State of one direction: faults, random sequence, delayed datagrams.
 struct Direction<M> {
@@ -329,7 +333,7 @@ struct Direction<M> {
     random: SplitMix64,
     counts: FaultCounts,
     /// Delayed datagrams, oldest first.
-    held: Vec<Held<M>>,
+    delayed: Vec<Delayed<M>>,
     /// Free slots of `buffer`.
     free: Vec<usize>,
     buffer: Vec<u8>,
@@ -337,7 +341,7 @@ struct Direction<M> {
 
 /// Delayed datagram.
 #[derive(Debug, Clone, Copy)]
-struct Held<M> {
+struct Delayed<M> {
     tag: M,
     slot: usize,
     len: usize,
@@ -346,14 +350,14 @@ struct Held<M> {
 }
 
 /// Fate of a datagram: both fields set is a duplicate, neither a loss.
-struct Fate {
+struct Outcome {
     now: bool,
     later: Option<u64>,
 }
 
 impl<M> std::fmt::Debug for Direction<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Direction({:?}, {} held)", self.counts, self.held.len())
+        write!(f, "Direction({:?}, {} held)", self.counts, self.delayed.len())
     }
 }
 
@@ -363,14 +367,14 @@ impl<M: Copy> Direction<M> {
             faults,
             random: SplitMix64(seed),
             counts: FaultCounts::default(),
-            held: Vec::with_capacity(HELD_MAX),
-            free: (0..HELD_MAX).rev().collect(),
-            buffer: vec![0; HELD_MAX * ROOM],
+            delayed: Vec::with_capacity(DELAYED_MAX),
+            free: (0..DELAYED_MAX).rev().collect(),
+            buffer: vec![0; DELAYED_MAX * ROOM],
         }
     }
 
     /// Decides on the next datagram. `promised` slots are already reserved.
-    fn draw(&mut self, promised: usize) -> Fate {
+    fn draw(&mut self, promised: usize) -> Outcome {
         let lost = self.random.hit(self.faults.loss);
         let duplicated = self.random.hit(self.faults.duplication);
         let reordered = self.random.hit(self.faults.reorder);
@@ -379,38 +383,38 @@ impl<M: Copy> Direction<M> {
         let room = self.free.len() > promised;
         let (now, later) = match (lost, duplicated && room, reordered && room) {
             (true, _, _) => (false, None),
-            (false, true, late) => (true, Some(if late { self.overtaken() } else { seen })),
-            (false, false, true) => (false, Some(self.overtaken())),
+            (false, true, late) => (true, Some(if late { self.later_count() } else { seen })),
+            (false, false, true) => (false, Some(self.later_count())),
             (false, false, false) => (true, None),
         };
         self.counts.lost += u64::from(!now && later.is_none());
         self.counts.duplicated += u64::from(now && later.is_some());
         self.counts.reordered += u64::from(later.is_some_and(|due| due > seen));
-        Fate { now, later }
+        Outcome { now, later }
     }
 
-    fn overtaken(&self) -> u64 {
+    fn later_count(&self) -> u64 {
         self.counts.seen + u64::from(self.faults.hold)
     }
 
-    fn hold(&mut self, datagram: &[u8], tag: M, due: u64) {
+    fn delay(&mut self, datagram: &[u8], tag: M, due: u64) {
         let slot = self.free.pop().expect("no more datagrams are delayed than the pool holds");
         let len = datagram.len();
         self.buffer[slot * ROOM..][..len].copy_from_slice(datagram);
-        self.held.push(Held { tag, slot, len, due });
+        self.delayed.push(Delayed { tag, slot, len, due });
     }
 
     /// Removes a datagram whose delay has ended; if `idle`, the oldest one. Its bytes stay until
     /// the next datagram is delayed.
-    fn next_due(&mut self, idle: bool) -> Option<Held<M>> {
+    fn next_due(&mut self, idle: bool) -> Option<Delayed<M>> {
         let seen = self.counts.seen;
-        let at = self.held.iter().position(|h| idle || h.due <= seen)?;
-        let held = self.held.remove(at);
+        let at = self.delayed.iter().position(|h| idle || h.due <= seen)?;
+        let held = self.delayed.remove(at);
         self.free.push(held.slot);
         Some(held)
     }
 
-    fn bytes(&self, held: &Held<M>) -> &[u8] {
+    fn bytes(&self, held: &Delayed<M>) -> &[u8] {
         &self.buffer[held.slot * ROOM..][..held.len]
     }
 }
@@ -438,7 +442,7 @@ impl SplitMix64 {
 mod tests {
     use super::*;
 
-    fn fates(faults: Faults, seed: u64) -> (Vec<(bool, Option<u64>)>, FaultCounts) {
+    fn outcomes(faults: Faults, seed: u64) -> (Vec<(bool, Option<u64>)>, FaultCounts) {
         let mut direction: Direction<()> = Direction::new(faults, seed);
         let fates = (0..10_000).map(|_| {
             let fate = direction.draw(0);
@@ -450,24 +454,24 @@ mod tests {
     #[test]
     fn seed_determines_the_faults() {
         let faults = Faults { loss: 0.1, duplication: 0.1, reorder: 0.1, hold: 3 };
-        assert_eq!(fates(faults, 1), fates(faults, 1));
-        assert_ne!(fates(faults, 1).0, fates(faults, 2).0);
+        assert_eq!(outcomes(faults, 1), outcomes(faults, 1));
+        assert_ne!(outcomes(faults, 1).0, outcomes(faults, 2).0);
     }
 
     #[test]
     fn fault_rates_match_the_probabilities() {
         let faults = Faults { loss: 0.3, duplication: 0.2, reorder: 0.1, hold: 2 };
-        let (_, counts) = fates(faults, 7);
+        let (_, counts) = outcomes(faults, 7);
         // Five standard deviations of 10,000 trials.
         let near = |count: u64, expected: f64| (count as f64 - expected).abs() < 230.0;
         assert_eq!(counts.seen, 10_000);
         assert!(near(counts.lost, 3000.0), "{counts:?}");
         assert!(near(counts.duplicated, 1400.0), "{counts:?}");
         assert!(near(counts.reordered, 700.0), "{counts:?}");
-        let (all, counts) = fates(Faults { loss: 1.0, ..faults }, 7);
+        let (all, counts) = outcomes(Faults { loss: 1.0, ..faults }, 7);
         assert!(all.iter().all(|fate| *fate == (false, None)));
         assert_eq!(counts.lost, 10_000);
-        let (all, _) = fates(Faults::NONE, 7);
+        let (all, _) = outcomes(Faults::NONE, 7);
         assert!(all.iter().all(|fate| *fate == (true, None)));
     }
 
@@ -477,13 +481,13 @@ mod tests {
         let mut direction: Direction<u32> = Direction::new(faults, 0);
         for n in 0..100 {
             let fate = direction.draw(0);
-            assert_eq!(fate.now, n >= HELD_MAX as u32);
+            assert_eq!(fate.now, n >= DELAYED_MAX as u32);
             if let Some(due) = fate.later {
-                direction.hold(&n.to_le_bytes(), n, due);
+                direction.delay(&n.to_le_bytes(), n, due);
             }
         }
         assert!(direction.next_due(false).is_none());
-        for n in 0..HELD_MAX as u32 {
+        for n in 0..DELAYED_MAX as u32 {
             let held = direction.next_due(true).expect("still held");
             assert_eq!((held.tag, direction.bytes(&held)), (n, &n.to_le_bytes()[..]));
         }

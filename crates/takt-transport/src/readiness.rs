@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::udp::syscall;
 
 /// Maximum number of descriptors of one [`wait`]. More need a [`Standing`].
-pub const NAMED_MAX: usize = syscall::BATCH;
+pub const DESCRIPTORS_MAX: usize = syscall::BATCH;
 
 /// Waits until one of `descriptors` is readable, the timeout expires, or a signal arrives. Reports
 /// whether one is readable. At most [`NAMED_MAX`] descriptors. Does not allocate.
@@ -23,7 +23,7 @@ pub fn wait(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<bool
 /// Waits like [`wait`] and returns the readable descriptors as a bit set; the first descriptor has
 /// the lowest bit.
 pub fn wait_each(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<u64> {
-    if descriptors.len() > NAMED_MAX {
+    if descriptors.len() > DESCRIPTORS_MAX {
         let why = "at most 64 descriptors can be polled";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
@@ -44,12 +44,12 @@ pub fn wait_each(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result
 /// A closed descriptor leaves the list, even if a new descriptor gets its number: make a new list
 /// then.
 #[derive(Debug)]
-pub struct Standing {
+pub struct WaitSet {
     epoll: OwnedFd,
     exclusive: u64,
 }
 
-impl Standing {
+impl WaitSet {
     /// Makes a list of distinct descriptors. Those from the 64th on share the last bit. An error
     /// where the kernel lacks support (before Linux 5.11, or in a sandbox).
     pub fn new(descriptors: &[RawFd]) -> io::Result<Self> {
@@ -144,7 +144,7 @@ mod tests {
     fn standing_wait_reports_readable_descriptors_repeatedly() {
         let [first, second, third] = std::array::from_fn(|_| Waker::new().expect("an eventfd"));
         let fds = [first.as_raw_fd(), second.as_raw_fd(), third.as_raw_fd()];
-        let Ok(standing) = Standing::new(&fds) else {
+        let Ok(standing) = WaitSet::new(&fds) else {
             assert!(syscall::epoll_wait_bits(syscall::epoll().expect("an instance").as_fd(), None).is_err());
             return;
         };
@@ -160,9 +160,9 @@ mod tests {
         drop(second);
         first.wake().expect("woken");
         assert_eq!(standing.wait(None).expect("wait succeeds"), 0b001);
-        assert!(Standing::new(&[first.as_raw_fd(); 2]).is_err() && Standing::new(&[-1]).is_err());
+        assert!(WaitSet::new(&[first.as_raw_fd(); 2]).is_err() && WaitSet::new(&[-1]).is_err());
         let many: Vec<_> = (0..70).map(|_| Waker::new().expect("an eventfd")).collect();
-        let standing = Standing::new(&many.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()).expect("an instance");
+        let standing = WaitSet::new(&many.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()).expect("an instance");
         many[66].wake().expect("woken");
         many[1].wake().expect("woken");
         assert_eq!(standing.wait(None).expect("wait succeeds"), 1 << 63 | 1 << 1);
@@ -171,7 +171,7 @@ mod tests {
     /// Waits in a separate thread; returns when the kernel has queued that thread at the list.
     fn sleep_on<'scope>(
         scope: &'scope std::thread::Scope<'scope, '_>,
-        standing: &'scope Standing,
+        standing: &'scope WaitSet,
     ) -> std::thread::ScopedJoinHandle<'scope, u64> {
         let (tell, told) = std::sync::mpsc::channel();
         let sleeper = scope.spawn(move || {
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn event_wakes_only_the_oldest_waiting_list() {
         let event = Waker::new().expect("an eventfd");
-        let [Ok(older), Ok(younger)] = std::array::from_fn(|_| Standing::new(&[event.as_raw_fd()])) else { return };
+        let [Ok(older), Ok(younger)] = std::array::from_fn(|_| WaitSet::new(&[event.as_raw_fd()])) else { return };
         assert_eq!(older.exclusive(), 1);
         std::thread::scope(|scope| {
             let (second, first) = (sleep_on(scope, &younger), sleep_on(scope, &older));
@@ -206,9 +206,9 @@ mod tests {
     #[test]
     fn event_of_a_nested_epoll_instance_wakes_all_waiting_lists() {
         let event = Waker::new().expect("an eventfd");
-        let Ok(inner) = Standing::new(&[event.as_raw_fd()]) else { return };
+        let Ok(inner) = WaitSet::new(&[event.as_raw_fd()]) else { return };
         let inner = [inner.epoll.as_raw_fd()];
-        let [Ok(older), Ok(younger)] = std::array::from_fn(|_| Standing::new(&inner)) else { return };
+        let [Ok(older), Ok(younger)] = std::array::from_fn(|_| WaitSet::new(&inner)) else { return };
         assert_eq!(older.exclusive(), 0);
         std::thread::scope(|scope| {
             let sleepers = [sleep_on(scope, &older), sleep_on(scope, &younger)];

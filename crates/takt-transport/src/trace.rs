@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 
-use takt_wire::{Lent, Locator};
+use takt_wire::{Locator, SharedPayload};
 
 use crate::interface::nearest;
 use crate::shm::Loan;
@@ -66,7 +66,7 @@ pub struct Tracer<T, O> {
 impl<T: Transport, O: Observer> Tracer<T, O> {
     /// Reports the datagrams of `inner` to `observer`.
     pub fn new(mut inner: T, observer: O) -> Self {
-        inner.name_sources();
+        inner.report_sources();
         Self { addresses: addresses(&inner), inner, observer, loaned: false }
     }
 
@@ -188,19 +188,19 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         Ok(())
     }
 
-    fn lend(&mut self, len: usize) -> Option<Loan> {
-        self.inner.lend(len)
+    fn loan_payload(&mut self, len: usize) -> Option<Loan> {
+        self.inner.loan_payload(len)
     }
 
-    fn commit_lent(
+    fn commit_loaned(
         &mut self,
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lent: &Lent,
+        lent: &SharedPayload,
     ) -> Result<(), TransportError> {
         self.observe_sent(len, flow, destinations)?;
-        self.inner.commit_lent(len, flow, destinations, lent)?;
+        self.inner.commit_loaned(len, flow, destinations, lent)?;
         self.loaned = false;
         Ok(())
     }
@@ -224,8 +224,8 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         Ok(received)
     }
 
-    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let received = self.inner.recv_common(scan)?;
+    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let received = self.inner.recv_not_urgent(scan)?;
         self.observer.observe(found(&received, &self.addresses));
         Ok(received)
     }
@@ -238,8 +238,8 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         self.inner.stats()
     }
 
-    fn name_sources(&mut self) {
-        self.inner.name_sources();
+    fn report_sources(&mut self) {
+        self.inner.report_sources();
     }
 
     fn warnings(&self) -> &[Warning] {

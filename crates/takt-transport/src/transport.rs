@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::os::fd::RawFd;
 
-use takt_wire::{Beside, Lent, Locator, SharedFrame};
+use takt_wire::{Locator, SharedBuffer, SharedFrame, SharedPayload};
 
 use crate::shm::Loan;
 use crate::{Interface, TransportError, TransportStats, Warning};
@@ -85,7 +85,7 @@ pub struct RxMeta {
 #[derive(Debug, Clone, Copy)]
 pub struct RxFrame<'a> {
     bytes: &'a [u8],
-    beside: Beside<'a>,
+    shared: SharedBuffer<'a>,
     /// Metadata of the datagram.
     pub meta: RxMeta,
 }
@@ -93,30 +93,30 @@ pub struct RxFrame<'a> {
 impl<'a> RxFrame<'a> {
     /// Makes a frame of these bytes, for implementations of [`Transport`].
     pub fn new(bytes: &'a [u8], meta: RxMeta) -> Self {
-        Self { bytes, beside: Beside::Nothing, meta }
+        Self { bytes, shared: SharedBuffer::Nothing, meta }
     }
 
     /// Adds a lent payload that came with the datagram.
     #[must_use]
-    pub fn with_loan(self, lent: Option<&'a Lent>) -> Self {
-        Self { beside: lent.map_or(Beside::Nothing, Beside::Payload), ..self }
+    pub fn with_loan(self, lent: Option<&'a SharedPayload>) -> Self {
+        Self { shared: lent.map_or(SharedBuffer::Nothing, SharedBuffer::Payload), ..self }
     }
 
     /// Adds the loan of the frame itself.
     #[must_use]
     pub fn with_frame(self, frame: Option<SharedFrame<'a>>) -> Self {
-        Self { beside: frame.map_or(Beside::Nothing, Beside::Frame), ..self }
+        Self { shared: frame.map_or(SharedBuffer::Nothing, SharedBuffer::Frame), ..self }
     }
 
     /// Returns the payload or frame that can be held.
-    pub fn beside(&self) -> Beside<'a> {
-        self.beside
+    pub fn shared(&self) -> SharedBuffer<'a> {
+        self.shared
     }
 
     /// Returns the lent payload that the DATA of the datagram refers to, if any. It is held until
     /// the next [`Transport::recv`]; a clone holds it longer.
-    pub fn lent(&self) -> Option<&'a Lent> {
-        self.beside.payload()
+    pub fn loan(&self) -> Option<&'a SharedPayload> {
+        self.shared.payload()
     }
 
     /// Returns the datagram.
@@ -255,7 +255,7 @@ pub trait Transport: Send {
 
     /// Returns memory for a payload of `len` bytes that can be [lent](Self::commit_lent); `None` if
     /// the transport offers no loans, or none is free now.
-    fn lend(&mut self, len: usize) -> Option<Loan> {
+    fn loan_payload(&mut self, len: usize) -> Option<Loan> {
         let _ = len;
         None
     }
@@ -267,12 +267,12 @@ pub trait Transport: Send {
     ///
     /// # Errors
     /// Those of `commit`, and for a payload of another transport.
-    fn commit_lent(
+    fn commit_loaned(
         &mut self,
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lent: &Lent,
+        lent: &SharedPayload,
     ) -> Result<(), TransportError> {
         let _ = (len, flow, destinations, lent);
         Err(TransportError::new("commit", "a loaned payload", std::io::ErrorKind::Unsupported.into()))
@@ -302,7 +302,7 @@ pub trait Transport: Send {
     /// [`recv_urgent`](Self::recv_urgent) returns. An executor calls it for a job of normal
     /// priority, so that an urgent datagram does not use up that job. After `None` the caller must
     /// not sleep yet: the transport may have taken urgent datagrams from the interface.
-    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         self.recv(scan)
     }
 
@@ -318,7 +318,7 @@ pub trait Transport: Send {
     fn stats(&self) -> TransportStats;
 
     /// Reports the source of user data too, from now on.
-    fn name_sources(&mut self) {}
+    fn report_sources(&mut self) {}
 
     /// Returns the warnings since opening.
     fn warnings(&self) -> &[Warning] {
@@ -406,18 +406,18 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).stays_in_process(locator)
     }
 
-    fn lend(&mut self, len: usize) -> Option<Loan> {
-        (**self).lend(len)
+    fn loan_payload(&mut self, len: usize) -> Option<Loan> {
+        (**self).loan_payload(len)
     }
 
-    fn commit_lent(
+    fn commit_loaned(
         &mut self,
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lent: &Lent,
+        lent: &SharedPayload,
     ) -> Result<(), TransportError> {
-        (**self).commit_lent(len, flow, destinations, lent)
+        (**self).commit_loaned(len, flow, destinations, lent)
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {
@@ -432,8 +432,8 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).recv_urgent(above)
     }
 
-    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        (**self).recv_common(scan)
+    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        (**self).recv_not_urgent(scan)
     }
 
     fn descriptors(&self) -> &[RawFd] {
@@ -444,8 +444,8 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).stats()
     }
 
-    fn name_sources(&mut self) {
-        (**self).name_sources();
+    fn report_sources(&mut self) {
+        (**self).report_sources();
     }
 
     fn warnings(&self) -> &[Warning] {

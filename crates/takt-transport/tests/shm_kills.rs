@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::{FlowId, FlowSpec, RxFrame, Scan, Transport, readiness};
-use takt_wire::{Lent, Locator};
+use takt_wire::{Locator, SharedPayload};
 
 /// Environment variable that makes a process of this binary a victim. It holds the address of the
 /// survivor, and the port of urgent datagrams.
@@ -48,14 +48,14 @@ fn fill(n: u32, memory: &mut [u8]) -> usize {
 /// memory for it.
 fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
     let before = transport.stats().datagrams_out;
-    let loan = if n.is_multiple_of(3) { transport.lend(content(n).count()) } else { None };
+    let loan = if n.is_multiple_of(3) { transport.loan_payload(content(n).count()) } else { None };
     let frame = transport.loan().expect("a frame is loaned");
     match loan {
         Some(mut loan) => {
             let len = fill(n, loan.bytes_mut());
             let lent = loan.finish(len);
             frame[..4].copy_from_slice(&n.to_le_bytes());
-            transport.commit_lent(4, FlowId::DEFAULT, &[to], &lent).expect("the frame is accepted");
+            transport.commit_loaned(4, FlowId::DEFAULT, &[to], &lent).expect("the frame is accepted");
         }
         None => {
             let len = fill(n, frame);
@@ -69,14 +69,14 @@ fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
 /// Returns the number of a datagram; panics unless the datagram and its loan are intact.
 fn number(datagram: &RxFrame<'_>) -> u32 {
     let number = datagram.first_chunk().map(|first| u32::from_le_bytes(*first)).expect("a number");
-    match datagram.lent() {
+    match datagram.loan() {
         Some(lent) => assert!(is_whole(number, lent), "payload {number} is damaged"),
         None => assert!(content(number).eq(datagram.iter().copied()), "datagram {number} is damaged"),
     }
     number
 }
 
-fn is_whole(number: u32, lent: &Lent) -> bool {
+fn is_whole(number: u32, lent: &SharedPayload) -> bool {
     let mut bytes = vec![0; lent.len()];
     lent.copy_to(0, &mut bytes);
     lent.is_intact() && content(number).eq(bytes)
@@ -123,13 +123,13 @@ struct Survivor {
     urgent: u64,
     lost: usize,
     /// Loans that the survivor holds, of living and killed processes.
-    held: VecDeque<(u32, Lent)>,
-    lent: u64,
+    held_loans: VecDeque<(u32, SharedPayload)>,
+    loans_received: u64,
 }
 
 impl Survivor {
     /// Receives a datagram, if there is one, and replies.
-    fn take(&mut self) -> bool {
+    fn receive(&mut self) -> bool {
         let Some(frame) = self.transport.recv(Scan::All).expect("receive succeeds") else { return false };
         let (from, n) = (frame.meta.source, number(&frame));
         let is_urgent = frame.meta.flow != FlowId::DEFAULT;
@@ -139,12 +139,12 @@ impl Survivor {
         *next += 1;
         self.received += 1;
         self.urgent += u64::from(is_urgent);
-        if let Some(lent) = frame.lent() {
-            self.lent += 1;
-            self.held.push_back((n, lent.clone()));
+        if let Some(lent) = frame.loan() {
+            self.loans_received += 1;
+            self.held_loans.push_back((n, lent.clone()));
         }
-        if self.held.len() > HELD
-            && let Some((n, lent)) = self.held.pop_front()
+        if self.held_loans.len() > HELD
+            && let Some((n, lent)) = self.held_loans.pop_front()
         {
             assert!(is_whole(n, &lent), "payload {n} was overwritten while it was held");
         }
@@ -162,7 +162,7 @@ impl Survivor {
     fn receive_many(&mut self, count: u64) {
         let until = self.received + count;
         while self.received < until {
-            if !self.take() {
+            if !self.receive() {
                 readiness::wait(self.transport.descriptors(), None).expect("wait succeeds");
             }
         }
@@ -193,8 +193,9 @@ fn survivor_is_unharmed_by_killed_processes() {
     let (_, locators) = opened.expect("a port is free");
     let at = locators[0];
     let (known, held) = (BTreeMap::new(), VecDeque::new());
-    let mut survivor = Survivor { transport, known, received: 0, urgent: 0, lost: 0, held, lent: 0 };
-    assert!(survivor.transport.lend(1).is_some(), "its segment exists");
+    let mut survivor =
+        Survivor { transport, known, received: 0, urgent: 0, lost: 0, held_loans: held, loans_received: 0 };
+    assert!(survivor.transport.loan_payload(1).is_some(), "its segment exists");
     let descriptors = count("/proc/self/fd");
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(&at)).collect();
     for _ in 0..kills {
@@ -206,7 +207,7 @@ fn survivor_is_unharmed_by_killed_processes() {
         victims[which] = Victim::start(&at);
     }
     victims.clear();
-    while survivor.take() {}
+    while survivor.receive() {}
     while survivor.transport.poll_lost().is_some() {
         survivor.lost += 1;
     }
@@ -214,9 +215,13 @@ fn survivor_is_unharmed_by_killed_processes() {
     assert!(survivor.known.len() > kills / 4, "{} of them were received", survivor.known.len());
     assert_eq!(survivor.lost, answered, "each loss is reported once");
     assert_eq!(survivor.transport.stats().receive_errors, 0);
-    assert!(survivor.lent > 0 && survivor.held.iter().all(|(n, lent)| is_whole(*n, lent)), "{}", survivor.lent);
-    survivor.held.clear();
-    let loans: Vec<_> = std::iter::from_fn(|| survivor.transport.lend(4096)).collect();
+    assert!(
+        survivor.loans_received > 0 && survivor.held_loans.iter().all(|(n, lent)| is_whole(*n, lent)),
+        "{}",
+        survivor.loans_received
+    );
+    survivor.held_loans.clear();
+    let loans: Vec<_> = std::iter::from_fn(|| survivor.transport.loan_payload(4096)).collect();
     assert_eq!(loans.len(), SLOTS, "memory held by killed processes is free");
     drop(loans);
     let mapped = (mapped("takt-shm"), mapped("takt-segment"));
@@ -226,7 +231,7 @@ fn survivor_is_unharmed_by_killed_processes() {
         let name: String = gone.address[8..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(!sockets.contains(&name), "{gone} still listens");
     }
-    let Survivor { known, received, urgent, lent, .. } = &survivor;
+    let Survivor { known, received, urgent, loans_received: lent, .. } = &survivor;
     assert!(*urgent > received / 100, "{urgent} of {received}");
     println!("{kills} kills, {} heard, {received} datagrams, {urgent} urgent, {lent} lent", known.len());
 }
@@ -235,7 +240,7 @@ fn survivor_is_unharmed_by_killed_processes() {
 /// survivor is gone.
 #[test]
 #[ignore = "role: started by other tests"]
-fn the_life_of_a_victim() {
+fn victim() {
     let Some(role) = std::env::var_os(ROLE) else { return };
     let digits = role.into_string().expect("hexadecimal digits");
     let octet = |at: usize| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).expect("two of them");

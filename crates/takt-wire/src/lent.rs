@@ -97,12 +97,12 @@ pub trait SharedPayloadMemory: fmt::Debug + Send + Sync {
 }
 
 /// Counted reference to a loaned payload.
-pub struct Lent {
+pub struct SharedPayload {
     memory: Arc<dyn SharedPayloadMemory>,
     piece: Piece,
 }
 
-impl Lent {
+impl SharedPayload {
     /// Takes over a reference that is already counted.
     #[must_use]
     pub fn new(memory: Arc<dyn SharedPayloadMemory>, piece: Piece) -> Self {
@@ -178,7 +178,7 @@ impl<'a> SharedFrame<'a> {
     /// Returns a reference to a part of the datagram. `None` if the address range of `part` lies
     /// outside of the datagram, or if it is too short for a payload.
     #[must_use]
-    pub fn hold(&self, part: &[u8]) -> Option<Lent> {
+    pub fn hold(&self, part: &[u8]) -> Option<SharedPayload> {
         let offset = (part.as_ptr() as usize).checked_sub(self.octets.as_ptr() as usize)?;
         let is_inside = offset.checked_add(part.len()).is_some_and(|end| end <= self.octets.len());
         if !is_inside || part.len() < PAYLOAD_PREFIX_LEN {
@@ -186,52 +186,52 @@ impl<'a> SharedFrame<'a> {
         }
         let piece = Piece { grain: self.piece.grain + offset as u32, len: part.len() as u32, ..self.piece };
         self.memory.retain(&piece);
-        Some(Lent::new(Arc::clone(self.memory), piece))
+        Some(SharedPayload::new(Arc::clone(self.memory), piece))
     }
 }
 
 /// Loan that accompanies a received datagram.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Beside<'a> {
+pub enum SharedBuffer<'a> {
     /// No loan.
     #[default]
     Nothing,
     /// Payload of the DATA in the datagram.
-    Payload(&'a Lent),
+    Payload(&'a SharedPayload),
     /// The datagram.
     Frame(SharedFrame<'a>),
 }
 
-impl<'a> Beside<'a> {
+impl<'a> SharedBuffer<'a> {
     /// Returns the payload that accompanies the datagram, if any.
     #[must_use]
-    pub fn payload(&self) -> Option<&'a Lent> {
+    pub fn payload(&self) -> Option<&'a SharedPayload> {
         if let Self::Payload(lent) = self { Some(lent) } else { None }
     }
 }
 
-impl Clone for Lent {
+impl Clone for SharedPayload {
     fn clone(&self) -> Self {
         self.memory.retain(&self.piece);
         Self { memory: Arc::clone(&self.memory), piece: self.piece }
     }
 }
 
-impl Drop for Lent {
+impl Drop for SharedPayload {
     fn drop(&mut self) {
         self.memory.release(&self.piece);
     }
 }
 
-impl PartialEq for Lent {
+impl PartialEq for SharedPayload {
     fn eq(&self, other: &Self) -> bool {
         self.piece == other.piece && core::ptr::addr_eq(Arc::as_ptr(&self.memory), Arc::as_ptr(&other.memory))
     }
 }
 
-impl Eq for Lent {}
+impl Eq for SharedPayload {}
 
-impl fmt::Debug for Lent {
+impl fmt::Debug for SharedPayload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.piece.fmt(f)
     }
@@ -269,7 +269,7 @@ mod tests {
     fn references_are_counted() {
         let memory = Arc::new(Counted(AtomicU32::new(1)));
         let piece = Piece { slot: 1, generation: 1, grain: 3, len: 9 };
-        let lent = Lent::new(memory.clone(), piece);
+        let lent = SharedPayload::new(memory.clone(), piece);
         let other = lent.clone();
         assert_eq!((memory.0.load(Ordering::Relaxed), &lent), (2, &other));
         assert!(lent.lies_in(&memory) && !lent.lies_in(&Arc::new(Counted::default())));

@@ -43,7 +43,7 @@ pub use builder::{DataEmit, DataFragEmit, MessageBuilder};
 pub use cursor::{Cursor, Endianness};
 pub use error::{Full, Malformed};
 pub use guid::{EntityId, Guid, GuidPrefix};
-pub use lent::{Beside, Lent, PAYLOAD_PREFIX_LEN, Piece, SharedFrame, SharedPayloadMemory};
+pub use lent::{PAYLOAD_PREFIX_LEN, Piece, SharedBuffer, SharedFrame, SharedPayload, SharedPayloadMemory};
 pub use locator::Locator;
 pub use message::{
     AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, MessageView, NackFrag, Payload, Submessage,

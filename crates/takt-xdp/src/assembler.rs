@@ -94,7 +94,7 @@ impl Assembler {
     }
 
     /// `to |= from`, 32 bits
-    pub(crate) fn unite(&mut self, to: Register, from: Register) -> &mut Self {
+    pub(crate) fn or(&mut self, to: Register, from: Register) -> &mut Self {
         self.add(0x4c, to, from, 0, 0)
     }
 
@@ -141,29 +141,29 @@ impl Assembler {
         self.add(0x95, Register(0), Register(0), 0, 0)
     }
 
-    fn jump(&mut self, code: u8, a: Register, b: Register, immediate: i32, to: Label) -> &mut Self {
+    fn push_jump(&mut self, code: u8, a: Register, b: Register, immediate: i32, to: Label) -> &mut Self {
         self.jumps.push((self.instructions.len(), to));
         self.add(code, a, b, 0, immediate)
     }
 
     /// Jumps to the label.
-    pub(crate) fn go(&mut self, to: Label) -> &mut Self {
-        self.jump(0x05, Register(0), Register(0), 0, to)
+    pub(crate) fn jump(&mut self, to: Label) -> &mut Self {
+        self.push_jump(0x05, Register(0), Register(0), 0, to)
     }
 
     /// Jumps to the label if the lower 32 bits of `a` equal `value`.
     pub(crate) fn jump_if_equal(&mut self, a: Register, value: u32, to: Label) -> &mut Self {
-        self.jump(0x16, a, Register(0), value.cast_signed(), to)
+        self.push_jump(0x16, a, Register(0), value.cast_signed(), to)
     }
 
     /// Jumps to the label unless the lower 32 bits of `a` equal `value`.
     pub(crate) fn jump_unless_equal(&mut self, a: Register, value: u32, to: Label) -> &mut Self {
-        self.jump(0x56, a, Register(0), value.cast_signed(), to)
+        self.push_jump(0x56, a, Register(0), value.cast_signed(), to)
     }
 
     /// Passes the frame if `a > b`.
     pub(crate) fn pass_if_beyond(&mut self, a: Register, b: Register) -> &mut Self {
-        self.jump(0x2d, a, b, 0, Self::PASS)
+        self.push_jump(0x2d, a, b, 0, Self::PASS)
     }
 
     /// Passes the frame unless the lower 32 bits of `a` equal `value`.
@@ -173,7 +173,7 @@ impl Assembler {
 
     /// Passes the frame if `a` is zero.
     pub(crate) fn pass_if_none(&mut self, a: Register) -> &mut Self {
-        self.jump(0x15, a, Register(0), 0, Self::PASS)
+        self.push_jump(0x15, a, Register(0), 0, Self::PASS)
     }
 
     /// Ends the program with the result for passed frames.
@@ -205,7 +205,7 @@ mod tests {
     fn label_without_a_place_panics() {
         let mut program = Assembler::new();
         let nowhere = program.label();
-        program.go(nowhere);
+        program.jump(nowhere);
         program.finish(2);
     }
 

@@ -26,7 +26,7 @@ impl Assembly {
 
     /// Adds a part, which `more` parts of the frame follow. Returns the length of the frame when it
     /// is complete. A `part` of `None` is unreadable and spoils the frame.
-    pub(crate) fn add(&mut self, part: Option<&[u8]>, more: bool) -> Result<Option<usize>, Spoilt> {
+    pub(crate) fn add(&mut self, part: Option<&[u8]>, more: bool) -> Result<Option<usize>, Damaged> {
         if !self.is_open {
             self.len = 0;
         }
@@ -39,7 +39,7 @@ impl Assembly {
         match more {
             true => Ok(None),
             false if end <= self.octets.len() => Ok(Some(end)),
-            false => Err(Spoilt),
+            false => Err(Damaged),
         }
     }
 
@@ -51,7 +51,7 @@ impl Assembly {
 
 /// A part of the frame was unreadable, or the frame was too long.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Spoilt;
+pub(crate) struct Damaged;
 
 #[cfg(test)]
 mod tests {
@@ -77,8 +77,8 @@ mod tests {
             assert_eq!(assembly.add(Some(&[1, 2, 3, 4]), true), Ok(None));
             assert_eq!(assembly.add(second, true), Ok(None));
             assert_eq!(assembly.add(Some(&[1]), true), Ok(None));
-            assert_eq!(assembly.add(Some(&[1]), false), Err(Spoilt));
-            assert_eq!(assembly.add(None, false), Err(Spoilt));
+            assert_eq!(assembly.add(Some(&[1]), false), Err(Damaged));
+            assert_eq!(assembly.add(None, false), Err(Damaged));
             assert_eq!(assembly.add(Some(&[7]), false), Ok(Some(1)), "the next one is not");
             assert_eq!(assembly.octets(1), [7]);
         }

@@ -7,7 +7,7 @@
 use std::io;
 
 use crate::bpf::{Attachment, Program};
-use crate::capabilities::lacking;
+use crate::capabilities::name_missing;
 use crate::config::Mode;
 use crate::filter::Switchboard;
 
@@ -66,8 +66,8 @@ fn in_mode(switchboard: &Switchboard, ifindex: u32, mode: Mode) -> io::Result<At
         // otherwise.
         Mode::Generic => (switchboard.program(false), FLAG_GENERIC),
     };
-    let program = program.map_err(lacking("CAP_BPF and CAP_NET_ADMIN"))?;
-    program.attach(ifindex, flags).map_err(|error| clearer(lacking("CAP_NET_ADMIN")(error), mode))
+    let program = program.map_err(name_missing("CAP_BPF and CAP_NET_ADMIN"))?;
+    program.attach(ifindex, flags).map_err(|error| explain(name_missing("CAP_NET_ADMIN")(error), mode))
 }
 
 /// Loads the program for frames of several parts, as drivers use them at large MTUs; before Linux
@@ -79,7 +79,7 @@ fn of_several_parts(switchboard: &Switchboard) -> io::Result<Program> {
     }
 }
 
-fn clearer(error: io::Error, mode: Mode) -> io::Error {
+fn explain(error: io::Error, mode: Mode) -> io::Error {
     match error.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => {
             let why = "another XDP program is on this interface (see `ip link`, `bpftool net`)";

@@ -22,11 +22,11 @@ use crate::umem::{Frame, Shape, Umem};
 pub(crate) const QUEUES_OF_ONE: usize = 32;
 
 /// Fraction of the received chunks that can be held at a time: one in this many.
-const HELD: usize = 4;
+const HELD_DIVISOR: usize = 4;
 
 /// Interface and frame layout for the queues of a participant.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct QueueLocation<'a> {
     pub(crate) ifindex: u32,
     pub(crate) name: &'a CStr,
     pub(crate) queues: &'a Queues,
@@ -60,49 +60,50 @@ impl Received {
 
 /// Sockets of one participant. See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Bank {
+pub(crate) struct SocketSet {
     /// Declared first, so that the sockets are closed before their memory is unmapped.
     queues: Vec<Queue>,
     umem: Umem,
     /// Maximum number of parts of a frame: one if the kernel does not support more.
     parts: u32,
     /// Index of the queue that is polled first.
-    turn: usize,
+    next_queue: usize,
     /// Received chunks that are held, with the queues that they return to; its capacity limits the
     /// number.
     held: Vec<(Frame, usize)>,
     /// Value of [`Umem::freed`] at the last check of the held chunks.
-    freed: u32,
+    released: u32,
     /// Total number of held frames.
     held_total: u64,
 }
 
-impl Bank {
+impl SocketSet {
     /// Opens sockets and binds them to queues. `route` is any socket of the interface's network
     /// namespace.
     ///
     /// # Errors
     /// No queue is free, a requested queue is in use or does not exist, a permission is missing, or
     /// there is not enough memory.
-    pub(crate) fn open(place: Place<'_>, wanted: &Wanted, route: BorrowedFd<'_>) -> io::Result<Self> {
-        let there = syscall::receive_queues(route, place.name)?.min(QUEUES_MAX);
-        let (candidates, count): (Vec<u32>, _) = match place.queues {
+    pub(crate) fn open(location: QueueLocation<'_>, wanted: &Wanted, route: BorrowedFd<'_>) -> io::Result<Self> {
+        let there = syscall::receive_queues(route, location.name)?.min(QUEUES_MAX);
+        let (candidates, count): (Vec<u32>, _) = match location.queues {
             Queues::Free(count) => ((0..there).collect(), *count as usize),
             Queues::These(these) => (these.clone(), these.len()),
             Queues::All => ((0..there).collect(), there as usize),
         };
         check(&candidates, count, there)?;
-        let parts = place.shape.parts;
-        let umem = Umem::new(place.shape, wanted.rx_frames * count as u32, wanted.tx_frames / parts)?;
-        let mut bank = Self { queues: Vec::new(), umem, parts, turn: 0, held: Vec::new(), freed: 0, held_total: 0 };
-        bank.held.reserve_exact((wanted.rx_frames as usize * count) / HELD);
+        let parts = location.shape.parts;
+        let umem = Umem::new(location.shape, wanted.rx_frames * count as u32, wanted.tx_frames / parts)?;
+        let mut bank =
+            Self { queues: Vec::new(), umem, parts, next_queue: 0, held: Vec::new(), released: 0, held_total: 0 };
+        bank.held.reserve_exact((wanted.rx_frames as usize * count) / HELD_DIVISOR);
         for nth in 0..count {
             let socket = Socket::open(wanted, &mut bank.umem, nth == 0)?;
-            let number = match retry_while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy)) {
+            let number = match retry_while_busy(|| bank.bind(&socket, location.ifindex, &candidates, wanted.copy)) {
                 // Not supported before Linux 6.6, or by the driver.
                 Err(e) if bank.parts > 1 && matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
                     bank.parts = 1;
-                    retry_while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy))?
+                    retry_while_busy(|| bank.bind(&socket, location.ifindex, &candidates, wanted.copy))?
                 }
                 bound => bound?,
             };
@@ -173,11 +174,11 @@ impl Bank {
     /// Receives the next frame.
     pub(crate) fn receive(&mut self) -> Option<Received> {
         if !self.held.is_empty() {
-            self.take_back();
+            self.return_released();
         }
         for _ in 0..self.queues.len() {
-            let queue = self.turn;
-            self.turn = if queue + 1 < self.queues.len() { queue + 1 } else { 0 };
+            let queue = self.next_queue;
+            self.next_queue = if queue + 1 < self.queues.len() { queue + 1 } else { 0 };
             if let Some(what) = self.queues[queue].socket.receive(&mut self.umem) {
                 return Some(Received { what, queue });
             }
@@ -194,17 +195,17 @@ impl Bank {
     }
 
     /// Returns the frame as a loan; `None` if it cannot be held, or too many are held.
-    pub(crate) fn lent_frame(&self, received: &Received) -> Option<SharedFrame<'_>> {
+    pub(crate) fn loaned_frame(&self, received: &Received) -> Option<SharedFrame<'_>> {
         match &received.what {
             socket::Received::InPlace(frame, range) if self.held.len() < self.held.capacity() => {
-                Some(self.umem.lent_frame(frame, range.clone()))
+                Some(self.umem.loaned_frame(frame, range.clone()))
             }
             _ => None,
         }
     }
 
     /// Returns the frame to the kernel, once it is not held any more.
-    pub(crate) fn give_back(&mut self, received: Received) {
+    pub(crate) fn return_to_kernel(&mut self, received: Received) {
         let socket::Received::InPlace(frame, _) = received.what else { return };
         if self.umem.is_held(&frame) {
             self.held_total += 1;
@@ -215,9 +216,9 @@ impl Bank {
     }
 
     /// Returns the released chunks to the kernel.
-    fn take_back(&mut self) {
-        let freed = self.umem.freed();
-        if freed == std::mem::replace(&mut self.freed, freed) {
+    fn return_released(&mut self) {
+        let freed = self.umem.released();
+        if freed == std::mem::replace(&mut self.released, freed) {
             return;
         }
         let mut at = 0;

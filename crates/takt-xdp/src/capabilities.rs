@@ -41,7 +41,7 @@ pub fn drop_capabilities() -> io::Result<()> {
 }
 
 /// Names the missing capabilities, if the error is about permission.
-pub(crate) fn lacking(names: &'static str) -> impl Fn(io::Error) -> io::Error {
+pub(crate) fn name_missing(names: &'static str) -> impl Fn(io::Error) -> io::Error {
     move |error| match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             io::Error::new(io::ErrorKind::PermissionDenied, format!("{error}: {names} required"))

@@ -22,15 +22,15 @@ use takt_transport::ahead::Wanted;
 use takt_transport::{FlowId, Interface, RxFrame, RxMeta, TransportError};
 use takt_wire::Locator;
 
-use crate::bank::{Place, Received};
+use crate::bank::{QueueLocation, Received};
 use crate::config::{XdpConfig, XdpCounters};
 use crate::filter::Key;
 use crate::neighbours::Neighbours;
-use crate::seat::{Asked, Seat};
+use crate::seat::{BindingParameters, QueueBinding};
 use crate::syscall;
 use crate::umem::{Frame, Shape};
-use crate::waiting::{Arrival, Waiting};
-use crate::wire::{self, End, Label, PAYLOAD_AT, Refused};
+use crate::waiting::{Arrival, UrgencyQueue};
+use crate::wire::{self, End, Marking, PAYLOAD_AT, Refused};
 
 /// Maximum number of datagrams that one call examines for urgent ones.
 const EXAMINED_MAX: usize = 256;
@@ -49,7 +49,7 @@ const DATAGRAM_MAX: usize = 65_507;
 
 /// Source ports and priority of outgoing datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Exit {
+pub(crate) struct FlowHeader {
     pub(crate) port_v4: Option<u16>,
     pub(crate) port_v6: Option<u16>,
     /// Priority, 0 to 63.
@@ -58,7 +58,7 @@ pub(crate) struct Exit {
 
 /// Reachable destination, with the addresses to send from and to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct Route {
     to: End,
     source_port: u16,
     priority: u8,
@@ -66,8 +66,8 @@ pub(crate) struct Way {
 
 /// AF_XDP half of the transport. See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Carrier {
-    seat: Seat,
+pub(crate) struct XdpInterface {
+    binding: QueueBinding,
     neighbours: Neighbours,
     config: XdpConfig,
     ifindex: u32,
@@ -78,22 +78,22 @@ pub(crate) struct Carrier {
     /// Ports that the filter accepts, sorted.
     ports: Vec<Port>,
     /// Datagrams taken from a ring and not returned yet; empty unless a port is urgent.
-    waiting: Waiting,
+    queue: UrgencyQueue,
     /// Frame of the next datagram.
     loan: Frame,
     /// Frame that the last call returned.
-    lent: Option<Received>,
+    current: Option<Received>,
     counters: XdpCounters,
     max_message_len: usize,
     /// Maximum length at the current MTU, if that is smaller.
-    carried_len: usize,
+    max_len_at_mtu: usize,
 }
 
 /// Resources at one interface, until that is created again.
 struct Opened {
-    seat: Seat,
+    binding: QueueBinding,
     neighbours: Neighbours,
-    carried_len: usize,
+    max_len_at_mtu: usize,
 }
 
 /// Binds queues of the interface, with frames that have room for datagrams of at least this length.
@@ -105,48 +105,54 @@ fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened
         PAYLOAD_AT + room.max(interface.mtu),
     );
     let name = CString::new(interface.name.as_str()).map_err(|e| failed("open")(e.into()))?;
-    let asked = Asked {
-        place: Place { ifindex: interface.index, name: &name, queues: &config.queues, mtu: interface.mtu, shape },
+    let asked = BindingParameters {
+        location: QueueLocation {
+            ifindex: interface.index,
+            name: &name,
+            queues: &config.queues,
+            mtu: interface.mtu,
+            shape,
+        },
         mode: config.mode,
         rtps_only: config.rtps_only,
         rx_frames: config.rx_frames,
         tx_frames: config.tx_frames,
     };
-    let seat = Seat::take(&asked, neighbours.socket()).map_err(|(op, e)| failed(op)(e))?;
+    let binding = QueueBinding::acquire(&asked, neighbours.socket()).map_err(|(op, e)| failed(op)(e))?;
     let tag_len = config.vlan.map_or(0, |_| EthernetHeader::TAG_LEN);
-    let packet = interface.mtu.min(seat.bank().frame_len_max() - EthernetHeader::LEN - tag_len);
+    let packet = interface.mtu.min(binding.sockets().frame_len_max() - EthernetHeader::LEN - tag_len);
     let headers = if config.udp.ipv6 { wire::V6_HEADERS } else { wire::V4_HEADERS };
-    Ok(Opened { seat, neighbours, carried_len: (packet - headers).min(DATAGRAM_MAX) })
+    Ok(Opened { binding, neighbours, max_len_at_mtu: (packet - headers).min(DATAGRAM_MAX) })
 }
 
-impl Carrier {
+impl XdpInterface {
     /// Binds queues of the interface.
     pub(crate) fn open(config: &XdpConfig, interface: &Interface) -> Result<Self, TransportError> {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
         config.check().map_err(failed("open"))?;
-        let Opened { mut seat, neighbours, carried_len } = open(config, interface, 0)?;
+        let Opened { binding: mut seat, neighbours, max_len_at_mtu: carried_len } = open(config, interface, 0)?;
         let loan = seat.sockets_mut().take().expect("all frames are free");
         let mut carrier = Self {
-            seat,
+            binding: seat,
             neighbours,
             config: config.clone(),
             ifindex: interface.index,
             mac: MacAddress::default(),
             addresses: Vec::new(),
             ports: Vec::new(),
-            waiting: Waiting::default(),
+            queue: UrgencyQueue::default(),
             loan,
-            lent: None,
+            current: None,
             counters: XdpCounters::default(),
             max_message_len: carried_len,
-            carried_len,
+            max_len_at_mtu: carried_len,
         };
         carrier.update_addresses(Some(interface)).map_err(failed("set up"))?;
         Ok(carrier)
     }
 
-    pub(crate) fn seat(&self) -> &Seat {
-        &self.seat
+    pub(crate) fn binding(&self) -> &QueueBinding {
+        &self.binding
     }
 
     /// Returns the maximum length of a datagram: it fits one packet of the interface and a frame,
@@ -158,7 +164,7 @@ impl Carrier {
     /// Applies the current state of the interface. While it is missing or down, the kernel's
     /// sockets carry everything. If it was created again, opens it again; reports whether that was
     /// done.
-    pub(crate) fn follow(&mut self, interface: Option<&Interface>) -> Result<bool, TransportError> {
+    pub(crate) fn apply_changes(&mut self, interface: Option<&Interface>) -> Result<bool, TransportError> {
         let is_new = interface.is_some_and(|interface| interface.index != self.ifindex);
         if let Some(interface) = interface.filter(|_| is_new) {
             self.addresses.clear();
@@ -173,17 +179,17 @@ impl Carrier {
     /// the loaned frame is kept.
     fn reopen(&mut self, interface: &Interface) -> Result<(), TransportError> {
         let mut opened = open(&self.config, interface, self.max_message_len)?;
-        let loan = opened.seat.sockets_mut().take().expect("all frames are free");
+        let loan = opened.binding.sockets_mut().take().expect("all frames are free");
         let range = PAYLOAD_AT..PAYLOAD_AT + self.max_message_len;
-        let written = self.seat.bank().umem().bytes(&self.loan, range.clone());
-        opened.seat.sockets_mut().umem_mut().bytes_mut(&loan, range).copy_from_slice(written);
+        let written = self.binding.sockets().umem().bytes(&self.loan, range.clone());
+        opened.binding.sockets_mut().umem_mut().bytes_mut(&loan, range).copy_from_slice(written);
         // The counters of the old sockets are lost with them.
         self.counters = self.counters();
-        (self.lent, self.waiting) = (None, Waiting::default());
+        (self.current, self.queue) = (None, UrgencyQueue::default());
         self.sort_if_urgent();
         self.loan = loan;
         self.ifindex = interface.index;
-        Opened { seat: self.seat, neighbours: self.neighbours, carried_len: self.carried_len } = opened;
+        Opened { binding: self.binding, neighbours: self.neighbours, max_len_at_mtu: self.max_len_at_mtu } = opened;
         Ok(())
     }
 
@@ -195,10 +201,10 @@ impl Carrier {
         }
         for Port { number, .. } in &self.ports {
             for (gone, _) in self.addresses.iter().filter(|address| !now.contains(address)) {
-                self.seat.close(self.key(*gone, *number))?;
+                self.binding.close(self.key(*gone, *number))?;
             }
             for (new, _) in now.iter().filter(|address| !self.addresses.contains(address)) {
-                self.seat.open(self.key(*new, *number))?;
+                self.binding.open(self.key(*new, *number))?;
             }
         }
         self.addresses = now;
@@ -216,7 +222,7 @@ impl Carrier {
             self.ports.insert(at, Port { number: port, flow, urgency });
         }
         self.sort_if_urgent();
-        let opened = self.addresses.iter().try_for_each(|(address, _)| self.seat.open(self.key(*address, port)));
+        let opened = self.addresses.iter().try_for_each(|(address, _)| self.binding.open(self.key(*address, port)));
         opened.inspect_err(|_| self.close_port(port))
     }
 
@@ -225,8 +231,8 @@ impl Carrier {
         let of_flow: Vec<u16> =
             self.ports.iter().filter(|known| known.flow == flow).map(|known| known.number).collect();
         of_flow.into_iter().for_each(|port| self.close_port(port));
-        for gone in self.waiting.forget(flow) {
-            self.seat.sockets_mut().give_back(gone.received);
+        for gone in self.queue.remove_flow(flow) {
+            self.binding.sockets_mut().return_to_kernel(gone.received);
         }
     }
 
@@ -234,64 +240,64 @@ impl Carrier {
         self.ports.retain(|known| known.number != port);
         for (address, _) in &self.addresses {
             // Fails only for a port that was not open.
-            drop(self.seat.close(self.key(*address, port)));
+            drop(self.binding.close(self.key(*address, port)));
         }
     }
 
     /// Returns how to send a datagram of this length to a destination; `None` if AF_XDP cannot.
-    pub(crate) fn way(&mut self, to: &Locator, len: usize, exit: Exit) -> Option<Way> {
-        if len > self.carried_len || self.addresses.is_empty() {
+    pub(crate) fn route(&mut self, to: &Locator, len: usize, header: FlowHeader) -> Option<Route> {
+        if len > self.max_len_at_mtu || self.addresses.is_empty() {
             return None;
         }
         let to = to.socket_addr().filter(|to| to.port() != 0)?;
-        let source_port = if to.is_ipv4() { exit.port_v4? } else { exit.port_v6? };
+        let source_port = if to.is_ipv4() { header.port_v4? } else { header.port_v6? };
         let end = End { mac: self.neighbours.find(to.ip())?, ip: to.ip(), port: to.port() };
-        Some(Way { to: end, source_port, priority: exit.priority })
+        Some(Route { to: end, source_port, priority: header.priority })
     }
 
     /// Returns the room for the next datagram.
     pub(crate) fn loan(&mut self) -> &mut [u8] {
         let range = PAYLOAD_AT..PAYLOAD_AT + self.max_message_len;
-        self.seat.sockets_mut().umem_mut().bytes_mut(&self.loan, range)
+        self.binding.sockets_mut().umem_mut().bytes_mut(&self.loan, range)
     }
 
     /// Takes a frame for sending in addition to the loaned one, if one is free.
     pub(crate) fn spare(&mut self) -> Option<Frame> {
-        let spare = self.seat.sockets_mut().take();
+        let spare = self.binding.sockets_mut().take();
         if spare.is_some() {
             return spare;
         }
         self.flush();
-        self.seat.sockets_mut().take()
+        self.binding.sockets_mut().take()
     }
 
     /// Queues the loaned datagram without a copy, and loans `next`. Returns false if the headers
     /// cannot be written.
-    pub(crate) fn send_in_place(&mut self, next: Frame, len: usize, way: Way) -> bool {
+    pub(crate) fn send_in_place(&mut self, next: Frame, len: usize, route: Route) -> bool {
         let frame = std::mem::replace(&mut self.loan, next);
         self.counters.in_place_out += 1;
-        self.send(frame, len, way)
+        self.send(frame, len, route)
     }
 
     /// Queues a copy of the loaned datagram in `frame`.
-    pub(crate) fn send_copy(&mut self, frame: Frame, len: usize, way: Way) -> bool {
+    pub(crate) fn send_copy(&mut self, frame: Frame, len: usize, route: Route) -> bool {
         let range = PAYLOAD_AT..PAYLOAD_AT + len;
-        self.seat.sockets_mut().umem_mut().copy(&self.loan, &frame, range);
-        self.send(frame, len, way)
+        self.binding.sockets_mut().umem_mut().copy(&self.loan, &frame, range);
+        self.send(frame, len, route)
     }
 
-    fn send(&mut self, frame: Frame, len: usize, way: Way) -> bool {
-        let from = self.source(way.to.ip).map(|ip| End { mac: self.mac, ip, port: way.source_port });
-        let label = Label { priority: way.priority, vid: self.config.vlan };
-        let bank = self.seat.sockets_mut();
+    fn send(&mut self, frame: Frame, len: usize, route: Route) -> bool {
+        let from = self.source(route.to.ip).map(|ip| End { mac: self.mac, ip, port: route.source_port });
+        let label = Marking { priority: route.priority, vid: self.config.vlan };
+        let bank = self.binding.sockets_mut();
         let umem = bank.umem_mut();
         let all = 0..umem.frame_len();
-        let enclosed = from.and_then(|from| wire::enclose(umem.bytes_mut(&frame, all), len, from, way.to, label));
+        let enclosed = from.and_then(|from| wire::encapsulate(umem.bytes_mut(&frame, all), len, from, route.to, label));
         let Some(range) = enclosed else {
             umem.put(frame);
             return false;
         };
-        let queue = usize::from(way.priority) * bank.count() / 64;
+        let queue = usize::from(route.priority) * bank.count() / 64;
         bank.send(frame, range, queue);
         self.counters.datagrams_out += 1;
         self.counters.bytes_out += len as u64;
@@ -312,74 +318,74 @@ impl Carrier {
 
     /// Sends the queued frames. Those that the interface refuses stay queued.
     pub(crate) fn flush(&mut self) {
-        if self.seat.sockets_mut().flush().is_err() {
+        if self.binding.sockets_mut().flush().is_err() {
             self.counters.refused_flushes += 1;
         }
     }
 
     /// Returns the last received frame to the kernel.
-    pub(crate) fn give_back(&mut self) {
-        if let Some(lent) = self.lent.take() {
-            self.seat.sockets_mut().give_back(lent);
+    pub(crate) fn return_to_kernel(&mut self) {
+        if let Some(lent) = self.current.take() {
+            self.binding.sockets_mut().return_to_kernel(lent);
         }
     }
 
     /// Reads changes of neighbors, and wakes drivers that wait. A system call.
-    pub(crate) fn look_around(&mut self) {
+    pub(crate) fn read_neighbor_events(&mut self) {
         self.neighbours.listen();
-        self.seat.bank().wake_receivers();
+        self.binding.sockets().wake_receivers();
     }
 
     /// Starts to sort datagrams if a port is urgent.
     fn sort_if_urgent(&mut self) {
         for port in self.ports.iter().filter(|port| port.urgency > 0) {
-            self.waiting.enable_sorting(port.urgency, self.config.rx_frames as usize);
+            self.queue.enable_sorting(port.urgency, self.config.rx_frames as usize);
         }
     }
 
     /// Receives the wanted datagram, lent until [`give_back`](Self::give_back). Makes no system
     /// call.
     pub(crate) fn recv(&mut self, wanted: Wanted) -> Option<RxFrame<'_>> {
-        let next = if self.waiting.sorts() {
+        let next = if self.queue.is_sorting() {
             self.fill_queue();
             match wanted {
-                Wanted::Above(above) => self.waiting.pop_above(above)?,
-                Wanted::Common => self.waiting.pop_not_urgent()?,
+                Wanted::Above(above) => self.queue.pop_above(above)?,
+                Wanted::NotUrgent => self.queue.pop_not_urgent()?,
             }
         } else if matches!(wanted, Wanted::Above(0..)) {
             return None;
         } else {
             self.next()?
         };
-        Some(self.lend(next))
+        Some(self.make_frame(next))
     }
 
     /// Takes arrived frames from the rings, up to the limit of one call.
     fn fill_queue(&mut self) {
         for _ in 0..EXAMINED_MAX {
-            if self.waiting.is_blocked() {
+            if self.queue.is_blocked() {
                 return;
             }
             let Some(arrival) = self.next() else { return };
             let urgency = self.ports.iter().find(|port| port.flow == arrival.meta.flow).map_or(0, |port| port.urgency);
-            self.waiting.push(urgency, arrival);
+            self.queue.push(urgency, arrival);
         }
     }
 
-    fn lend(&mut self, Arrival { received: lent, range, meta }: Arrival) -> RxFrame<'_> {
+    fn make_frame(&mut self, Arrival { received: lent, range, meta }: Arrival) -> RxFrame<'_> {
         self.counters.datagrams_in += 1;
         self.counters.bytes_in += range.len() as u64;
         self.counters.in_place_in += u64::from(lent.is_in_place());
-        let lent = self.lent.insert(lent);
-        let bank = self.seat.bank();
-        RxFrame::new(&bank.bytes(lent)[range], meta).with_frame(bank.lent_frame(lent))
+        let lent = self.current.insert(lent);
+        let bank = self.binding.sockets();
+        RxFrame::new(&bank.bytes(lent)[range], meta).with_frame(bank.loaned_frame(lent))
     }
 
     /// Takes the next frame with a valid datagram, and the range of the datagram in it.
     fn next(&mut self) -> Option<Arrival> {
         loop {
-            let received = self.seat.sockets_mut().receive()?;
-            let refused = match wire::open(self.seat.bank().bytes(&received)) {
+            let received = self.binding.sockets_mut().receive()?;
+            let refused = match wire::decapsulate(self.binding.sockets().bytes(&received)) {
                 Ok(datagram) => match self.ports.binary_search_by_key(&datagram.to.port(), |known| known.number) {
                     Ok(at) => {
                         let meta = RxMeta {
@@ -396,19 +402,19 @@ impl Carrier {
                 Err(Refused::Damaged) => &mut self.counters.damaged,
             };
             *refused += 1;
-            self.seat.sockets_mut().give_back(received);
+            self.binding.sockets_mut().return_to_kernel(received);
         }
     }
 
     pub(crate) fn counters(&self) -> XdpCounters {
-        let sockets = || self.seat.bank().sockets();
+        let sockets = || self.binding.sockets().sockets();
         // An AF_XDP socket always answers this query.
         let drops: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
         let strange: u64 = sockets().map(crate::socket::Socket::invalid_entries).sum();
         XdpCounters {
             kernel_drops: self.counters.kernel_drops + drops,
             invalid_entries: self.counters.invalid_entries + strange,
-            held_in: self.counters.held_in + self.seat.bank().held_total(),
+            held_in: self.counters.held_in + self.binding.sockets().held_total(),
             ..self.counters
         }
     }
@@ -420,7 +426,7 @@ impl Carrier {
 
     /// Returns descriptors that are readable when a datagram or a change of neighbors is pending.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        let sockets = self.seat.bank().sockets().map(|socket| socket.as_fd().as_raw_fd());
+        let sockets = self.binding.sockets().sockets().map(|socket| socket.as_fd().as_raw_fd());
         sockets.chain([self.neighbours.socket().as_raw_fd()])
     }
 }

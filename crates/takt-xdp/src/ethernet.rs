@@ -18,10 +18,10 @@ use takt_transport::ethernet::{FramePort, FramePortStats, PacketConfig, PacketPo
 use takt_transport::{Interface, Scan, TransportError, Warning};
 use takt_wire::SharedFrame;
 
-use crate::bank::{Place, Received};
+use crate::bank::{QueueLocation, Received};
 use crate::config::{Mode, Queues};
 use crate::filter::{Key, PORTS_MAX};
-use crate::seat::{Asked, Seat};
+use crate::seat::{BindingParameters, QueueBinding};
 use crate::umem::{Frame, Shape};
 
 /// Offset of an outgoing frame in a frame of the umem: its message begins 22 octets later, at a
@@ -67,7 +67,7 @@ impl XdpPortConfig {
 /// Frame port over AF_XDP. See the [module](self).
 #[derive(Debug)]
 pub struct XdpPort {
-    seat: Seat,
+    binding: QueueBinding,
     packet: PacketPort,
     config: XdpPortConfig,
     /// Interface when the queues were bound; its MTU is limited by the frames of the umem.
@@ -79,7 +79,7 @@ pub struct XdpPort {
     shape: Shape,
     loan: Frame,
     /// Current received frame.
-    lent: Option<Received>,
+    current: Option<Received>,
     /// AF_PACKET is polled first.
     is_packet_socket_first: bool,
     ports: Vec<u16>,
@@ -96,17 +96,23 @@ fn bind_queues(
     interface: &Interface,
     shape: Shape,
     any: &UnixDatagram,
-) -> Result<Seat, TransportError> {
+) -> Result<QueueBinding, TransportError> {
     let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.packet.interface), e);
     let name = CString::new(interface.name.as_str()).map_err(|e| failed("open")(e.into()))?;
-    let asked = Asked {
-        place: Place { ifindex: interface.index, name: &name, queues: &config.queues, mtu: interface.mtu, shape },
+    let asked = BindingParameters {
+        location: QueueLocation {
+            ifindex: interface.index,
+            name: &name,
+            queues: &config.queues,
+            mtu: interface.mtu,
+            shape,
+        },
         mode: config.mode,
         rtps_only: false,
         rx_frames: config.rx_frames,
         tx_frames: config.tx_frames,
     };
-    Seat::take(&asked, any.as_fd()).map_err(|(op, e)| failed(op)(e))
+    QueueBinding::acquire(&asked, any.as_fd()).map_err(|(op, e)| failed(op)(e))
 }
 
 impl XdpPort {
@@ -128,10 +134,10 @@ impl XdpPort {
         let any = UnixDatagram::unbound().map_err(failed("open"))?;
         let longest = packet.mtu() + HEADER_MAX;
         let shape = Shape::for_frames(longest, FRAME_AT + longest);
-        let mut seat = bind_queues(config, packet.interface(), shape, &any)?;
-        let loan = seat.sockets_mut().take().expect("all frames are free");
+        let mut binding = bind_queues(config, packet.interface(), shape, &any)?;
+        let loan = binding.sockets_mut().take().expect("all frames are free");
         let mut port = Self {
-            seat,
+            binding,
             config: config.clone(),
             interface: packet.interface().clone(),
             mac: packet.mac(),
@@ -139,7 +145,7 @@ impl XdpPort {
             any,
             shape,
             loan,
-            lent: None,
+            current: None,
             is_packet_socket_first: false,
             ports: Vec::new(),
             descriptors: Vec::new(),
@@ -149,13 +155,13 @@ impl XdpPort {
             own_warnings: Vec::new(),
             warnings: Vec::new(),
         };
-        port.tell();
+        port.update_descriptors();
         Ok(port)
     }
 
     /// Returns the mode of the filter.
     pub fn mode(&self) -> Mode {
-        self.seat.share().mode()
+        self.binding.share().mode()
     }
 
     /// Returns the number of frames received by AF_XDP.
@@ -164,10 +170,10 @@ impl XdpPort {
     }
 
     /// Updates the MTU and the descriptors.
-    fn tell(&mut self) {
-        self.interface.mtu = self.packet.mtu().min(self.seat.bank().frame_len_max() - HEADER_MAX);
+    fn update_descriptors(&mut self) {
+        self.interface.mtu = self.packet.mtu().min(self.binding.sockets().frame_len_max() - HEADER_MAX);
         self.descriptors.clear();
-        self.descriptors.extend(self.seat.bank().numbered().map(|(_, socket)| socket.as_raw_fd()));
+        self.descriptors.extend(self.binding.sockets().numbered().map(|(_, socket)| socket.as_raw_fd()));
         self.descriptors.extend(self.packet.descriptors());
         self.warnings.clear();
         self.warnings.extend(self.packet.warnings().iter().chain(&self.own_warnings).cloned());
@@ -179,24 +185,24 @@ impl XdpPort {
 
     /// Takes a frame for sending in addition to the loaned one, if one is free.
     fn spare(&mut self) -> Option<Frame> {
-        let spare = self.seat.sockets_mut().take();
+        let spare = self.binding.sockets_mut().take();
         if spare.is_some() {
             return spare;
         }
         self.flush_queues();
-        self.seat.sockets_mut().take()
+        self.binding.sockets_mut().take()
     }
 
     /// Sends the queued frames. Those that the interface refuses stay queued; the refusal is
     /// counted.
     fn flush_queues(&mut self) {
-        if self.seat.sockets_mut().flush().is_err() {
+        if self.binding.sockets_mut().flush().is_err() {
             self.refused += 1;
         }
     }
 
     fn dispatch(&mut self, len: usize, keep: bool) -> bool {
-        let bank = self.seat.sockets_mut();
+        let bank = self.binding.sockets_mut();
         let frame = bank.umem().bytes(&self.loan, FRAME_AT..FRAME_AT + len);
         let Some(destination) = frame.first_chunk().copied().map(MacAddress) else { return false };
         if destination.is_group() || destination == self.mac {
@@ -204,7 +210,7 @@ impl XdpPort {
             return self.packet.send(len);
         }
         let Some(spare) = self.spare() else { return false };
-        let bank = self.seat.sockets_mut();
+        let bank = self.binding.sockets_mut();
         let frame = if keep {
             bank.umem_mut().copy(&self.loan, &spare, FRAME_AT..FRAME_AT + len);
             spare
@@ -221,22 +227,22 @@ impl XdpPort {
 
     /// Receives a frame by AF_XDP; reports whether there was one.
     fn receive(&mut self) -> bool {
-        let received = self.seat.sockets_mut().receive();
-        self.lent = received;
-        self.received += u64::from(self.lent.is_some());
-        self.lent.is_some()
+        let received = self.binding.sockets_mut().receive();
+        self.current = received;
+        self.received += u64::from(self.current.is_some());
+        self.current.is_some()
     }
 
     /// Opens the resources again. Frames queued at the old interface are lost; the content of the
     /// loaned frame is kept.
     fn reopen(&mut self) -> Result<(), TransportError> {
-        let mut seat = bind_queues(&self.config, self.packet.interface(), self.shape, &self.any)?;
-        let loan = seat.sockets_mut().take().expect("all frames are free");
-        let umem = self.seat.bank().umem();
+        let mut binding = bind_queues(&self.config, self.packet.interface(), self.shape, &self.any)?;
+        let loan = binding.sockets_mut().take().expect("all frames are free");
+        let umem = self.binding.sockets().umem();
         let written = FRAME_AT..umem.frame_len();
         let octets = umem.bytes(&self.loan, written.clone());
-        seat.sockets_mut().umem_mut().bytes_mut(&loan, written).copy_from_slice(octets);
-        (self.seat, self.loan, self.lent) = (seat, loan, None);
+        binding.sockets_mut().umem_mut().bytes_mut(&loan, written).copy_from_slice(octets);
+        (self.binding, self.loan, self.current) = (binding, loan, None);
         self.interface = self.packet.interface().clone();
         self.mac = self.packet.mac();
         for at in 0..self.ports.len() {
@@ -246,7 +252,7 @@ impl XdpPort {
     }
 
     fn take_port(&mut self, port: u16) {
-        if let Err(why) = self.seat.open(self.key(port)) {
+        if let Err(why) = self.binding.open(self.key(port)) {
             self.own_warnings.push(Warning {
                 what: format!("port {port} receives through AF_PACKET: {why}"),
                 remedy: format!("open at most {} flows with ports of their own", PORTS_MAX - 4),
@@ -277,7 +283,7 @@ impl FramePort for XdpPort {
     }
 
     fn loan(&mut self) -> &mut [u8] {
-        let umem = self.seat.sockets_mut().umem_mut();
+        let umem = self.binding.sockets_mut().umem_mut();
         let range = FRAME_AT..umem.frame_len();
         umem.bytes_mut(&self.loan, range)
     }
@@ -296,8 +302,8 @@ impl FramePort for XdpPort {
     }
 
     fn recv(&mut self, scan: Scan) -> io::Result<bool> {
-        if let Some(lent) = self.lent.take() {
-            self.seat.sockets_mut().give_back(lent);
+        if let Some(lent) = self.current.take() {
+            self.binding.sockets_mut().return_to_kernel(lent);
         }
         // In turn, so that neither starves the other; polling only reads memory for both.
         self.is_packet_socket_first = !self.is_packet_socket_first;
@@ -308,20 +314,20 @@ impl FramePort for XdpPort {
             return Ok(true);
         }
         if scan == Scan::All {
-            self.seat.bank().wake_receivers();
+            self.binding.sockets().wake_receivers();
         }
         self.packet.recv(scan)
     }
 
     fn received(&self) -> &[u8] {
-        match &self.lent {
-            Some(lent) => self.seat.bank().bytes(lent),
+        match &self.current {
+            Some(lent) => self.binding.sockets().bytes(lent),
             None => self.packet.received(),
         }
     }
 
-    fn lent_frame(&self) -> Option<SharedFrame<'_>> {
-        self.seat.bank().lent_frame(self.lent.as_ref()?)
+    fn loaned_frame(&self) -> Option<SharedFrame<'_>> {
+        self.binding.sockets().loaned_frame(self.current.as_ref()?)
     }
 
     fn listen_at(&mut self, port: u16) -> io::Result<()> {
@@ -329,7 +335,7 @@ impl FramePort for XdpPort {
         if !self.ports.contains(&port) {
             self.ports.push(port);
             self.take_port(port);
-            self.tell();
+            self.update_descriptors();
         }
         Ok(())
     }
@@ -338,7 +344,7 @@ impl FramePort for XdpPort {
         self.packet.close(port);
         self.ports.retain(|open| *open != port);
         // Fails only for a port that was not open.
-        drop(self.seat.close(self.key(port)));
+        drop(self.binding.close(self.key(port)));
     }
 
     fn join(&mut self, group: MacAddress) -> io::Result<()> {
@@ -369,20 +375,20 @@ impl FramePort for XdpPort {
         } else if mac != self.mac {
             for at in 0..self.ports.len() {
                 // The port is in the table, or was never accepted.
-                drop(self.seat.close(self.key(self.ports[at])));
+                drop(self.binding.close(self.key(self.ports[at])));
             }
             self.mac = mac;
             for at in 0..self.ports.len() {
                 self.take_port(self.ports[at]);
             }
         }
-        self.tell();
+        self.update_descriptors();
         Ok(())
     }
 
     fn stats(&self) -> FramePortStats {
         let packet = self.packet.stats();
-        let sockets = || self.seat.bank().sockets();
+        let sockets = || self.binding.sockets().sockets();
         // An AF_XDP socket always answers this query.
         let dropped: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
         FramePortStats {

@@ -34,7 +34,7 @@ impl Options {
         for (key, value) in request.options(&["queues", "queue", "mode", "vlan"])? {
             let number = || {
                 let parsed = value.parse::<u16>();
-                parsed.map_err(|_| request.refused(&format!("{key} {value:?}: expected a number from 0 to 65,535")))
+                parsed.map_err(|_| request.error(&format!("{key} {value:?}: expected a number from 0 to 65,535")))
             };
             match (key.as_str(), value.as_str()) {
                 ("queues", "all") => options.queues = Some(Queues::All),
@@ -43,7 +43,7 @@ impl Options {
                 ("vlan", _) => options.vlan = Some(number()?),
                 ("mode", "native") => options.mode = Some(Mode::Native),
                 ("mode", "generic") => options.mode = Some(Mode::Generic),
-                _ => return Err(request.refused(&format!("mode {value:?}: expected native or generic"))),
+                _ => return Err(request.error(&format!("mode {value:?}: expected native or generic"))),
             }
         }
         Ok(options)
@@ -113,7 +113,7 @@ impl TransportFactory for XdpEthernet {
         (config.mode, config.packet.vlan) = (mode, vlan);
         let port = XdpPort::open(&config)?;
         let detail = format!("{}: {}, messages of up to {}", config.packet.interface, port.mode(), port.mtu() - 8);
-        let ethernet = EthernetTransport::open(port, &EthernetConfig::beside(request.udp))?;
+        let ethernet = EthernetTransport::open(port, &EthernetConfig::from_udp(request.udp))?;
         Ok(Opened { transport: Box::new(ethernet), detail })
     }
 }

@@ -233,13 +233,13 @@ fn assemble(tables: u32, sockets: u32) -> Vec<Instruction> {
     program.jump_if_equal(R5, network(EtherType::IPV4.0), v4).jump_if_equal(R5, network(EtherType::IPV6.0), v6);
     program.pass_unless(R5, network(EtherType::TAKT.0));
     takt(&mut program);
-    program.go(look_up);
+    program.jump(look_up);
     program.place(v4);
     udp_v4(&mut program);
-    program.go(look_up);
+    program.jump(look_up);
     program.place(v6);
     udp_v6(&mut program);
-    program.place(look_up).shift_up(FORM, 16).unite(FORM, R5).store(STACK, offset::LAST, FORM);
+    program.place(look_up).shift_up(FORM, 16).or(FORM, R5).store(STACK, offset::LAST, FORM);
     // struct xdp_md: rx_queue_index.
     program.load(Width::U32, R5, CONTEXT, 16).store(STACK, offset::QUEUE, R5);
     program.set_map(R1, tables).copy(R2, STACK).increase(R2, offset::QUEUE.into());
@@ -275,7 +275,7 @@ fn takt(program: &mut Assembler) {
     program.load(Width::U32, R5, R2, 0).store(STACK, first, R5);
     program.load(Width::U16, R5, R2, 4).store(STACK, second, R5);
     program.set(R5, 0).store(STACK, third, R5).store(STACK, fourth, R5);
-    program.set(R4, FORM_ETHERNET.into()).unite(FORM, R4);
+    program.set(R4, FORM_ETHERNET.into()).or(FORM, R4);
     program.load(Width::U16, R5, INNER, offset::TAKT_PORT);
 }
 
@@ -288,7 +288,7 @@ fn udp_v4(program: &mut Assembler) {
     let [first, second, third, fourth] = offset::ADDRESS;
     program.set(R5, 0).store(STACK, first, R5).store(STACK, second, R5).store(STACK, third, R5);
     program.load(Width::U32, R5, INNER, offset::V4_DESTINATION).store(STACK, fourth, R5);
-    program.set(R4, FORM_V4.into()).unite(FORM, R4);
+    program.set(R4, FORM_V4.into()).or(FORM, R4);
     program.load(Width::U16, R5, INNER, offset::V4_PORT);
 }
 
@@ -300,7 +300,7 @@ fn udp_v6(program: &mut Assembler) {
     for (word, at) in (0..).zip(offset::ADDRESS) {
         program.load(Width::U32, R5, INNER, offset::V6_DESTINATION + 4 * word).store(STACK, at, R5);
     }
-    program.set(R4, FORM_V6.into()).unite(FORM, R4);
+    program.set(R4, FORM_V6.into()).or(FORM, R4);
     program.load(Width::U16, R5, INNER, offset::V6_PORT);
 }
 

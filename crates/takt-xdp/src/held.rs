@@ -25,14 +25,14 @@ pub(crate) struct Chunks {
     chunk_len: usize,
     holds: Box<[AtomicU32]>,
     /// Number of last holds that were released.
-    freed: AtomicU32,
+    released: AtomicU32,
 }
 
 impl Chunks {
     /// Makes hold counters for `received` chunks. The length of a chunk is a multiple of eight.
     pub(crate) fn new(memory: Mapping, chunk_len: usize, received: u32) -> Self {
         let holds = (0..received).map(|_| AtomicU32::new(0)).collect();
-        Self { memory, chunk_len, holds, freed: AtomicU32::new(0) }
+        Self { memory, chunk_len, holds, released: AtomicU32::new(0) }
     }
 
     pub(crate) fn memory(&self) -> &Mapping {
@@ -46,8 +46,8 @@ impl Chunks {
     }
 
     /// Returns the number of last holds that were released, modulo 2^32.
-    pub(crate) fn freed(&self) -> u32 {
-        self.freed.load(Ordering::Acquire)
+    pub(crate) fn released(&self) -> u32 {
+        self.released.load(Ordering::Acquire)
     }
 
     /// Returns the word of a chunk that contains octet `at`. Panics beyond its end.
@@ -104,7 +104,7 @@ impl SharedPayloadMemory for Chunks {
         if let Some(holds) = self.holds.get(piece.slot as usize)
             && holds.fetch_sub(1, Ordering::Release) == 1
         {
-            self.freed.fetch_add(1, Ordering::Release);
+            self.released.fetch_add(1, Ordering::Release);
         }
     }
 }
@@ -159,7 +159,7 @@ mod tests {
                 chunks.release(&piece);
             }
         }
-        assert_eq!(chunks.freed(), 0);
+        assert_eq!(chunks.released(), 0);
     }
 
     #[test]
@@ -169,9 +169,9 @@ mod tests {
         parts.iter().for_each(|part| chunks.retain(part));
         chunks.release(&parts[0]);
         assert!(chunks.is_held(1) && chunks.is_intact(&parts[1]) && !chunks.is_held(0));
-        assert_eq!(chunks.freed(), 0);
+        assert_eq!(chunks.released(), 0);
         chunks.release(&parts[1]);
         assert!(!chunks.is_held(1));
-        assert_eq!(chunks.freed(), 1);
+        assert_eq!(chunks.released(), 1);
     }
 }

@@ -8,7 +8,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// Maximum time for which a released resource can stay busy.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -18,9 +18,7 @@ pub(crate) fn retry_while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) ->
     let since = Instant::now();
     loop {
         match attempt() {
-            Err(e) if e.kind() == io::ErrorKind::ResourceBusy && since.elapsed() < PATIENCE => {
-                std::thread::sleep(PAUSE)
-            }
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy && since.elapsed() < TIMEOUT => std::thread::sleep(PAUSE),
             result => return result,
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct Layout {
 impl Layout {
     /// Converts the kernel's offsets for a ring of `size` entries. `None` if an offset does not fit
     /// this machine.
-    pub(crate) fn told(offsets: &libc::xdp_ring_offset, size: u32) -> Option<Self> {
+    pub(crate) fn from_offsets(offsets: &libc::xdp_ring_offset, size: u32) -> Option<Self> {
         Some(Self {
             producer: usize::try_from(offsets.producer).ok()?,
             consumer: usize::try_from(offsets.consumer).ok()?,

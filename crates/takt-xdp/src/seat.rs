@@ -7,8 +7,8 @@ use std::os::fd::BorrowedFd;
 use takt_packet::EthernetHeader;
 
 use crate::attach::Target;
-use crate::bank::{Bank, Place};
-use crate::capabilities::lacking;
+use crate::bank::{QueueLocation, SocketSet};
+use crate::capabilities::name_missing;
 use crate::config::Mode;
 use crate::filter::{Key, Rules, Table};
 use crate::share::Share;
@@ -17,8 +17,8 @@ use crate::syscall;
 
 /// Parameters of a seat.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
-    pub(crate) place: Place<'a>,
+pub(crate) struct BindingParameters<'a> {
+    pub(crate) location: QueueLocation<'a>,
     /// Requested mode of the filter.
     pub(crate) mode: Option<Mode>,
     /// Whether to accept only payloads that begin with `RTPS`.
@@ -30,31 +30,34 @@ pub(crate) struct Asked<'a> {
 /// Queues and filter table of one participant. See the [module](self). Dropping it frees the
 /// queues.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    bank: Bank,
+pub(crate) struct QueueBinding {
+    sockets: SocketSet,
     table: Table,
     share: Share,
 }
 
-impl Seat {
+impl QueueBinding {
     /// Joins or attaches the filter, binds queues and connects them. `route` is any socket of the
     /// interface's network namespace.
-    pub(crate) fn take(asked: &Asked<'_>, route: BorrowedFd<'_>) -> Result<Self, (&'static str, io::Error)> {
+    pub(crate) fn acquire(
+        parameters: &BindingParameters<'_>,
+        route: BorrowedFd<'_>,
+    ) -> Result<Self, (&'static str, io::Error)> {
         let failed = |op| move |e| (op, e);
-        let driver = syscall::driver(route, asked.place.name).map_err(failed("query the driver of"))?;
-        let target = Target { ifindex: asked.place.ifindex, driver: &driver, mode: asked.mode };
+        let driver = syscall::driver(route, parameters.location.name).map_err(failed("query the driver of"))?;
+        let target = Target { ifindex: parameters.location.ifindex, driver: &driver, mode: parameters.mode };
         let share = Share::open(target).map_err(failed("attach the filter of"))?;
         let copy = share.mode() == Mode::Generic;
-        let wanted = Wanted { rx_frames: asked.rx_frames, tx_frames: asked.tx_frames, copy };
-        let bank = Bank::open(asked.place, &wanted, route).map_err(failed("bind"))?;
+        let wanted = Wanted { rx_frames: parameters.rx_frames, tx_frames: parameters.tx_frames, copy };
+        let sockets = SocketSet::open(parameters.location, &wanted, route).map_err(failed("bind"))?;
         // A longer frame is not from the wire: it is a segmented datagram of this machine, which
         // its kernel will split.
-        let packet = asked.place.mtu + EthernetHeader::LEN + EthernetHeader::TAG_LEN;
-        let rules = Rules { rtps_only: asked.rtps_only, frame_len_max: packet.min(bank.frame_len_max()) };
+        let packet = parameters.location.mtu + EthernetHeader::LEN + EthernetHeader::TAG_LEN;
+        let rules = Rules { rtps_only: parameters.rtps_only, frame_len_max: packet.min(sockets.frame_len_max()) };
         let table =
-            Table::new(rules).map_err(lacking("CAP_BPF")).map_err(failed("create the map for the filter of"))?;
-        let seat = Self { bank, table, share };
-        for (number, socket) in seat.bank.numbered() {
+            Table::new(rules).map_err(name_missing("CAP_BPF")).map_err(failed("create the map for the filter of"))?;
+        let seat = Self { sockets, table, share };
+        for (number, socket) in seat.sockets.numbered() {
             let connected = seat.share.switchboard().connect(number, &seat.table, socket);
             connected.map_err(failed("connect a queue of"))?;
         }
@@ -72,13 +75,13 @@ impl Seat {
     }
 
     /// Returns the queues.
-    pub(crate) fn bank(&self) -> &Bank {
-        &self.bank
+    pub(crate) fn sockets(&self) -> &SocketSet {
+        &self.sockets
     }
 
     /// Returns the queues for sending and receiving.
-    pub(crate) fn sockets_mut(&mut self) -> &mut Bank {
-        &mut self.bank
+    pub(crate) fn sockets_mut(&mut self) -> &mut SocketSet {
+        &mut self.sockets
     }
 
     /// Returns the part shared with other participants.
@@ -87,9 +90,9 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for QueueBinding {
     fn drop(&mut self) {
         // While the sockets are bound: afterwards, the queues may belong to other participants.
-        self.bank.numbers().for_each(|number| self.share.switchboard().disconnect(number));
+        self.sockets.numbers().for_each(|number| self.share.switchboard().disconnect(number));
     }
 }

@@ -27,7 +27,7 @@ use takt_transport::readiness;
 
 use crate::attach::{self, Attached, Target};
 use crate::bpf::Attachment;
-use crate::capabilities::{drop_capabilities, lacking};
+use crate::capabilities::{drop_capabilities, name_missing};
 use crate::config::Mode;
 use crate::filter::Switchboard;
 use crate::patience::retry_while_busy;
@@ -42,7 +42,7 @@ const VERSION: u32 = 1;
 const CLIENTS_MAX: usize = 62;
 
 /// Time limit for the reply of the listening participant, which has a dedicated thread.
-const ANSWER: Duration = Duration::from_secs(2);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// First and longest pause between attempts to take over the name; doubled each time.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(256)];
@@ -56,7 +56,7 @@ const GREETING_MAX: usize = 5 + 512;
 
 /// Resources that all participants share.
 #[derive(Debug)]
-struct Commons {
+struct SharedProgram {
     attached: Attached,
     switchboard: Switchboard,
 }
@@ -65,7 +65,7 @@ struct Commons {
 /// dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
-    commons: Arc<Commons>,
+    program: Arc<SharedProgram>,
     /// Whether another participant had attached the program.
     is_joined: bool,
     /// Closed to end the thread.
@@ -90,49 +90,49 @@ impl Share {
     }
 
     fn begin(at: Target<'_>, address: &SocketAddr) -> io::Result<Self> {
-        let switchboard = Switchboard::new().map_err(lacking("CAP_BPF and CAP_NET_ADMIN"))?;
+        let switchboard = Switchboard::new().map_err(name_missing("CAP_BPF and CAP_NET_ADMIN"))?;
         let listener = UnixListener::bind_addr(address).map_err(|e| match e.kind() {
             io::ErrorKind::AddrInUse => busy("other processes keep opening and closing it"),
             _ => e,
         })?;
         // If this fails because others have the program and are about to take over the name, the
         // program is theirs: the listener is dropped.
-        let commons = Commons { attached: attach::attach(&switchboard, at)?, switchboard };
-        Self::start(commons, Role::Host(listener, Vec::new()), address, false)
+        let program = SharedProgram { attached: attach::attach(&switchboard, at)?, switchboard };
+        Self::start(program, Role::Server(listener, Vec::new()), address, false)
     }
 
     fn join(connection: UnixStream, address: &SocketAddr, wanted: Option<Mode>) -> io::Result<Self> {
-        let (_, commons) = greeted(&connection)?;
-        let mode = commons.attached.mode;
+        let (_, program) = receive_greeting(&connection)?;
+        let mode = program.attached.mode;
         if let Some(wanted) = wanted.filter(|wanted| *wanted != mode) {
             let why = format!("its filter runs in {mode} mode for other participants, and {wanted} mode is requested");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        Self::start(commons, Role::Guest(connection), address, true)
+        Self::start(program, Role::Client(connection), address, true)
     }
 
-    fn start(commons: Commons, role: Role, address: &SocketAddr, is_joined: bool) -> io::Result<Self> {
-        let commons = Arc::new(commons);
+    fn start(program: SharedProgram, role: Role, address: &SocketAddr, is_joined: bool) -> io::Result<Self> {
+        let program = Arc::new(program);
         let (stop, stopped) = UnixStream::pair()?;
         role.set_nonblocking()?;
-        let service = Service { commons: commons.clone(), address: address.clone(), stopped };
+        let service = Service { program: program.clone(), address: address.clone(), stopped };
         let thread = std::thread::Builder::new().name("takt-xdp".into()).spawn(move || service.run(role))?;
-        Ok(Self { commons, is_joined, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { program, is_joined, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Returns the switchboard where queues are connected.
     pub(crate) fn switchboard(&self) -> &Switchboard {
-        &self.commons.switchboard
+        &self.program.switchboard
     }
 
     /// Returns the mode of the filter.
     pub(crate) fn mode(&self) -> Mode {
-        self.commons.attached.mode
+        self.program.attached.mode
     }
 
     /// Returns the reason why the filter is not native, if that was tried.
     pub(crate) fn not_native(&self) -> Option<&str> {
-        self.commons.attached.not_native.as_deref()
+        self.program.attached.not_native.as_deref()
     }
 
     /// Reports whether another participant had attached the filter.
@@ -155,25 +155,25 @@ impl Drop for Share {
 #[derive(Debug)]
 enum Role {
     /// Owns the name, and has these connections.
-    Host(UnixListener, Vec<UnixStream>),
+    Server(UnixListener, Vec<UnixStream>),
     /// Is connected to the owner of the name.
-    Guest(UnixStream),
+    Client(UnixStream),
 }
 
 impl Role {
     fn set_nonblocking(&self) -> io::Result<()> {
         match self {
-            Self::Host(listener, _) => listener.set_nonblocking(true),
-            Self::Guest(connection) => connection.set_nonblocking(true),
+            Self::Server(listener, _) => listener.set_nonblocking(true),
+            Self::Client(connection) => connection.set_nonblocking(true),
         }
     }
 
     fn descriptors(&self) -> Vec<RawFd> {
         match self {
-            Self::Host(listener, guests) => {
+            Self::Server(listener, guests) => {
                 guests.iter().map(AsRawFd::as_raw_fd).chain([listener.as_raw_fd()]).collect()
             }
-            Self::Guest(connection) => vec![connection.as_raw_fd()],
+            Self::Client(connection) => vec![connection.as_raw_fd()],
         }
     }
 }
@@ -181,7 +181,7 @@ impl Role {
 /// State of the thread.
 #[derive(Debug)]
 struct Service {
-    commons: Arc<Commons>,
+    program: Arc<SharedProgram>,
     address: SocketAddr,
     /// The other end is closed to end the thread.
     stopped: UnixStream,
@@ -199,16 +199,16 @@ impl Service {
                 return;
             }
             role = match role {
-                Role::Host(listener, mut guests) => {
-                    guests.retain(|guest| !is_gone(guest));
+                Role::Server(listener, mut guests) => {
+                    guests.retain(|client| !is_closed(client));
                     // After the interface is deleted, no participant may join any more.
-                    if !self.commons.attached.attachment.is_in_place() {
+                    if !self.program.attached.attachment.is_in_place() {
                         return;
                     }
                     self.admit(&listener, &mut guests);
-                    Role::Host(listener, guests)
+                    Role::Server(listener, guests)
                 }
-                Role::Guest(host) if is_gone(&host) => match self.succeed() {
+                Role::Client(host) if is_closed(&host) => match self.take_over() {
                     Some(role) => role,
                     None => return,
                 },
@@ -223,9 +223,9 @@ impl Service {
     }
 
     /// Accepts the pending connections and sends each its greeting.
-    fn admit(&self, listener: &UnixListener, guests: &mut Vec<UnixStream>) {
+    fn admit(&self, listener: &UnixListener, clients: &mut Vec<UnixStream>) {
         loop {
-            let guest = match listener.accept() {
+            let client = match listener.accept() {
                 Ok((guest, _)) => guest,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 // Mostly for lack of descriptors: pause before the next attempt.
@@ -234,23 +234,23 @@ impl Service {
                     return;
                 }
             };
-            let is_friend = syscall::peer_user(guest.as_fd()).is_ok_and(|user| user == syscall::own_user());
+            let is_friend = syscall::peer_user(client.as_fd()).is_ok_and(|user| user == syscall::own_user());
             // A refused peer sees the end of the connection.
-            let is_greeted = guests.len() < CLIENTS_MAX && is_friend && self.commons.greet(&guest).is_ok();
-            if is_greeted && guest.set_nonblocking(true).is_ok() {
-                guests.push(guest);
+            let is_greeted = clients.len() < CLIENTS_MAX && is_friend && self.program.send_greeting(&client).is_ok();
+            if is_greeted && client.set_nonblocking(true).is_ok() {
+                clients.push(client);
             }
         }
     }
 
     /// Takes over the name, or connects to a faster participant. Returns `None` if the thread must
     /// end.
-    fn succeed(&self) -> Option<Role> {
+    fn take_over(&self) -> Option<Role> {
         let [mut pause, longest] = PAUSES;
         loop {
             let role = match UnixListener::bind_addr(&self.address) {
-                Ok(listener) => Some(Role::Host(listener, Vec::new())),
-                Err(_) => self.call().map(Role::Guest),
+                Ok(listener) => Some(Role::Server(listener, Vec::new())),
+                Err(_) => self.connect().map(Role::Client),
             };
             if let Some(role) = role.filter(|role| role.set_nonblocking().is_ok()) {
                 return Some(role);
@@ -263,33 +263,33 @@ impl Service {
     }
 
     /// Connects to the owner of the name, if it has the same program.
-    fn call(&self) -> Option<UnixStream> {
+    fn connect(&self) -> Option<UnixStream> {
         let connection = UnixStream::connect_addr(&self.address).ok()?; // tidy-allow(dropped-cause): tried again.
-        let own = self.commons.attached.attachment.id();
-        let (theirs, _) = greeted(&connection).ok()?; // tidy-allow(dropped-cause): as above.
+        let own = self.program.attached.attachment.id();
+        let (theirs, _) = receive_greeting(&connection).ok()?; // tidy-allow(dropped-cause): as above.
         own.is_ok_and(|own| own == theirs).then_some(connection)
     }
 }
 
-impl Commons {
+impl SharedProgram {
     /// Sends the shared resources to a guest.
-    fn greet(&self, guest: &UnixStream) -> io::Result<()> {
+    fn send_greeting(&self, client: &UnixStream) -> io::Result<()> {
         let mut greeting = self.attached.attachment.id()?.to_ne_bytes().to_vec();
         greeting.push(u8::from(self.attached.mode == Mode::Generic));
         greeting.extend(self.attached.not_native.as_deref().unwrap_or_default().bytes());
         greeting.truncate(GREETING_MAX);
         let [tables, sockets] = self.switchboard.descriptors();
-        syscall::send_with(guest.as_fd(), &greeting, &[self.attached.attachment.as_fd(), tables, sockets])
+        syscall::send_with(client.as_fd(), &greeting, &[self.attached.attachment.as_fd(), tables, sockets])
     }
 }
 
 /// Receives a greeting: the attachment's id, and the shared resources.
-fn greeted(connection: &UnixStream) -> io::Result<(u32, Commons)> {
+fn receive_greeting(connection: &UnixStream) -> io::Result<(u32, SharedProgram)> {
     if syscall::peer_user(connection.as_fd())? != syscall::own_user() {
         let why = "a process of another user owns its filter; only participants of one user can share an interface";
         return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
     }
-    connection.set_read_timeout(Some(ANSWER))?;
+    connection.set_read_timeout(Some(REPLY_TIMEOUT))?;
     let mut greeting = [0; GREETING_MAX];
     let received = syscall::receive_with::<DESCRIPTORS>(connection.as_fd(), &mut greeting);
     let (len, descriptors) = received.map_err(|e| match e.kind() {
@@ -308,7 +308,7 @@ fn greeted(connection: &UnixStream) -> io::Result<(u32, Commons)> {
     let not_native = (!why.is_empty()).then(|| String::from_utf8_lossy(why).into_owned());
     let mode = if *mode == 0 { Mode::Native } else { Mode::Generic };
     let attached = Attached { attachment: Attachment::of(attachment), mode, not_native };
-    Ok((u32::from_ne_bytes(*number), Commons { attached, switchboard: Switchboard::of([tables, sockets]) }))
+    Ok((u32::from_ne_bytes(*number), SharedProgram { attached, switchboard: Switchboard::of([tables, sockets]) }))
 }
 
 fn busy(why: &str) -> io::Error {
@@ -320,7 +320,7 @@ fn address(ifindex: u32) -> io::Result<SocketAddr> {
 }
 
 /// Reports whether the other end was closed. No data is ever sent in this direction.
-fn is_gone(mut connection: &UnixStream) -> bool {
+fn is_closed(mut connection: &UnixStream) -> bool {
     match connection.read(&mut [0; 64]) {
         Ok(len) => len == 0,
         Err(e) => !matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use libc::xdp_desc;
 
 use crate::assembly::Assembly;
-use crate::capabilities::lacking;
+use crate::capabilities::name_missing;
 use crate::mapping::Mapping;
 use crate::ring::{Consumer, Entry, Layout, Producer};
 use crate::syscall;
@@ -63,14 +63,14 @@ pub(crate) struct Socket {
     /// Buffer for frames of several parts.
     assembly: Assembly,
     /// Number of invalid ring entries.
-    strange: u64,
+    invalid_entries: u64,
 }
 
 impl Socket {
     /// Opens a socket without binding it, and gives the kernel its receive frames. The first socket
     /// of the umem registers it. Needs CAP_NET_RAW.
     pub(crate) fn open(wanted: &Wanted, umem: &mut Umem, registers: bool) -> io::Result<Self> {
-        let fd = syscall::xdp_socket().map_err(lacking("CAP_NET_RAW"))?;
+        let fd = syscall::xdp_socket().map_err(name_missing("CAP_NET_RAW"))?;
         if registers {
             let registered = syscall::set_xdp_option(fd.as_fd(), libc::XDP_UMEM_REG, &umem.registration());
             registered.map_err(|e| match e.raw_os_error() {
@@ -106,7 +106,7 @@ impl Socket {
             tx: Producer::new(tx.0, tx.1),
             tx_pending: 0,
             assembly: Assembly::new(if shape.parts > 1 { shape.received_max(shape.parts) } else { 0 }),
-            strange: 0,
+            invalid_entries: 0,
         };
         for _ in 0..rx_frames {
             let frame = umem.take_unused().expect("the umem has the receive frames of every socket");
@@ -141,7 +141,7 @@ impl Socket {
 
     /// Returns the number of invalid ring entries.
     pub(crate) fn invalid_entries(&self) -> u64 {
-        self.strange
+        self.invalid_entries
     }
 
     /// Receives the next frame.
@@ -150,7 +150,7 @@ impl Socket {
             let entry = self.rx.pop()?;
             self.rx.release();
             let more = entry.options & XDP_PKT_CONTD != 0;
-            let (chunk, range) = match umem.regain(entry.addr) {
+            let (chunk, range) = match umem.take_received(entry.addr) {
                 Some((chunk, at)) => (Some(chunk), at..at + entry.len as usize),
                 None => (None, usize::MAX..usize::MAX),
             };
@@ -169,7 +169,7 @@ impl Socket {
             match added {
                 Ok(None) => {}
                 Ok(Some(len)) => return Some(Received::Assembled(len)),
-                Err(_) => self.strange += 1,
+                Err(_) => self.invalid_entries += 1,
             }
         }
     }
@@ -181,7 +181,7 @@ impl Socket {
 
     /// Returns a chunk that was received here to the kernel, for receiving.
     pub(crate) fn give_to_receive(&mut self, umem: &mut Umem, chunk: Frame) {
-        let address = umem.lend(chunk);
+        let address = umem.give_to_receive(chunk);
         // The ring has twice as many places as there are receive frames.
         let pushed = self.fill.push(address);
         debug_assert!(pushed, "the fill ring has room for every receive frame");
@@ -250,7 +250,7 @@ impl Socket {
         while let Some(address) = self.completion.pop() {
             any = true;
             let Some(sent) = umem.take_sent(address) else {
-                self.strange += 1;
+                self.invalid_entries += 1;
                 continue;
             };
             self.tx_pending = self.tx_pending.saturating_sub(1);
@@ -277,7 +277,7 @@ fn map<T: Entry>(
     told: &libc::xdp_ring_offset,
     size: u32,
 ) -> io::Result<(Arc<Mapping>, Layout)> {
-    let layout = Layout::told(told, size).and_then(|layout| Some((layout.memory_len::<T>()?, layout)));
+    let layout = Layout::from_offsets(told, size).and_then(|layout| Some((layout.memory_len::<T>()?, layout)));
     let (len, layout) = layout.ok_or(io::ErrorKind::InvalidData)?;
     Ok((Arc::new(Mapping::of(fd.as_fd(), offset, len)?), layout))
 }

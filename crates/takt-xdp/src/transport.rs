@@ -22,14 +22,14 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 
-use takt_transport::ahead::{ANY, Wanted};
+use takt_transport::ahead::{BELOW_ALL, Wanted};
 use takt_transport::udp::UdpTransport;
 use takt_transport::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
 };
 use takt_wire::Locator;
 
-use crate::carrier::{Carrier, Exit};
+use crate::carrier::{FlowHeader, XdpInterface};
 use crate::config::{Mode, XdpConfig, XdpCounters, XdpReport};
 use crate::socket::Socket;
 
@@ -45,14 +45,14 @@ const DEFERRED_MAX: usize = 64;
 pub struct XdpTransport {
     /// Declared first, so that the filter stops accepting datagrams before the ports are free for
     /// others.
-    carrier: Carrier,
+    interface: XdpInterface,
     udp: UdpTransport,
     report: XdpReport,
     /// Source ports and priority of each flow.
-    exits: Vec<Option<Exit>>,
+    flow_headers: Vec<Option<FlowHeader>>,
     loaned: bool,
     /// Destinations of the current datagram that are left to the kernel.
-    by_kernel: Vec<Locator>,
+    deferred: Vec<Locator>,
     calls: u32,
     /// The last call for common datagrams was a full scan, so the caller may sleep after it.
     scans_all: bool,
@@ -81,16 +81,16 @@ impl XdpTransport {
             let why = "it is not an interface of the UDP transport, or has no address";
             TransportError::new("use interface", &config.interface, io::Error::new(io::ErrorKind::NotFound, why))
         })?;
-        let carrier = Carrier::open(config, interface)?;
+        let carrier = XdpInterface::open(config, interface)?;
         let report = report(&config.interface, &carrier)?;
         let mut xdp = Self {
             own_warnings: not_native(&report).into_iter().collect(),
-            carrier,
+            interface: carrier,
             udp,
             report,
-            exits: Vec::new(),
+            flow_headers: Vec::new(),
             loaned: false,
-            by_kernel: Vec::with_capacity(DEFERRED_MAX),
+            deferred: Vec::with_capacity(DEFERRED_MAX),
             calls: 0,
             scans_all: false,
             kernel_has_urgent: false,
@@ -103,7 +103,7 @@ impl XdpTransport {
         for locator in announced.default_unicast.iter().chain(&announced.metatraffic_unicast) {
             xdp.listen_at(locator, FlowId::DEFAULT, 0);
         }
-        xdp.tell();
+        xdp.update_descriptors();
         Ok(xdp)
     }
 
@@ -114,20 +114,20 @@ impl XdpTransport {
 
     /// Returns the counters of the AF_XDP half. A system call.
     pub fn counters(&self) -> XdpCounters {
-        self.carrier.counters()
+        self.interface.counters()
     }
 
     /// Records the source ports and priority of a flow. Allocates.
     fn record_flow_header(&mut self, flow: FlowId, transport_priority: i32) {
         let at = usize::from(flow.0);
-        if self.exits.len() <= at {
-            self.exits.resize(at + 1, None);
+        if self.flow_headers.len() <= at {
+            self.flow_headers.resize(at + 1, None);
         }
         let [port_v4, port_v6] = self.ports_of(flow);
         // The value is the DSCP, as in the UDP transport.
         let priority = transport_priority.clamp(0, 63) as u8;
         let is_open = port_v4.is_some() || port_v6.is_some();
-        self.exits[at] = is_open.then_some(Exit { port_v4, port_v6, priority });
+        self.flow_headers[at] = is_open.then_some(FlowHeader { port_v4, port_v6, priority });
     }
 
     /// Returns the source ports of an open flow.
@@ -141,7 +141,7 @@ impl XdpTransport {
         let Some(port) = locator.socket_addr().map(|address| address.port()) else {
             return;
         };
-        if let Err(why) = self.carrier.listen_at(port, flow, urgency) {
+        if let Err(why) = self.interface.listen_at(port, flow, urgency) {
             self.own_warnings.push(Warning {
                 what: format!("port {port} receives through kernel sockets: {why}"),
                 remedy: format!("open at most {} flows with ports of their own", crate::filter::PORTS_MAX - 2),
@@ -150,9 +150,9 @@ impl XdpTransport {
     }
 
     /// Updates the descriptors and warnings.
-    fn tell(&mut self) {
+    fn update_descriptors(&mut self) {
         self.descriptors.clear();
-        self.descriptors.extend(self.carrier.descriptors());
+        self.descriptors.extend(self.interface.descriptors());
         self.descriptors.extend(self.udp.descriptors());
         self.warnings.clear();
         self.warnings
@@ -160,24 +160,24 @@ impl XdpTransport {
     }
 
     /// Leaves a destination of the loaned datagram to the kernel.
-    fn leave(&mut self, to: Locator, len: usize, flow: FlowId) -> Result<(), TransportError> {
-        if self.by_kernel.len() == DEFERRED_MAX {
-            self.pass_on(len, flow)?;
+    fn defer_to_kernel(&mut self, to: Locator, len: usize, flow: FlowId) -> Result<(), TransportError> {
+        if self.deferred.len() == DEFERRED_MAX {
+            self.commit_deferred(len, flow)?;
         }
-        self.by_kernel.push(to);
-        self.carrier.counters_mut().by_kernel_out += 1;
+        self.deferred.push(to);
+        self.interface.counters_mut().by_kernel_out += 1;
         Ok(())
     }
 
     /// Commits the loaned datagram to the kernel's sockets for all destinations left to them.
-    fn pass_on(&mut self, len: usize, flow: FlowId) -> Result<(), TransportError> {
-        if self.by_kernel.is_empty() {
+    fn commit_deferred(&mut self, len: usize, flow: FlowId) -> Result<(), TransportError> {
+        if self.deferred.is_empty() {
             return Ok(());
         }
         let copy = self.udp.loan()?.get_mut(..len);
-        copy.expect("UDP carries whatever one packet does").copy_from_slice(&self.carrier.loan()[..len]);
-        let committed = self.udp.commit(len, flow, &self.by_kernel);
-        self.by_kernel.clear();
+        copy.expect("UDP carries whatever one packet does").copy_from_slice(&self.interface.loan()[..len]);
+        let committed = self.udp.commit(len, flow, &self.deferred);
+        self.deferred.clear();
         committed
     }
 
@@ -186,47 +186,47 @@ impl XdpTransport {
         &mut self,
         len: usize,
         flow: FlowId,
-        exit: Option<Exit>,
+        exit: Option<FlowHeader>,
         destinations: &[Locator],
     ) -> Result<(), TransportError> {
         // The last destination by AF_XDP gets the frame itself, after the copies for the others.
         let mut last = None;
         for (at, to) in destinations.iter().enumerate() {
-            let Some(way) = exit.and_then(|exit| self.carrier.way(to, len, exit)) else {
-                self.leave(*to, len, flow)?;
+            let Some(way) = exit.and_then(|exit| self.interface.route(to, len, exit)) else {
+                self.defer_to_kernel(*to, len, flow)?;
                 continue;
             };
             if let Some((before, way)) = last.replace((at, way)) {
-                let sent = match self.carrier.spare() {
-                    Some(frame) => self.carrier.send_copy(frame, len, way),
+                let sent = match self.interface.spare() {
+                    Some(frame) => self.interface.send_copy(frame, len, way),
                     None => false,
                 };
                 if !sent {
-                    self.carrier.counters_mut().no_frame_out += 1;
-                    self.leave(destinations[before], len, flow)?;
+                    self.interface.counters_mut().no_frame_out += 1;
+                    self.defer_to_kernel(destinations[before], len, flow)?;
                 }
             }
         }
         let Some((at, way)) = last else {
-            return self.pass_on(len, flow);
+            return self.commit_deferred(len, flow);
         };
-        match self.carrier.spare() {
+        match self.interface.spare() {
             Some(next) => {
-                self.pass_on(len, flow)?;
-                self.carrier.send_in_place(next, len, way);
+                self.commit_deferred(len, flow)?;
+                self.interface.send_in_place(next, len, way);
                 Ok(())
             }
             None => {
-                self.carrier.counters_mut().no_frame_out += 1;
-                self.leave(destinations[at], len, flow)?;
-                self.pass_on(len, flow)
+                self.interface.counters_mut().no_frame_out += 1;
+                self.defer_to_kernel(destinations[at], len, flow)?;
+                self.commit_deferred(len, flow)
             }
         }
     }
 }
 
-fn report(interface: &str, carrier: &Carrier) -> Result<XdpReport, TransportError> {
-    let (bank, share) = (carrier.seat().bank(), carrier.seat().share());
+fn report(interface: &str, carrier: &XdpInterface) -> Result<XdpReport, TransportError> {
+    let (bank, share) = (carrier.binding().sockets(), carrier.binding().share());
     let zero_copy = bank.sockets().map(Socket::is_zero_copy).find(|answer| !matches!(answer, Ok(true)));
     Ok(XdpReport {
         interface: interface.to_owned(),
@@ -261,10 +261,14 @@ fn misuse(why: &'static str) -> TransportError {
 }
 
 /// Receives the wanted datagram from the kernel's sockets.
-fn by_kernel(udp: &mut UdpTransport, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
+fn receive_from_kernel(
+    udp: &mut UdpTransport,
+    scan: Scan,
+    wanted: Wanted,
+) -> Result<Option<RxFrame<'_>>, TransportError> {
     match wanted {
         Wanted::Above(_) => udp.recv(scan),
-        Wanted::Common => udp.recv_common(scan),
+        Wanted::NotUrgent => udp.recv_not_urgent(scan),
     }
 }
 
@@ -282,16 +286,16 @@ fn receive_urgent_from_kernel<'a>(
 impl XdpTransport {
     /// Receives the wanted datagram from the rings or the kernel's sockets.
     fn recv_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { udp, carrier, calls, scans_all, .. } = self;
-        carrier.give_back();
+        let Self { udp, interface: carrier, calls, scans_all, .. } = self;
+        carrier.return_to_kernel();
         *calls = calls.wrapping_add(1);
         *scans_all = scan == Scan::All;
         let kernel_first = calls.is_multiple_of(KERNEL_INTERVAL) && scan != Scan::Taken;
         if kernel_first || scan == Scan::All {
-            carrier.look_around();
+            carrier.read_neighbor_events();
         }
         if kernel_first {
-            if let Some(frame) = by_kernel(udp, Scan::All, wanted)? {
+            if let Some(frame) = receive_from_kernel(udp, Scan::All, wanted)? {
                 return Ok(Some(frame));
             }
             return Ok(carrier.recv(wanted));
@@ -301,7 +305,7 @@ impl XdpTransport {
         }
         match scan {
             Scan::Hot => Ok(None),
-            Scan::Taken | Scan::All => by_kernel(udp, scan, wanted),
+            Scan::Taken | Scan::All => receive_from_kernel(udp, scan, wanted),
         }
     }
 }
@@ -330,8 +334,8 @@ impl Transport for XdpTransport {
     fn refresh(&mut self) -> Result<(), TransportError> {
         self.udp.refresh()?;
         let interface = self.udp.interfaces().iter().find(|interface| interface.name == self.report.interface);
-        let followed = self.carrier.follow(interface).and_then(|is_new| match is_new {
-            true => report(&self.report.interface, &self.carrier).map(Some),
+        let followed = self.interface.apply_changes(interface).and_then(|is_new| match is_new {
+            true => report(&self.report.interface, &self.interface).map(Some),
             false => Ok(None),
         });
         self.refresh_failure = None;
@@ -341,7 +345,7 @@ impl Transport for XdpTransport {
             // The transport continues with the kernel's sockets.
             Err(why) => self.refresh_failure = Some(refresh_failure(&self.report.interface, &why)),
         }
-        self.tell();
+        self.update_descriptors();
         Ok(())
     }
 
@@ -353,22 +357,22 @@ impl Transport for XdpTransport {
         for locator in &reached_by {
             self.listen_at(locator, flow, spec.transport_priority);
         }
-        self.tell();
+        self.update_descriptors();
         Ok((flow, reached_by))
     }
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
-        self.carrier.flush();
+        self.interface.flush();
         // First, because the port may belong to another process afterwards. Only a flow with its
         // own port is in the filter.
         if flow != FlowId::DEFAULT {
-            self.carrier.close_flow(flow);
+            self.interface.close_flow(flow);
         }
         self.udp.close_flow(flow)?;
         if self.ports_of(flow) == [None; 2] {
-            self.exits[usize::from(flow.0)] = None;
+            self.flow_headers[usize::from(flow.0)] = None;
         }
-        self.tell();
+        self.update_descriptors();
         Ok(())
     }
 
@@ -382,7 +386,7 @@ impl Transport for XdpTransport {
 
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
         self.loaned = true;
-        Ok(self.carrier.loan())
+        Ok(self.interface.loan())
     }
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
@@ -393,20 +397,20 @@ impl Transport for XdpTransport {
             return Err(misuse("the message is longer than the frame"));
         }
         // The sockets do not know a closed flow either, and report the error.
-        let exit = self.exits.get(usize::from(flow.0)).copied().flatten();
+        let exit = self.flow_headers.get(usize::from(flow.0)).copied().flatten();
         self.distribute(len, flow, exit, destinations)?;
         self.loaned = false;
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {
-        self.carrier.flush();
+        self.interface.flush();
         self.udp.flush()
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { udp, carrier, calls, scans_all, kernel_has_urgent, .. } = self;
-        carrier.give_back();
+        let Self { udp, interface: carrier, calls, scans_all, kernel_has_urgent, .. } = self;
+        carrier.return_to_kernel();
         *calls = calls.wrapping_add(1);
         // Urgent datagrams may arrive by the kernel too, but polling it is a system call. It must
         // be polled before a sleep.
@@ -426,11 +430,11 @@ impl Transport for XdpTransport {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_wanted(scan, Wanted::Above(ANY))
+        self.recv_wanted(scan, Wanted::Above(BELOW_ALL))
     }
 
-    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_wanted(scan, Wanted::Common)
+    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.recv_wanted(scan, Wanted::NotUrgent)
     }
 
     fn descriptors(&self) -> &[RawFd] {
@@ -449,8 +453,8 @@ impl Transport for XdpTransport {
         stats
     }
 
-    fn name_sources(&mut self) {
-        self.udp.name_sources();
+    fn report_sources(&mut self) {
+        self.udp.report_sources();
     }
 
     fn warnings(&self) -> &[Warning] {

@@ -65,7 +65,7 @@ pub(crate) struct Umem {
     memory: Arc<dyn SharedPayloadMemory>,
     shape: Shape,
     /// Whether the kernel owns each chunk.
-    lent: Vec<bool>,
+    kernel_owned: Vec<bool>,
     /// Number of receive chunks, which come first.
     received: u32,
     /// Next receive chunk that was never taken.
@@ -95,7 +95,7 @@ impl Umem {
         let memory: Arc<dyn SharedPayloadMemory> = chunks.clone();
         // The lowest ones are taken first.
         let free = (0..sent).rev().map(|nth| Frame(received + nth * shape.parts)).collect();
-        Ok(Self { chunks, memory, shape, lent: vec![false; count], received, unused: 0, free })
+        Ok(Self { chunks, memory, shape, kernel_owned: vec![false; count], received, unused: 0, free })
     }
 
     /// Returns the registration for the kernel. Valid as long as this lives.
@@ -138,10 +138,10 @@ impl Umem {
     }
 
     /// Gives the kernel a chunk for receiving, and returns its address in the ring.
-    pub(crate) fn lend(&mut self, frame: Frame) -> u64 {
+    pub(crate) fn give_to_receive(&mut self, frame: Frame) -> u64 {
         assert!(frame.0 < self.received, "a chunk to be received into");
         assert!(!self.chunks.is_held(frame.0), "the chunk is not held");
-        self.lent[frame.0 as usize] = true;
+        self.kernel_owned[frame.0 as usize] = true;
         u64::from(frame.0) * self.shape.chunk_len as u64
     }
 
@@ -157,7 +157,7 @@ impl Umem {
         let chunk_len = self.shape.chunk_len;
         let parts = range.start / chunk_len..range.end.div_ceil(chunk_len);
         for part in parts.clone() {
-            self.lent[frame.0 as usize + part] = true;
+            self.kernel_owned[frame.0 as usize + part] = true;
         }
         let first = frame.0 as usize * chunk_len;
         parts.map(move |part| {
@@ -170,7 +170,7 @@ impl Umem {
     /// Takes back a received chunk by an address within it, and returns the chunk and the offset of
     /// the address. `None` if the kernel does not own that chunk for receiving: the address is
     /// invalid.
-    pub(crate) fn regain(&mut self, address: u64) -> Option<(Frame, usize)> {
+    pub(crate) fn take_received(&mut self, address: u64) -> Option<(Frame, usize)> {
         let index = self.end_ownership(address, 0..self.received as usize)?;
         Some((Frame(index as u32), (address % self.shape.chunk_len as u64) as usize))
     }
@@ -178,9 +178,9 @@ impl Umem {
     /// Takes back a sent chunk; `None` as in [`regain`](Self::regain).
     pub(crate) fn take_sent(&mut self, address: u64) -> Option<Sent> {
         let (begin, parts) = (self.received as usize, self.shape.parts as usize);
-        let index = self.end_ownership(address, begin..self.lent.len())?;
+        let index = self.end_ownership(address, begin..self.kernel_owned.len())?;
         let first = begin + (index - begin) / parts * parts;
-        let is_whole = !self.lent[first..first + parts].contains(&true);
+        let is_whole = !self.kernel_owned[first..first + parts].contains(&true);
         Some(if is_whole { Sent::Frame(Frame(first as u32)) } else { Sent::Part })
     }
 
@@ -192,7 +192,7 @@ impl Umem {
         if !among.contains(&index) {
             return None;
         }
-        let lent = self.lent.get_mut(index).filter(|lent| **lent)?;
+        let lent = self.kernel_owned.get_mut(index).filter(|lent| **lent)?;
         *lent = false;
         Some(index)
     }
@@ -214,7 +214,7 @@ impl Umem {
     }
 
     /// Returns octets of a received chunk as a loan.
-    pub(crate) fn lent_frame(&self, chunk: &Frame, range: Range<usize>) -> SharedFrame<'_> {
+    pub(crate) fn loaned_frame(&self, chunk: &Frame, range: Range<usize>) -> SharedFrame<'_> {
         let (grain, len) = (range.start as u32, range.len() as u32);
         let piece = Piece { slot: chunk.0, generation: GENERATION, grain, len };
         SharedFrame::new(&self.memory, piece, self.bytes(chunk, range))
@@ -226,8 +226,8 @@ impl Umem {
     }
 
     /// Returns a counter that changes whenever the last hold on a chunk is released.
-    pub(crate) fn freed(&self) -> u32 {
-        self.chunks.freed()
+    pub(crate) fn released(&self) -> u32 {
+        self.chunks.released()
     }
 
     /// Copies octets of one frame to the same place in another.
@@ -242,7 +242,7 @@ impl Umem {
         let (first, chunk_len) = (frame.0 as usize, self.shape.chunk_len);
         let parts = if frame.0 < self.received { 1 } else { self.shape.parts as usize };
         assert!(range.start <= range.end && range.end <= parts * chunk_len, "octets of one frame");
-        assert!(!self.lent[first..first + parts].contains(&true), "the kernel owns the frame");
+        assert!(!self.kernel_owned[first..first + parts].contains(&true), "the kernel owns the frame");
         // SAFETY: there are as many chunks as `lent` has entries, `parts` of them from this one on,
         // and the range begins within those.
         unsafe { self.chunks.memory().as_ptr().add(first * chunk_len + range.start) }
@@ -251,7 +251,7 @@ impl Umem {
 
 impl fmt::Debug for Umem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (of, free) = (self.lent.len(), self.free.len());
+        let (of, free) = (self.kernel_owned.len(), self.free.len());
         f.debug_struct("Umem").field("shape", &self.shape).field("of", &of).field("free", &free).finish()
     }
 }
@@ -310,16 +310,16 @@ mod tests {
     fn only_kernel_owned_chunks_are_taken_back_and_only_once() {
         let mut umem = Umem::new(Shape { chunk_len: 4096, parts: 1 }, 3, 1).expect("memory is available");
         let (first, second) = (umem.take_unused().expect("one of three"), umem.take_unused().expect("one of three"));
-        assert_eq!(umem.lend(first), 0);
-        assert_eq!(umem.lend(second), 4096);
+        assert_eq!(umem.give_to_receive(first), 0);
+        assert_eq!(umem.give_to_receive(second), 4096);
         for address in [2 * 4096, 3 * 4096, 4 * 4096, u64::MAX] {
-            assert_eq!((umem.regain(address), umem.take_sent(address)), (None, None), "{address}");
+            assert_eq!((umem.take_received(address), umem.take_sent(address)), (None, None), "{address}");
         }
-        let (second, offset) = umem.regain(4096 + 256).expect("the frame was loaned");
+        let (second, offset) = umem.take_received(4096 + 256).expect("the frame was loaned");
         assert_eq!(offset, 256);
-        assert_eq!(umem.regain(4096), None, "twice");
+        assert_eq!(umem.take_received(4096), None, "twice");
         assert_eq!(umem.bytes(&second, 0..8), [0; 8]);
-        assert!(umem.regain(0).is_some());
+        assert!(umem.take_received(0).is_some());
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
         let mut umem = Umem::new(SMALL, 1, 0).expect("memory is available");
         let frame = umem.take_unused().expect("a frame is unused");
         let copy = Frame(frame.0);
-        umem.lend(frame);
+        umem.give_to_receive(frame);
         umem.bytes(&copy, 0..1);
     }
 

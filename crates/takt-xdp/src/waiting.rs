@@ -18,21 +18,21 @@ pub(crate) struct Arrival {
 
 /// Queue of received datagrams. See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    queue: Option<ahead::Waiting<Arrival>>,
+pub(crate) struct UrgencyQueue {
+    queue: Option<ahead::UrgencyQueue<Arrival>>,
     /// A waiting datagram occupies the single buffer for frames of several parts, so nothing more
     /// is received until it is returned.
     is_blocked: bool,
 }
 
-impl Waiting {
+impl UrgencyQueue {
     /// Enables sorting, with capacity for all frames and this urgency. Allocates.
     pub(crate) fn enable_sorting(&mut self, urgency: i32, frames: usize) {
         self.queue.get_or_insert_default().reserve(urgency, frames);
     }
 
     /// Reports whether datagrams are sorted, instead of returned in arrival order.
-    pub(crate) fn sorts(&self) -> bool {
+    pub(crate) fn is_sorting(&self) -> bool {
         self.queue.is_some()
     }
 
@@ -62,7 +62,7 @@ impl Waiting {
     }
 
     /// Removes the datagrams of a closed flow. Allocates.
-    pub(crate) fn forget(&mut self, flow: FlowId) -> Vec<Arrival> {
+    pub(crate) fn remove_flow(&mut self, flow: FlowId) -> Vec<Arrival> {
         let Some(queue) = &mut self.queue else { return Vec::new() };
         let gone = queue.remove(|arrival| arrival.meta.flow == flow);
         self.is_blocked &= gone.iter().all(|arrival| arrival.received.is_in_place());

@@ -33,7 +33,7 @@ pub(crate) struct End {
 
 /// Priority and VLAN of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Label {
+pub(crate) struct Marking {
     /// DSCP, 0 to 63; the PCP is its upper half.
     pub(crate) priority: u8,
     /// VLAN ID, if the frame is tagged.
@@ -43,12 +43,12 @@ pub(crate) struct Label {
 /// Writes headers before the `len` octets of payload at [`PAYLOAD_AT`] of `bytes`, which begin a
 /// frame of the umem. Returns the range to be sent. `None` if `bytes` is too short, the datagram
 /// too long for UDP, or the addresses are of different families.
-pub(crate) fn enclose(bytes: &mut [u8], len: usize, from: End, to: End, label: Label) -> Option<Range<usize>> {
+pub(crate) fn encapsulate(bytes: &mut [u8], len: usize, from: End, to: End, marking: Marking) -> Option<Range<usize>> {
     let end = PAYLOAD_AT.checked_add(len)?;
     let payload_len = u16::try_from(UdpHeader::LEN + len).ok()?;
     let udp_at = PAYLOAD_AT - UdpHeader::LEN;
     let udp = UdpHeader { source_port: from.port, destination_port: to.port };
-    let traffic_class = label.priority << 2;
+    let traffic_class = marking.priority << 2;
     // Each header is emitted into room of its own length, so it cannot fail.
     let (ip_at, ether_type) = match (from.ip, to.ip) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -70,7 +70,7 @@ pub(crate) fn enclose(bytes: &mut [u8], len: usize, from: End, to: End, label: L
         }
         _ => return None,
     };
-    let tag = label.vid.map(|vid| VlanTag { pcp: label.priority >> 3, dei: false, vid });
+    let tag = marking.vid.map(|vid| VlanTag { pcp: marking.priority >> 3, dei: false, vid });
     let header = EthernetHeader { destination: to.mac, source: from.mac, tag, ether_type };
     let start = ip_at - header.header_len();
     header.emit(&mut bytes[start..ip_at]).ok()?; // tidy-allow(dropped-cause): see above.
@@ -82,7 +82,7 @@ pub(crate) fn enclose(bytes: &mut [u8], len: usize, from: End, to: End, label: L
 
 /// Received datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Enclosed {
+pub(crate) struct Encapsulated {
     pub(crate) from: SocketAddr,
     pub(crate) to: SocketAddr,
     /// Range of the payload in the frame.
@@ -100,7 +100,7 @@ pub(crate) enum Refused {
 
 /// Returns the datagram in a frame. Accepts any frame; the filter redirects only frames that this
 /// function supports.
-pub(crate) fn open(frame: &[u8]) -> Result<Enclosed, Refused> {
+pub(crate) fn decapsulate(frame: &[u8]) -> Result<Encapsulated, Refused> {
     let ethernet = EthernetFrame::parse(frame).map_err(malformed)?;
     let before = ethernet.header().header_len();
     match ethernet.header().ether_type {
@@ -114,7 +114,7 @@ fn malformed(_: takt_packet::Malformed) -> Refused {
     Refused::Malformed
 }
 
-fn decapsulate_v4(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
+fn decapsulate_v4(packet: &[u8], before: usize) -> Result<Encapsulated, Refused> {
     let ip = Ipv4Packet::parse(packet).map_err(malformed)?;
     if ip.is_fragment() || ip.protocol() != UDP || !ip.header_is_intact() {
         return Err(Refused::Malformed);
@@ -126,10 +126,10 @@ fn decapsulate_v4(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
     if !udp.checksum(pseudo).is_acceptable() {
         return Err(Refused::Damaged);
     }
-    Ok(enclosed((ip.source().into(), ip.destination().into()), &udp, before + ip.header_len()))
+    Ok(encapsulated((ip.source().into(), ip.destination().into()), &udp, before + ip.header_len()))
 }
 
-fn decapsulate_v6(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
+fn decapsulate_v6(packet: &[u8], before: usize) -> Result<Encapsulated, Refused> {
     let ip = Ipv6Packet::parse(packet).map_err(malformed)?;
     if ip.next_header() != UDP {
         return Err(Refused::Malformed);
@@ -141,12 +141,12 @@ fn decapsulate_v6(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
     if matches!(udp.checksum(pseudo), UdpChecksum::Wrong | UdpChecksum::Absent) {
         return Err(Refused::Damaged);
     }
-    Ok(enclosed((ip.source().into(), ip.destination().into()), &udp, before + Ipv6Header::LEN))
+    Ok(encapsulated((ip.source().into(), ip.destination().into()), &udp, before + Ipv6Header::LEN))
 }
 
-fn enclosed((source, destination): (IpAddr, IpAddr), udp: &UdpDatagram<'_>, udp_at: usize) -> Enclosed {
+fn encapsulated((source, destination): (IpAddr, IpAddr), udp: &UdpDatagram<'_>, udp_at: usize) -> Encapsulated {
     let start = udp_at + UdpHeader::LEN;
-    Enclosed {
+    Encapsulated {
         from: SocketAddr::new(source, udp.source_port()),
         to: SocketAddr::new(destination, udp.destination_port()),
         payload: start..start + udp.payload().len(),
@@ -165,36 +165,36 @@ mod tests {
         })
     }
 
-    const LABELS: [Label; 3] = [
-        Label { priority: 46, vid: None },
-        Label { priority: 46, vid: Some(0) },
-        Label { priority: 46, vid: Some(0x0abc) },
+    const MARKINGS: [Marking; 3] = [
+        Marking { priority: 46, vid: None },
+        Marking { priority: 46, vid: Some(0) },
+        Marking { priority: 46, vid: Some(0x0abc) },
     ];
 
-    fn enclosed(len: usize, v6: bool, label: Label) -> (Vec<u8>, Range<usize>) {
+    fn encapsulated_frame(len: usize, v6: bool, marking: Marking) -> (Vec<u8>, Range<usize>) {
         let mut bytes = vec![0xee; 2048];
         for (n, byte) in bytes[PAYLOAD_AT..PAYLOAD_AT + len].iter_mut().enumerate() {
             *byte = n as u8;
         }
         let [from, to] = ends(v6);
-        let range = enclose(&mut bytes, len, from, to, label).expect("the buffer is large enough");
+        let range = encapsulate(&mut bytes, len, from, to, marking).expect("the buffer is large enough");
         (bytes, range)
     }
 
     #[test]
     fn encapsulated_datagram_is_decapsulated() {
-        for (len, v6, label) in [0, 1, 17, 18, 19, 64, 1472]
+        for (len, v6, marking) in [0, 1, 17, 18, 19, 64, 1472]
             .into_iter()
-            .flat_map(|len| [false, true].into_iter().flat_map(move |v6| LABELS.map(|label| (len, v6, label))))
+            .flat_map(|len| [false, true].into_iter().flat_map(move |v6| MARKINGS.map(|marking| (len, v6, marking))))
         {
-            let (bytes, range) = enclosed(len, v6, label);
+            let (bytes, range) = encapsulated_frame(len, v6, marking);
             let frame = &bytes[range];
-            let ip = 14 + if label.vid.is_some() { 4 } else { 0 };
+            let ip = 14 + if marking.vid.is_some() { 4 } else { 0 };
             let headers = ip + if v6 { V6_HEADERS } else { V4_HEADERS };
             assert_eq!(frame.len(), (headers + len).max(60));
             assert_eq!(frame[..12], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
             assert_eq!(frame[ip - 2..ip], if v6 { [0x86, 0xdd] } else { [8, 0] });
-            let tag: &[u8] = match label.vid {
+            let tag: &[u8] = match marking.vid {
                 // Priority 46 is PCP 5.
                 Some(vid) => &[0x81, 0, 5 << 5 | (vid >> 8) as u8, vid as u8],
                 None => &[],
@@ -202,7 +202,7 @@ mod tests {
             assert_eq!(&frame[12..ip - 2], tag);
             assert_eq!(frame[ip..ip + 2], if v6 { [0x6b, 0x80] } else { [0x45, 0xb8] }, "DSCP 46");
             assert!(frame[headers + len..].iter().all(|byte| *byte == 0), "padded with zeros");
-            let (datagram, [from, to]) = (open(frame).expect("a datagram"), ends(v6));
+            let (datagram, [from, to]) = (decapsulate(frame).expect("a datagram"), ends(v6));
             assert_eq!((datagram.from, datagram.to), ((from.ip, 7401).into(), (to.ip, 7402).into()));
             assert!(frame[datagram.payload].iter().enumerate().all(|(n, byte)| *byte == n as u8));
         }
@@ -213,54 +213,54 @@ mod tests {
         let mut bytes = vec![0; 2048];
         let ([from, to], [_, other]) = (ends(false), ends(true));
         let most = 2048 - PAYLOAD_AT;
-        assert_eq!(enclose(&mut bytes, most + 1, from, to, Label::default()), None);
-        assert_eq!(enclose(&mut bytes, usize::MAX, from, to, Label::default()), None);
-        assert_eq!(enclose(&mut bytes, 10, from, other, Label::default()), None, "of another family");
-        assert!(enclose(&mut bytes, most, from, to, Label::default()).is_some());
+        assert_eq!(encapsulate(&mut bytes, most + 1, from, to, Marking::default()), None);
+        assert_eq!(encapsulate(&mut bytes, usize::MAX, from, to, Marking::default()), None);
+        assert_eq!(encapsulate(&mut bytes, 10, from, other, Marking::default()), None, "of another family");
+        assert!(encapsulate(&mut bytes, most, from, to, Marking::default()).is_some());
     }
 
     #[test]
     fn truncated_and_damaged_frames_are_refused() {
-        let (bytes, range) = enclosed(100, false, LABELS[0]);
+        let (bytes, range) = encapsulated_frame(100, false, MARKINGS[0]);
         let frame = &bytes[range];
         for len in 0..frame.len() {
-            assert_eq!(open(&frame[..len]), Err(Refused::Malformed), "{len} octets");
+            assert_eq!(decapsulate(&frame[..len]), Err(Refused::Malformed), "{len} octets");
         }
         // No checksum covers the Ethernet addresses; octet 38 makes the datagram longer than the
         // packet.
         for at in 12..frame.len() {
             let mut damaged = frame.to_vec();
             damaged[at] ^= 0x04;
-            let why = open(&damaged).expect_err("the datagram is damaged");
+            let why = decapsulate(&damaged).expect_err("the datagram is damaged");
             assert_eq!(why == Refused::Damaged, at >= 34 && at != 38, "octet {at}");
         }
     }
 
     #[test]
     fn truncated_and_damaged_frames_of_ipv6_are_refused() {
-        let (bytes, range) = enclosed(100, true, LABELS[2]);
+        let (bytes, range) = encapsulated_frame(100, true, MARKINGS[2]);
         let frame = &bytes[range];
         for len in 0..frame.len() {
-            assert_eq!(open(&frame[..len]), Err(Refused::Malformed), "{len} octets");
+            assert_eq!(decapsulate(&frame[..len]), Err(Refused::Malformed), "{len} octets");
         }
         // Addresses, ports, checksum and payload.
         for at in (26..58).chain(58..62).chain(64..frame.len()) {
             let mut damaged = frame.to_vec();
             damaged[at] ^= 0x04;
-            assert_eq!(open(&damaged), Err(Refused::Damaged), "octet {at}");
+            assert_eq!(decapsulate(&damaged), Err(Refused::Damaged), "octet {at}");
         }
         let mut unchecked = frame.to_vec();
         unchecked[64..66].fill(0);
-        assert_eq!(open(&unchecked), Err(Refused::Damaged), "version 6 of IP demands a checksum");
+        assert_eq!(decapsulate(&unchecked), Err(Refused::Damaged), "version 6 of IP demands a checksum");
         let mut extended = frame.to_vec();
         extended[24] = 0;
-        assert_eq!(open(&extended), Err(Refused::Malformed), "an extension header");
+        assert_eq!(decapsulate(&extended), Err(Refused::Malformed), "an extension header");
     }
 
     #[test]
     fn partial_checksum_is_accepted() {
         for v6 in [false, true] {
-            let (bytes, range) = enclosed(100, v6, LABELS[0]);
+            let (bytes, range) = encapsulated_frame(100, v6, MARKINGS[0]);
             let mut frame = bytes[range].to_vec();
             let pseudo = match (ends(v6)[0].ip, ends(v6)[1].ip) {
                 (IpAddr::V4(source), IpAddr::V4(destination)) => Sum::pseudo_v4(source, destination, UDP, 108),
@@ -269,15 +269,15 @@ mod tests {
             };
             let at = 14 + if v6 { V6_HEADERS } else { V4_HEADERS } - 2;
             frame[at..at + 2].copy_from_slice(&pseudo.folded().to_be_bytes());
-            assert!(open(&frame).is_ok());
+            assert!(decapsulate(&frame).is_ok());
             frame[at + 1] ^= 1;
-            assert_eq!(open(&frame), Err(Refused::Damaged));
+            assert_eq!(decapsulate(&frame), Err(Refused::Damaged));
         }
     }
 
     #[test]
     fn options_do_not_shift_the_payload() {
-        let (bytes, range) = enclosed(20, false, LABELS[0]);
+        let (bytes, range) = encapsulated_frame(20, false, MARKINGS[0]);
         let mut frame = bytes[range].to_vec();
         frame.splice(34..34, [1, 1, 1, 1]);
         frame[14] = 0x46;
@@ -286,7 +286,7 @@ mod tests {
         let mut sum = Sum::default();
         sum.add(&frame[14..38]);
         frame[24..26].copy_from_slice(&sum.checksum().to_be_bytes());
-        let datagram = open(&frame).expect("a datagram");
+        let datagram = decapsulate(&frame).expect("a datagram");
         assert_eq!(frame[datagram.payload], *(0..20).collect::<Vec<u8>>());
     }
 }

@@ -76,7 +76,7 @@ impl ReadCondition {
     /// `Runtime::Inline`.
     pub fn trigger_value(&self) -> Result<bool> {
         let query = self.query.as_ref().map(|query| query.snapshot());
-        let result = self.engine.look(|driver| {
+        let result = self.engine.inspect(|driver| {
             Ok(match &query {
                 Some(query) => driver.core.has_samples_where(self.reader, &self.selector, &**query)?,
                 None => driver.core.has_samples(self.reader, &self.selector)?,

@@ -66,7 +66,7 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn has_reliable_readers(&self) -> Result<bool> {
-        self.core.engine.look(|driver| Ok(driver.core.has_reliable_readers(self.core.handle)?))
+        self.core.engine.inspect(|driver| Ok(driver.core.has_reliable_readers(self.core.handle)?))
     }
 }
 
@@ -84,7 +84,7 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn silent_readers(&self) -> Result<Vec<Guid>> {
-        self.core.engine.look(|driver| Ok(driver.core.silent_readers(self.core.handle)?))
+        self.core.engine.inspect(|driver| Ok(driver.core.silent_readers(self.core.handle)?))
     }
 }
 

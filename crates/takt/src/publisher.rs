@@ -49,7 +49,7 @@ impl PublisherInner {
         Err(Error::PreconditionNotMet { what: "the publisher is not enabled".into() })
     }
 
-    pub(crate) fn adopt(&self, writer: &Arc<WriterCore>) {
+    pub(crate) fn register_writer(&self, writer: &Arc<WriterCore>) {
         let mut writers = self.writers.lock().expect(UNDISTURBED);
         writers.retain(|known| known.strong_count() > 0);
         writers.push(Arc::downgrade(writer));

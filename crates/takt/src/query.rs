@@ -48,7 +48,7 @@ impl Snapshot {
 }
 
 impl SampleQuery for Snapshot {
-    fn meets(&self, payload: Option<&[u8]>) -> bool {
+    fn matches(&self, payload: Option<&[u8]>) -> bool {
         match payload {
             Some(payload) => self.query.filter().matches(payload).unwrap_or(false),
             None => self.query.filter().is_empty(),

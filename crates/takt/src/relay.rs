@@ -68,12 +68,12 @@ pub struct RelayWriter {
     any: AnyDataWriter,
 }
 
-fn later() -> EntityFactory {
+fn disabled_entities() -> EntityFactory {
     EntityFactory { autoenable_created_entities: false }
 }
 
 /// Marks USER_DATA as that of a durability service.
-fn marked(user_data: &UserData) -> UserData {
+fn mark_user_data(user_data: &UserData) -> UserData {
     if user_data.0.starts_with(DURABILITY_SERVICE) {
         return user_data.clone();
     }
@@ -94,8 +94,9 @@ impl DomainParticipant {
         qos: &DataReaderQos,
         subscriber: &SubscriberQos,
     ) -> Result<RelayReader> {
-        let qos = DataReaderQos { user_data: marked(&qos.user_data), ..qos.clone() };
-        let subscriber = self.create_subscriber(SubscriberQos { entity_factory: later(), ..subscriber.clone() })?;
+        let qos = DataReaderQos { user_data: mark_user_data(&qos.user_data), ..qos.clone() };
+        let subscriber =
+            self.create_subscriber(SubscriberQos { entity_factory: disabled_entities(), ..subscriber.clone() })?;
         let topic =
             subscriber.inner.participant.make_topic(topic_name, type_.type_name(), TopicQos::default(), false)?;
         let any = AnyDataReader::create::<()>(&subscriber, topic, qos.clone(), Flow::default(), |driver, unicast| {
@@ -129,8 +130,9 @@ impl DomainParticipant {
         qos: &DataWriterQos,
         publisher: &PublisherQos,
     ) -> Result<RelayWriter> {
-        let qos = DataWriterQos { user_data: marked(&qos.user_data), ..qos.clone() };
-        let publisher = self.create_publisher(PublisherQos { entity_factory: later(), ..publisher.clone() })?;
+        let qos = DataWriterQos { user_data: mark_user_data(&qos.user_data), ..qos.clone() };
+        let publisher =
+            self.create_publisher(PublisherQos { entity_factory: disabled_entities(), ..publisher.clone() })?;
         let inner =
             publisher.inner.participant.make_topic(&topic.name, &topic.type_name, TopicQos::default(), false)?;
         let any = AnyDataWriter::create::<()>(&publisher, inner, qos.clone(), Flow::default(), |_, flows, unicast| {
@@ -188,9 +190,9 @@ impl RelayReader {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
-    pub fn unkept(&self) -> Result<Vec<SampleIdentity>> {
+    pub fn first_unstored(&self) -> Result<Vec<SampleIdentity>> {
         let core = &*self.any.core;
-        core.engine.call(|driver, _| Ok(driver.core.unkept(core.handle)?))
+        core.engine.call(|driver, _| Ok(driver.core.first_unstored(core.handle)?))
     }
 
     /// Reports whether all changes have arrived that the matched writers, including other relays,
@@ -200,7 +202,7 @@ impl RelayReader {
     /// [`Error::AlreadyDeleted`] after the participant was closed.
     pub fn has_history(&self) -> Result<bool> {
         let core = &*self.any.core;
-        core.engine.look(|driver| Ok(driver.core.has_history(core.handle)?))
+        core.engine.inspect(|driver| Ok(driver.core.has_history(core.handle)?))
     }
 
     /// Returns the last sequence number that a writer has announced. `None` if the writer is not
@@ -210,7 +212,7 @@ impl RelayReader {
     /// [`Error::AlreadyDeleted`] after the participant was closed.
     pub fn last_announced(&self, writer: Guid) -> Result<Option<SequenceNumber>> {
         let core = &*self.any.core;
-        core.engine.look(|driver| Ok(driver.core.last_announced(core.handle, writer)?))
+        core.engine.inspect(|driver| Ok(driver.core.last_announced(core.handle, writer)?))
     }
 
     /// Returns the type-independent part of the reader.
@@ -259,7 +261,7 @@ impl RelayWriter {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
-    pub fn forget(&self, instance: InstanceHandle) -> Result<()> {
+    pub fn discard_instance(&self, instance: InstanceHandle) -> Result<()> {
         let core = &*self.any.core;
         core.engine.call(|driver, _| Ok(driver.core.discard_instance(core.handle, instance)?))
     }

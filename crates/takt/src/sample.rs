@@ -1,6 +1,6 @@
 //! Samples as returned by `read` and `take`.
 
-use takt_core::ranks::Informed;
+use takt_core::ranks::HasSampleInfo;
 use takt_core::{InstanceHandle, InstanceState, SampleInfo, SampleState, ViewState};
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
@@ -30,7 +30,7 @@ impl<T: Readable> Sample<T> {
     }
 }
 
-impl<T> Informed for Sample<T> {
+impl<T> HasSampleInfo for Sample<T> {
     fn info(&self) -> &SampleInfo {
         &self.info
     }

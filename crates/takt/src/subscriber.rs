@@ -51,7 +51,7 @@ impl SubscriberInner {
         Err(Error::PreconditionNotMet { what: "the subscriber is not enabled".into() })
     }
 
-    pub(crate) fn adopt(&self, reader: &Arc<ReaderCore>) {
+    pub(crate) fn register_reader(&self, reader: &Arc<ReaderCore>) {
         let mut readers = self.readers.lock().expect(UNDISTURBED);
         readers.retain(|known| known.strong_count() > 0);
         readers.push(Arc::downgrade(reader));
@@ -177,7 +177,8 @@ impl Subscriber {
     /// closed.
     pub fn datareaders_with(&self, selector: &Selector) -> Result<Vec<AnyDataReader>> {
         let (readers, inner) = (self.datareaders(), &self.inner);
-        let handles = inner.participant.engine.look(|driver| Ok(driver.core.readers_with(inner.group, selector)?))?;
+        let handles =
+            inner.participant.engine.inspect(|driver| Ok(driver.core.readers_with(inner.group, selector)?))?;
         let find = |handle| readers.iter().find(|reader| reader.core.handle == handle).cloned();
         Ok(handles.into_iter().filter_map(find).collect())
     }
@@ -191,7 +192,7 @@ impl Subscriber {
     /// [`Error::AlreadyDeleted`] after the participant was closed.
     pub fn begin_access(&self) -> Result<()> {
         let Self { inner } = self;
-        inner.participant.engine.look(|driver| Ok(driver.core.begin_access(inner.group)?))
+        inner.participant.engine.inspect(|driver| Ok(driver.core.begin_access(inner.group)?))
     }
 
     /// Ends an access. Data that arrived meanwhile become visible.

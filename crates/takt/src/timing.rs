@@ -29,7 +29,7 @@ pub(crate) struct Budget {
 
 /// Scheduling properties of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Timing {
+pub(crate) struct SchedulingProperties {
     pub(crate) priority: Priority,
     pub(crate) budget: Option<Budget>,
     /// Whether the endpoint has its own port, so that its datagrams are distinguished before they
@@ -37,11 +37,11 @@ pub(crate) struct Timing {
     pub(crate) own_port: bool,
 }
 
-impl Timing {
+impl SchedulingProperties {
     /// Returns the properties of a writer. `planned` is the priority of its topic in the system
     /// file.
     pub(crate) fn of_writer(qos: &DataWriterQos, planned: Option<Priority>) -> Result<Self> {
-        let priority = stated(&qos.property)?.or(planned);
+        let priority = explicit_priority(&qos.property)?.or(planned);
         Ok(Self {
             priority: priority.unwrap_or(Priority::new(qos.transport_priority.0)),
             budget: budget(&qos.property)?,
@@ -54,7 +54,8 @@ impl Timing {
     pub(crate) fn of_reader(qos: &DataReaderQos, planned: Option<Priority>) -> Result<Self> {
         let latency = Contract::of(&qos.user_data, &qos.property).e2e_latency;
         let by_latency = latency.and_then(|latency| latency.as_nanos()).map(std::time::Duration::from_nanos);
-        let priority = stated(&qos.property)?.or(planned).or(by_latency.map(Priority::of_latency)).unwrap_or_default();
+        let priority =
+            explicit_priority(&qos.property)?.or(planned).or(by_latency.map(Priority::of_latency)).unwrap_or_default();
         Ok(Self { priority, budget: budget(&qos.property)?, own_port: priority > Priority::NORMAL })
     }
 
@@ -65,11 +66,11 @@ impl Timing {
 }
 
 /// Returns the priority that `rt.priority` sets.
-fn stated(property: &Property) -> Result<Option<Priority>> {
+fn explicit_priority(property: &Property) -> Result<Option<Priority>> {
     let Some(text) = property.get(PRIORITY_PROPERTY) else { return Ok(None) };
     match text.parse().ok().filter(|value| (Priority::MIN.get()..=Priority::MAX.get()).contains(value)) {
         Some(value) => Ok(Some(Priority::new(value))),
-        None => Err(wrong(PRIORITY_PROPERTY, text, "a number from -64 to 63")),
+        None => Err(invalid_property(PRIORITY_PROPERTY, text, "a number from -64 to 63")),
     }
 }
 
@@ -77,19 +78,19 @@ fn budget(property: &Property) -> Result<Option<Budget>> {
     let suspends = match property.get(OVERRUN_PROPERTY) {
         None | Some("count") => false,
         Some("suspend") => true,
-        Some(text) => return Err(wrong(OVERRUN_PROPERTY, text, "count or suspend")),
+        Some(text) => return Err(invalid_property(OVERRUN_PROPERTY, text, "count or suspend")),
     };
     match property.get(BUDGET_PROPERTY) {
-        None if suspends => Err(wrong(OVERRUN_PROPERTY, "suspend", "allowed without rt.budget_ns")),
+        None if suspends => Err(invalid_property(OVERRUN_PROPERTY, "suspend", "allowed without rt.budget_ns")),
         None => Ok(None),
         Some(text) => match text.parse() {
             Ok(limit_ns) => Ok(Some(Budget { limit_ns, suspends })),
-            Err(_) => Err(wrong(BUDGET_PROPERTY, text, "a number of nanoseconds")),
+            Err(_) => Err(invalid_property(BUDGET_PROPERTY, text, "a number of nanoseconds")),
         },
     }
 }
 
-fn wrong(property: &str, text: &str, expected: &str) -> Error {
+fn invalid_property(property: &str, text: &str, expected: &str) -> Error {
     Error::BadParameter { what: format!("property {property}: {text:?} is not {expected}") }
 }
 
@@ -98,23 +99,23 @@ mod tests {
     use super::*;
     use takt_wire::qos::TransportPriority;
 
-    fn reader(properties: &[(&str, &str)]) -> Result<Timing> {
+    fn reader(properties: &[(&str, &str)]) -> Result<SchedulingProperties> {
         let mut qos = DataReaderQos::default();
         properties.iter().for_each(|(key, value)| qos.property.0.push(((*key).into(), (*value).into(), false)));
-        Timing::of_reader(&qos, None)
+        SchedulingProperties::of_reader(&qos, None)
     }
 
     #[test]
     fn priority_is_explicit_or_derived_from_policies() {
         let mut qos = DataWriterQos { transport_priority: TransportPriority(46), ..DataWriterQos::default() };
-        let timing = Timing::of_writer(&qos, None).expect("well-formed");
+        let timing = SchedulingProperties::of_writer(&qos, None).expect("well-formed");
         assert_eq!((timing.priority.get(), timing.own_port), (46, false));
         qos.property.0.push((PRIORITY_PROPERTY.into(), "7".into(), false));
-        let timing = Timing::of_writer(&qos, None).expect("well-formed");
+        let timing = SchedulingProperties::of_writer(&qos, None).expect("well-formed");
         assert_eq!((timing.priority.get(), timing.own_port, timing.transport_priority()), (7, true, 7));
 
         let of = |properties: &[_]| reader(properties).expect("well-formed");
-        assert_eq!(of(&[]), Timing::default());
+        assert_eq!(of(&[]), SchedulingProperties::default());
         let by_contract = of(&[("rt.e2e_ns", "1000000")]);
         assert_eq!((by_contract.priority.get(), by_contract.own_port), (28, true));
         let lazy = of(&[("rt.e2e_ns", "1000000"), (PRIORITY_PROPERTY, "-3")]);
@@ -125,13 +126,13 @@ mod tests {
     fn timing_plan_overrides_policies_and_explicit_priority_overrides_the_plan() {
         let planned = Some(Priority::new(9));
         let mut qos = DataWriterQos { transport_priority: TransportPriority(46), ..DataWriterQos::default() };
-        let timing = Timing::of_writer(&qos, planned).expect("well-formed");
+        let timing = SchedulingProperties::of_writer(&qos, planned).expect("well-formed");
         assert_eq!((timing.priority.get(), timing.own_port), (9, true));
         qos.property.0.push((PRIORITY_PROPERTY.into(), "7".into(), false));
-        assert_eq!(Timing::of_writer(&qos, planned).expect("well-formed").priority.get(), 7);
+        assert_eq!(SchedulingProperties::of_writer(&qos, planned).expect("well-formed").priority.get(), 7);
         let mut qos = DataReaderQos::default();
         qos.property.0.push(("rt.e2e_ns".into(), "1000000".into(), false));
-        assert_eq!(Timing::of_reader(&qos, planned).expect("well-formed").priority.get(), 9);
+        assert_eq!(SchedulingProperties::of_reader(&qos, planned).expect("well-formed").priority.get(), 9);
     }
 
     #[test]

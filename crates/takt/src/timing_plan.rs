@@ -102,7 +102,7 @@ impl TimingPlan {
     }
 
     /// Returns the part of the plan that concerns one executor.
-    pub(crate) fn on(self, executor: &str) -> Result<ExecutorPlan> {
+    pub(crate) fn for_executor(self, executor: &str) -> Result<ExecutorPlan> {
         match self.executors.contains_key(executor) {
             true => Ok(ExecutorPlan { plan: self, executor: executor.to_owned() }),
             false => Err(self.no_executor(executor)),
@@ -179,7 +179,7 @@ mod tests {
     fn topic_of_another_executor_is_an_error() {
         let mut plan = TimingPlan::new("f.toml", ["a", "b"]);
         plan.add("a", "T", timing(5, 6, None, None)).expect("room");
-        let plan = plan.on("b").expect("it is there");
+        let plan = plan.for_executor("b").expect("it is there");
         assert_eq!(plan.of("Other").expect("no flow is of it"), None);
         let told = plan.of("T").expect_err("analyzed elsewhere").to_string();
         assert!(told.contains("no flow of topic \"T\" has a stage on the executor \"b\""), "{told}");

@@ -38,7 +38,7 @@ pub(crate) struct TopicInner {
     pub(crate) is_registered: bool,
     pub(crate) qos: PiMutex<TopicQos>,
     /// Number of inconsistent topics at the last read of the status.
-    pub(crate) told: AtomicU32,
+    pub(crate) reported_count: AtomicU32,
 }
 
 const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
@@ -106,8 +106,8 @@ impl AnyTopic {
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) if the participant was closed.
     pub fn inconsistent_topic_status(&self) -> Result<InconsistentTopicStatus> {
         let name = &self.inner.name;
-        let total_count = self.inner.participant.engine.look(|driver| Ok(driver.core.inconsistent_topics(name)))?;
-        let told = self.inner.told.swap(total_count, Ordering::Relaxed);
+        let total_count = self.inner.participant.engine.inspect(|driver| Ok(driver.core.inconsistent_topics(name)))?;
+        let told = self.inner.reported_count.swap(total_count, Ordering::Relaxed);
         Ok(InconsistentTopicStatus { total_count, total_count_change: total_count.saturating_sub(told) })
     }
 

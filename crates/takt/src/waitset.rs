@@ -7,7 +7,7 @@ use takt_core::Instant;
 use crate::runtime::clock;
 use crate::runtime::drive::{Driving, drive};
 use crate::runtime::engine::Engine;
-use crate::runtime::leading::Leading;
+use crate::runtime::leading::LeaderState;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::Waker;
 use crate::runtime::scheduler::Scheduler;
@@ -83,7 +83,7 @@ struct Wait {
     /// Driving state for the participants in `inline`.
     driving: Driving,
     /// Leader state for the participants in `shared`.
-    leading: Leading,
+    leader_state: LeaderState,
 }
 
 impl std::fmt::Debug for Wait {
@@ -187,17 +187,17 @@ impl WaitSet {
         let deadline = clock::deadline(now, timeout);
         loop {
             self.waker.reset();
-            if wait.look()? {
+            if wait.check()? {
                 return Ok(true);
             }
             let Wait { inline, driving, .. } = &mut wait.state;
             let in_time = match inline.as_slice() {
                 [] => self.sleep(&mut wait.state, now, deadline)?,
-                engines => drive(&Scheduler { engines, agenda: None }, &self.waker, driving, now, deadline, |_| {
+                engines => drive(&Scheduler { engines, job_queue: None }, &self.waker, driving, now, deadline, |_| {
                     self.waker.is_signalled()
                 })?,
             };
-            if wait.look()? {
+            if wait.check()? {
                 return Ok(true);
             }
             if !in_time {
@@ -239,7 +239,7 @@ impl WaitSet {
                 return Ok(false);
             }
         }
-        wait.leading.sleep(&wait.shared, &self.waker, now, deadline)?;
+        wait.leader_state.sleep(&wait.shared, &self.waker, now, deadline)?;
         Ok(true)
     }
 }
@@ -278,7 +278,7 @@ impl Wait {
 impl Wait {
     /// Leaves datagrams that this thread has not handled to the participants' own threads.
     fn hand_over_polls(&mut self) {
-        let settled = self.leading.settle(&self.shared);
+        let settled = self.leader_state.hand_over(&self.shared);
         debug_assert!(settled.is_ok(), "this thread holds no lock: {settled:?}");
     }
 }
@@ -297,7 +297,7 @@ impl<'a> Waiting<'a> {
     }
 
     /// Reports whether a condition is true, and updates the state from the attached conditions.
-    fn look(&mut self) -> Result<bool> {
+    fn check(&mut self) -> Result<bool> {
         let attached = self.waitset.attached.lock().expect(UNDISTURBED);
         self.state.refresh(&attached);
         attached.any_true()

@@ -59,7 +59,7 @@ static ALLOCATOR: Counting = Counting;
 const DOMAIN: u32 = 232;
 const SAMPLES: u32 = 100_000;
 const WARM_UP: u32 = 2_000;
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Reading {
@@ -77,10 +77,10 @@ struct Octets {
 }
 
 /// Length of loaned payloads in octets.
-const LENT: usize = 100_000;
+const LOAN_LEN: usize = 100_000;
 
 /// Writes and takes `samples` loans in lockstep. Returns the number that was actually loaned.
-fn lend(
+fn exchange_loans(
     participants: [&DomainParticipant; 2],
     writer: &DataWriter<Octets>,
     reader: &DataReader<Octets>,
@@ -88,11 +88,11 @@ fn lend(
 ) -> u32 {
     let mut lent = 0;
     for number in 0..samples {
-        let mut loan = writer.loan(4 + LENT).expect("open");
-        loan[..4].copy_from_slice(&(LENT as u32).to_le_bytes());
+        let mut loan = writer.loan(4 + LOAN_LEN).expect("open");
+        loan[..4].copy_from_slice(&(LOAN_LEN as u32).to_le_bytes());
         loan[4..8].copy_from_slice(&number.to_le_bytes());
         writer.write_loaned(loan).expect("room");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(sample) = reader.take_loaned().expect("open") {
                 let mut found = [0; 4];
@@ -122,15 +122,15 @@ fn allocations_of_loans(runtime: Runtime, history: History) -> u64 {
     let qos = DataReaderQos { reliability: reliable(), history, ..DataReaderQos::default() };
     let reader = subscriber.create_datareader(&topic, qos).expect("reader");
     reader.borrow_samples(true).expect("open");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !writer.loan(4).expect("open").is_shared() {
         assert!(Instant::now() < deadline, "no lane");
         drive([&left, &right]);
     }
-    assert_eq!(lend([&left, &right], &writer, &reader, WARM_UP), WARM_UP);
+    assert_eq!(exchange_loans([&left, &right], &writer, &reader, WARM_UP), WARM_UP);
     ALLOCATIONS.store(0, Ordering::SeqCst);
     COUNTING.store(true, Ordering::SeqCst);
-    let lent = lend([&left, &right], &writer, &reader, SAMPLES);
+    let lent = exchange_loans([&left, &right], &writer, &reader, SAMPLES);
     COUNTING.store(false, Ordering::SeqCst);
     assert_eq!(lent, SAMPLES);
     ALLOCATIONS.load(Ordering::SeqCst)
@@ -153,7 +153,7 @@ fn exchange(
     for number in 0..samples {
         sample.number = number;
         writer.write(sample).expect("room");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if reader.take_next_sample(received).expect("open").is_some() {
                 assert_eq!(received, sample);
@@ -179,7 +179,7 @@ fn exchange_batches(
         let batch = &mut samples[..round as usize % 50 + 1];
         batch.iter_mut().for_each(|sample| sample.number = round);
         assert_eq!(writer.write_batch(&*batch).expect("room"), batch.len());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut taken = 0;
         while taken < batch.len() {
             if round % 2 == 0 {
@@ -234,7 +234,7 @@ fn allocations_of_exchange(
     let mut received = Reading::default();
     let matched =
         || writer.matched_subscriptions().expect("open").len() + reader.matched_publications().expect("open").len();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while matched() < 2 {
         assert!(Instant::now() < deadline, "not matched");
         drive([&left, &right]);

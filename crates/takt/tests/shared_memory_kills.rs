@@ -75,9 +75,9 @@ impl Drop for Victim {
 
 /// Next expected number of each writer.
 #[derive(Default)]
-struct Heard(BTreeMap<InstanceHandle, u32>);
+struct ReceivedSamples(BTreeMap<InstanceHandle, u32>);
 
-impl Heard {
+impl ReceivedSamples {
     /// Takes all samples and verifies that they are in order and without gaps, from any first
     /// number on.
     fn take(&mut self, reader: &DataReader<Blob>) {
@@ -92,15 +92,15 @@ impl Heard {
 }
 
 /// Returns the number of ring ends in shared memory that this process has mapped.
-fn lanes() -> usize {
+fn open_rings() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("it is there");
     maps.lines().filter(|line| line.contains("takt-shm")).count()
 }
 
 /// Resources of a survivor that a leak would increase.
 #[derive(Debug, PartialEq)]
-struct Belongings {
-    lanes: usize,
+struct ResourceUsage {
+    rings: usize,
     /// File descriptors except UDP sockets, of which some remain connected to frequent
     /// destinations, and except epoll instances, which threads create after many sleeps.
     descriptors: usize,
@@ -108,7 +108,7 @@ struct Belongings {
     files: usize,
 }
 
-impl Belongings {
+impl ResourceUsage {
     fn now() -> Self {
         let unix = std::fs::read_to_string("/proc/net/unix").expect("it is there");
         let unix: BTreeSet<_> = unix.lines().filter_map(|line| line.split_whitespace().nth(6)).collect();
@@ -125,7 +125,7 @@ impl Belongings {
         let is_ours = |name: &std::ffi::OsStr| name.to_string_lossy().contains("takt-shm");
         let files = std::fs::read_dir("/dev/shm").expect("it is there").flatten();
         let files = files.filter(|file| is_ours(&file.file_name())).count();
-        Self { lanes: lanes(), descriptors, files }
+        Self { rings: open_rings(), descriptors, files }
     }
 }
 
@@ -145,7 +145,7 @@ fn names(participant: &DomainParticipant) -> impl Iterator<Item = String> {
 }
 
 /// Excludes other tests while the resources of the process are counted.
-fn alone() -> impl Sized {
+fn run_exclusively() -> impl Sized {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -170,7 +170,7 @@ fn kills() -> usize {
 
 #[test]
 fn survivors_lose_no_samples() {
-    let _alone = alone();
+    let _alone = run_exclusively();
     let (kills, start) = (kills(), Instant::now());
     let seed = RandomState::new().hash_one(std::process::id());
     println!("seed {seed}");
@@ -185,9 +185,9 @@ fn survivors_lose_no_samples() {
     let orders = create_reader::<Blob>(&reads, TOPICS[0], reliable_reader(History::KeepAll));
     let reports = create_reader::<Blob>(&reads, TOPICS[1], reliable_reader(History::KeepAll));
     wait_until(&[], "match", || !writer.matched_subscriptions().expect("open").is_empty());
-    let (mut heard, mut reported) = (Heard::default(), Heard::default());
+    let (mut heard, mut reported) = (ReceivedSamples::default(), ReceivedSamples::default());
     let mut written = 0;
-    let mut exchange = |heard: &mut Heard, reported: &mut Heard| {
+    let mut exchange = |heard: &mut ReceivedSamples, reported: &mut ReceivedSamples| {
         writer.write(&Blob::new(written, len_of(written))).expect("room within ten seconds");
         written += 1;
         heard.take(&orders);
@@ -200,8 +200,8 @@ fn survivors_lose_no_samples() {
         !heard.0.is_empty()
     });
     // Two ends of each of the two rings between the survivors.
-    wait_until(&[], "lanes", || lanes() == 4);
-    let belongings = Belongings::now();
+    wait_until(&[], "lanes", || open_rings() == 4);
+    let belongings = ResourceUsage::now();
     let (mut resident, mut known_names) = (0, BTreeSet::new());
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(domain)).collect();
     for made in 1..=kills {
@@ -232,7 +232,7 @@ fn survivors_lose_no_samples() {
         reported.take(&reports);
         [&writes, &reads].iter().all(|survivor| survivor.discovered_participants().expect("open").len() == 1)
     });
-    wait_until(&[], "nothing of theirs is left", || Belongings::now() == belongings);
+    wait_until(&[], "nothing of theirs is left", || ResourceUsage::now() == belongings);
     let sockets = std::fs::read_to_string("/proc/net/unix").expect("it is there");
     let ours: BTreeSet<_> = names(&reads).chain(names(&writes)).collect();
     assert!(known_names.difference(&ours).all(|name| !sockets.contains(name)), "none of them listens");
@@ -257,12 +257,12 @@ fn survivors_lose_no_samples() {
 /// Reads orders and writes reports until it is killed or the survivors have ended.
 #[test]
 #[ignore = "role: started by other tests"]
-fn the_life_of_a_victim() {
+fn run_victim_process() {
     let Some((domain, parent)) = role() else { return };
     let own = participant(domain);
     let writer = create_writer::<Blob>(&own, TOPICS[1], reliable_writer(History::KeepAll));
     let orders = create_reader::<Blob>(&own, TOPICS[0], reliable_reader(History::KeepAll));
-    let mut heard = Heard::default();
+    let mut heard = ReceivedSamples::default();
     let mut number = 0;
     while std::os::unix::process::parent_id() == parent {
         match writer.write(&Blob::new(number, len_of(number))) {
@@ -282,7 +282,7 @@ fn the_life_of_a_victim() {
 /// acknowledgments continue.
 #[test]
 fn end_of_a_process_is_detected_independently_of_its_lease() {
-    let _alone = alone();
+    let _alone = run_exclusively();
     for runtime in RUNTIMES {
         let domain = domain();
         let own = on_loopback(domain, runtime).lease_duration(LONG_LEASE).build().expect("participant");

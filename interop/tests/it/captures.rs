@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use takt_interop::capture::{Capture, judge};
+use takt_interop::capture::{Capture, analyze_file};
 
 use crate::scene::{hosts, possible};
 
@@ -57,7 +57,7 @@ fn rtps_messages_are_recognized_on_ports_of_other_protocols() {
     let frames = PORTS_OF_OTHERS.map(|port| frame(port, &heartbeat()));
     let path = std::env::temp_dir().join(format!("takt-ports-{}.pcap", std::process::id()));
     std::fs::write(&path, pcap(&frames)).expect("written");
-    let verdict = judge(&path).expect("tshark reads the capture");
+    let verdict = analyze_file(&path).expect("tshark reads the capture");
     std::fs::remove_file(&path).expect("it was written");
     assert_eq!(verdict.errors, []);
     assert_eq!(verdict.rtps[&LEFT], PORTS_OF_OTHERS.len() as u64);
@@ -72,7 +72,7 @@ fn capture_contains_datagram_sent_just_before_its_end() {
         let send = format!("printf '{message}' > /dev/udp/{}/7411", network.right.address());
         let mut command = network.left.command("bash".as_ref());
         assert!(command.args(["-c", &send]).status().expect("bash runs").success());
-        let verdict = capture.judge().expect("tshark reads the capture");
+        let verdict = capture.analyze().expect("tshark reads the capture");
         assert_eq!(verdict.errors, []);
         assert_eq!(verdict.rtps[&network.left.address()], 1);
     }

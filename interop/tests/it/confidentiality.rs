@@ -2,7 +2,7 @@
 //! everything that stays visible according to `docs/guide/security.md`. Unencrypted data must be
 //! found, so that a capture without traffic fails.
 
-use takt_interop::capture::{Capture, Seen};
+use takt_interop::capture::{Capture, Eavesdropped};
 use takt_interop::content;
 use takt_interop::programs::Program;
 use takt_security::documents::BasicProtectionKind;
@@ -30,7 +30,7 @@ fn capture_contains_only_data_that_is_not_encrypted() {
             None => return,
             Some(Err(why)) => failures.push(format!("variant {index} ({}), {pair:?}: {why}", variant(index))),
             Some(Ok(seen)) => {
-                let wrong = judge(&seen, index, pair);
+                let wrong = find_contradictions(&seen, index, pair);
                 failures
                     .extend(wrong.iter().map(|what| format!("variant {index} ({}), {pair:?}: {what}", variant(index))));
             }
@@ -39,15 +39,15 @@ fn capture_contains_only_data_that_is_not_encrypted() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-fn seen(index: usize, pair: [Program; 2]) -> Option<Result<Seen, String>> {
+fn seen(index: usize, pair: [Program; 2]) -> Option<Result<Eavesdropped, String>> {
     let network = hosts()?;
     let capture = possible(Capture::start(&network))?;
     let exchanged = exchange_in(&network, "capture", index, pair, [KeyAlgorithm::EcP256; 2])?;
-    Some(exchanged.and_then(|()| capture.seen().map_err(|error| error.to_string())))
+    Some(exchanged.and_then(|()| capture.eavesdropped().map_err(|error| error.to_string())))
 }
 
 /// Returns the contradictions between the capture and the governance.
-fn judge(seen: &Seen, index: usize, [left, right]: [Program; 2]) -> Vec<String> {
+fn find_contradictions(seen: &Eavesdropped, index: usize, [left, right]: [Program; 2]) -> Vec<String> {
     let governance = variant(index);
     let mut payload = vec![0; SIZES[0]];
     content::fill(&mut payload, 0, 0);

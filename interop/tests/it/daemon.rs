@@ -13,7 +13,7 @@ use takt_interop::programs::{Program, takt};
 use crate::scene::{hosts, possible, start};
 use crate::tcp::expect;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn applications_and_cyclonedds_0_10_exchange() {
@@ -98,8 +98,8 @@ fn exchange(foreign: Program, bundle: &str) {
             expect(&mut other, &format!("r{n}"), &batch);
         }
         for peer in applications.iter_mut().chain([&mut other]) {
-            peer.written("w", PATIENCE).expect("written");
-            peer.acknowledged("w", PATIENCE).expect("acknowledged");
+            peer.written("w", TIMEOUT).expect("written");
+            peer.acknowledged("w", TIMEOUT).expect("acknowledged");
         }
         first += count;
     }

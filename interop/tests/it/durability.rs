@@ -16,7 +16,7 @@ use crate::tools::Background;
 const WRITTEN: u64 = 30;
 const KEYS: u32 = 3;
 const SIZE: usize = 3000;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn service(host: &Host) -> Option<Background> {
     let mut command: Command = host.command(&possible(takt())?);
@@ -35,9 +35,9 @@ fn outlived(publisher: Program, subscriber: Program, durability: Durability) -> 
     left.writer(&writer).expect("created");
     left.matched("w", 1).expect("with the service");
     left.write("w", &Batch { key: 1, keys: KEYS, ..Batch::new(WRITTEN, SIZE) }).expect("running");
-    left.written("w", PATIENCE).expect("there is room");
+    left.written("w", TIMEOUT).expect("there is room");
     // The service acknowledges a sample once it has stored it.
-    left.acknowledged("w", PATIENCE).expect("acknowledged");
+    left.acknowledged("w", TIMEOUT).expect("acknowledged");
     drop(left);
 
     let mut right = start(subscriber, &network.left, Default::default())?;

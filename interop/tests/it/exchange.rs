@@ -30,8 +30,8 @@ const WARM_UP: u64 = 1 << 32;
 /// Maximum number of attempts to send a sample that may be lost.
 const ATTEMPTS: u64 = 20;
 /// Timeout of a best-effort sample that may be lost.
-const BRIEFLY: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(30);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// RELIABILITY and DURABILITY, and the time at which the reader is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +194,7 @@ pub fn exchange(
     publisher.writer(&case.endpoint(&writer, topic)).map_err(text)?;
     if case.delivery == Delivery::LateJoiner {
         publisher.write(&writer, &case.batch()).map_err(text)?;
-        publisher.written(&writer, PATIENCE).map_err(text)?;
+        publisher.written(&writer, TIMEOUT).map_err(text)?;
     }
     subscriber.reader(&read).map_err(text)?;
     publisher.matched(&writer, 1).map_err(text)?;
@@ -207,11 +207,11 @@ pub fn exchange(
         Delivery::Reliable => {
             publisher.write(&writer, &case.batch()).map_err(text)?;
             collect(subscriber, &reader, case)?;
-            publisher.written(&writer, PATIENCE).map_err(text)?;
+            publisher.written(&writer, TIMEOUT).map_err(text)?;
         }
         Delivery::BestEffort if case.size < LARGE && !is_overtaken => {
             publisher.write(&writer, &case.batch()).map_err(text)?;
-            publisher.written(&writer, PATIENCE).map_err(text)?;
+            publisher.written(&writer, TIMEOUT).map_err(text)?;
             collect(subscriber, &reader, case)?;
         }
         Delivery::BestEffort => one_by_one(publisher, &writer, subscriber, &reader, case, hosts)?,
@@ -220,7 +220,7 @@ pub fn exchange(
         end_instances(publisher, &writer, subscriber, &reader, case)?;
     }
     if case.delivery != Delivery::BestEffort {
-        publisher.acknowledged(&writer, PATIENCE).map_err(text)?;
+        publisher.acknowledged(&writer, TIMEOUT).map_err(text)?;
     }
     subscriber.delete(&reader).map_err(text)?;
     if unmatches {
@@ -234,8 +234,8 @@ fn warm_up(publisher: &mut Peer, writer: &str, subscriber: &mut Peer, reader: &s
     for attempt in 0..ATTEMPTS {
         let batch = Batch { first: WARM_UP + attempt, key: case.first_key(), ..Batch::new(1, 16) };
         publisher.write(writer, &batch).map_err(|error| error.to_string())?;
-        publisher.written(writer, PATIENCE).map_err(|error| error.to_string())?;
-        if subscriber.sample_within(reader, BRIEFLY).is_ok() {
+        publisher.written(writer, TIMEOUT).map_err(|error| error.to_string())?;
+        if subscriber.sample_within(reader, SHORT_TIMEOUT).is_ok() {
             return Ok(());
         }
     }
@@ -258,7 +258,7 @@ fn collect(subscriber: &mut Peer, reader: &str, case: &Case) -> Result<(), Strin
     let batch = case.batch();
     let mut awaited: BTreeMap<u32, u64> = (0..batch.keys).map(|n| (batch.key + n, u64::from(n))).collect();
     for received in 0..batch.count {
-        let sample = next(subscriber, reader, PATIENCE)
+        let sample = next(subscriber, reader, TIMEOUT)
             .map_err(|error| format!("{received} of {} samples: {error}", batch.count))?;
         check(&sample, case)?;
         let key = sample.key.unwrap_or_default();
@@ -288,11 +288,11 @@ fn one_by_one(
         let batch = Batch { first: seq, key: key_of(seq), keys: 1, ..Batch::new(1, case.size) };
         let before = drops(hosts)?;
         publisher.write(writer, &batch).map_err(|error| error.to_string())?;
-        publisher.written(writer, PATIENCE).map_err(|error| error.to_string())?;
-        let deadline = Instant::now() + PATIENCE;
+        publisher.written(writer, TIMEOUT).map_err(|error| error.to_string())?;
+        let deadline = Instant::now() + TIMEOUT;
         while received.last() != Some(&seq) {
             // A sample may arrive after its timeout, while the next one is awaited.
-            if let Ok(sample) = next(subscriber, reader, BRIEFLY) {
+            if let Ok(sample) = next(subscriber, reader, SHORT_TIMEOUT) {
                 check(&sample, case)?;
                 if sample.key != Some(key_of(sample.seq)) || received.last().is_some_and(|last| sample.seq <= *last) {
                     return Err(format!("{sample:?} behind {received:?}"));
@@ -339,15 +339,15 @@ fn end_instances(
 ) -> Result<(), String> {
     let (disposed, unregistered) = (case.first_key(), case.first_key() + 1);
     publisher.dispose(writer, disposed).map_err(|error| error.to_string())?;
-    ended(subscriber, reader, disposed, InstanceState::Disposed, case)?;
+    expect_end(subscriber, reader, disposed, InstanceState::Disposed, case)?;
     if case.keys() > 1 {
         publisher.unregister(writer, unregistered).map_err(|error| error.to_string())?;
-        ended(subscriber, reader, unregistered, InstanceState::NoWriters, case)?;
+        expect_end(subscriber, reader, unregistered, InstanceState::NoWriters, case)?;
     }
     Ok(())
 }
 
-fn ended(subscriber: &mut Peer, reader: &str, key: u32, state: InstanceState, case: &Case) -> Result<(), String> {
+fn expect_end(subscriber: &mut Peer, reader: &str, key: u32, state: InstanceState, case: &Case) -> Result<(), String> {
     let sample = subscriber.sample(reader).map_err(|error| format!("{state:?} of instance {key}: {error}"))?;
     if sample.valid || sample.state != state || sample.key != Some(key) {
         return Err(format!("instance {key} shall be {state:?}: {sample:?}"));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use takt_interop::content;
-use takt_interop::impairment::{Impairment, impair, relieve};
+use takt_interop::impairment::{Impairment, clear, impair};
 use takt_interop::network::{Host, Network};
 use takt_interop::peer::{Batch, Endpoint, Kind, Peer};
 use takt_interop::programs::Program;
@@ -16,7 +16,7 @@ const READERS: [Program; 4] = [Program::Takt, Program::Cyclone10, Program::Cyclo
 /// Number of samples that are written one by one.
 const BATCH: u64 = 20;
 /// Maximum time in which the writer detects which readers receive multicast.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DETECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Fan {
     left: Peer,
@@ -60,7 +60,7 @@ impl Fan {
         let before = multicasts(&self.network.left);
         let batch = Batch { first: self.written, period_us: 2_000, ..Batch::new(BATCH, size) };
         self.left.write("w", &batch).expect("running");
-        self.left.written("w", PATIENCE).expect("nobody holds the writer up");
+        self.left.written("w", DETECTION_TIMEOUT).expect("nobody holds the writer up");
         for (peer, program) in self.right.iter_mut().zip(READERS) {
             for number in self.written..self.written + BATCH {
                 let sample = peer.sample("r").unwrap_or_else(|error| panic!("{program}: {number}: {error}"));
@@ -69,7 +69,7 @@ impl Fan {
             }
         }
         if self.reliable {
-            self.left.acknowledged("w", PATIENCE).expect("acknowledged");
+            self.left.acknowledged("w", DETECTION_TIMEOUT).expect("acknowledged");
         }
         self.written += BATCH;
         multicasts(&self.network.left) - before
@@ -79,7 +79,7 @@ impl Fan {
     fn await_multicast(&mut self, wanted: bool) {
         let begin = Instant::now();
         while (self.write(100) >= BATCH) != wanted {
-            assert!(begin.elapsed() < PATIENCE, "it goes {} the group", if wanted { "not to" } else { "to" });
+            assert!(begin.elapsed() < DETECTION_TIMEOUT, "it goes {} the group", if wanted { "not to" } else { "to" });
         }
     }
 }
@@ -102,6 +102,6 @@ fn link_without_multicast_gets_all_samples_by_unicast() {
     let eaten = Impairment { drops_user_multicast: true, ..Impairment::default() };
     impair(&fan.network.right, eaten).expect("the packet filter works");
     fan.await_multicast(false);
-    relieve(&fan.network.right).expect("the packet filter works");
+    clear(&fan.network.right).expect("the packet filter works");
     fan.await_multicast(true);
 }

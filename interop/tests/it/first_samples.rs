@@ -14,7 +14,7 @@ const ROUNDS: usize = 20;
 const SAMPLES: u64 = 20;
 const PERIOD_US: u64 = 1_000;
 const SIZE: usize = 100;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
 fn first_samples_of_a_keep_last_1_fast_dds_2_writer_arrive() {
@@ -52,11 +52,11 @@ fn samples_of_a_match(recorded: &mut Recorded, round: usize) -> Vec<u64> {
     scene.left.write(&writer, &Batch { period_us: PERIOD_US, ..Batch::new(SAMPLES, SIZE) }).expect("running");
     let mut received = Vec::new();
     while received.last() != Some(&(SAMPLES - 1))
-        && let Ok(sample) = scene.right.sample_within(&reader, PATIENCE)
+        && let Ok(sample) = scene.right.sample_within(&reader, TIMEOUT)
     {
         received.push(sample.seq);
     }
-    scene.left.written(&writer, PATIENCE).expect("everything is written");
+    scene.left.written(&writer, TIMEOUT).expect("everything is written");
     scene.left.delete(&writer).expect("deleted");
     scene.right.delete(&reader).expect("deleted");
     received

@@ -21,17 +21,17 @@ use crate::scene::{forwarded_hosts, start};
 
 const PORTS: [&str; 2] = ["switch-1", "switch-2"];
 const CONTRACTS: &str = "[[contract]]\ntopic = 'Blocked'\nseparation = '5ms'\nsize = 1400\nlimit = '1ms'\n";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Commands from the test to the bridge.
-enum Order {
+enum Command {
     Refuse(Pair),
     Release(Pair),
 }
 
 /// Measurements of a run of the bridge.
 #[derive(Clone, Default)]
-struct Figures {
+struct Measurements {
     counters: Counters,
     /// Processing time of the interceptor for each RTPS message, in nanoseconds.
     spent: Vec<u64>,
@@ -40,9 +40,9 @@ struct Figures {
 /// Handle of a thread that forwards between the two ports of the switch.
 struct Bridge {
     stops: Arc<AtomicBool>,
-    orders: Sender<Order>,
+    commands: Sender<Command>,
     found: Receiver<Pair>,
-    figures: Arc<Mutex<Figures>>,
+    measurements: Arc<Mutex<Measurements>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -51,7 +51,7 @@ impl Bridge {
         let stops = Arc::new(AtomicBool::new(false));
         let (orders, inbox) = channel();
         let (report, found) = channel();
-        let figures = Arc::new(Mutex::new(Figures::default()));
+        let figures = Arc::new(Mutex::new(Measurements::default()));
         let namespace = format!("/var/run/netns/{namespace}");
         let (flag, shared) = (Arc::clone(&stops), Arc::clone(&figures));
         let (ready, is_ready) = channel();
@@ -60,12 +60,12 @@ impl Bridge {
             ready.send(()).expect("the test waits");
             forward(&sockets, &flag, &inbox, &report, &shared);
         });
-        is_ready.recv_timeout(PATIENCE).expect("the bridge starts");
-        Self { stops, orders, found, figures, thread: Some(thread) }
+        is_ready.recv_timeout(TIMEOUT).expect("the bridge starts");
+        Self { stops, commands: orders, found, measurements: figures, thread: Some(thread) }
     }
 
     fn pair(&self) -> Pair {
-        self.found.recv_timeout(PATIENCE).expect("a pair with a contract is found")
+        self.found.recv_timeout(TIMEOUT).expect("a pair with a contract is found")
     }
 }
 
@@ -133,9 +133,9 @@ fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
 fn forward(
     sockets: &[OwnedFd; 2],
     stops: &AtomicBool,
-    inbox: &Receiver<Order>,
+    inbox: &Receiver<Command>,
     report: &Sender<Pair>,
-    figures: &Mutex<Figures>,
+    figures: &Mutex<Measurements>,
 ) {
     let limits = Limits { verdict_timeout: Duration::from_secs(600), ..Limits::default() };
     let contracts = ContractFile::parse(CONTRACTS).expect("a good file");
@@ -167,8 +167,8 @@ fn forward(
         }
         while let Ok(order) = inbox.try_recv() {
             match order {
-                Order::Refuse(pair) => _ = interceptor.refuse(now(), pair, "no room").expect("the pair is known"),
-                Order::Release(pair) => interceptor.release(now(), pair).expect("the pair is known"),
+                Command::Refuse(pair) => _ = interceptor.refuse(now(), pair, "no room").expect("the pair is known"),
+                Command::Release(pair) => interceptor.release(now(), pair).expect("the pair is known"),
             }
         }
         if interceptor.poll_timeout().is_some_and(|at| at <= now()) {
@@ -209,17 +209,17 @@ fn refuse_and_release(domain: u32, left: Program, right: Program, reader_is_firs
         readers(&mut other);
     }
     let pair = bridge.pair();
-    bridge.orders.send(Order::Refuse(pair)).expect("the bridge runs");
+    bridge.commands.send(Command::Refuse(pair)).expect("the bridge runs");
     one.matched("free", 1).expect("the other topic matches");
     other.matched("free", 1).expect("the other topic matches");
     for (side, peer) in [(left, &mut one), (right, &mut other)] {
         let (total, policies) = peer.incompatible("blocked").expect("the refusal is a status");
         println!("{side}: {total} incompatible, {policies:?}");
     }
-    bridge.orders.send(Order::Release(pair)).expect("the bridge runs");
+    bridge.commands.send(Command::Release(pair)).expect("the bridge runs");
     one.matched("blocked", 1).expect("the refusal is lifted");
     other.matched("blocked", 1).expect("the refusal is lifted");
-    let figures = bridge.figures.lock().expect("no panic").clone();
+    let figures = bridge.measurements.lock().expect("no panic").clone();
     let mut spent = figures.spent;
     spent.sort_unstable();
     let of = |percent: usize| spent[(spent.len() - 1) * percent / 100] / 1000;

@@ -15,7 +15,7 @@ use takt_interop::programs::Program;
 use crate::scene::Scene;
 
 /// Maximum time between two samples. A link with 30 % loss is slow, but makes progress.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// First sequence number of the warm-up samples, which are written before the impairment starts.
 const WARM_UP: u64 = 1 << 32;
 
@@ -61,7 +61,7 @@ pub fn survives(
             stream(&mut scene, *loss_percent, &batch, &label);
             for (program, peer) in [(publisher, &mut scene.left), (subscriber, &mut scene.right)] {
                 if program == Program::Takt {
-                    carried.push(peer.carried().expect("Takt still answers"));
+                    carried.push(peer.bypass_counters().expect("Takt still answers"));
                 }
             }
         }
@@ -84,7 +84,7 @@ fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
     left.write("w", batch).expect("running");
     let mut expected = 0;
     while expected < batch.count {
-        let sample = right.sample_within("r", PATIENCE).unwrap_or_else(|error| panic!("{label}: {expected}: {error}"));
+        let sample = right.sample_within("r", TIMEOUT).unwrap_or_else(|error| panic!("{label}: {expected}: {error}"));
         if sample.seq >= WARM_UP {
             continue;
         }
@@ -93,12 +93,12 @@ fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
         assert_eq!((sample.len, sample.hash), (batch.size, format!("{hash:016x}")), "{label}: sample {expected}");
         expected += 1;
     }
-    left.written("w", PATIENCE).unwrap_or_else(|error| panic!("{label}: {error}"));
-    left.acknowledged("w", PATIENCE).unwrap_or_else(|error| panic!("{label}: {error}"));
-    let damage = network.damage().expect("rules");
+    left.written("w", TIMEOUT).unwrap_or_else(|error| panic!("{label}: {error}"));
+    left.acknowledged("w", TIMEOUT).unwrap_or_else(|error| panic!("{label}: {error}"));
+    let damage = network.impairment_counters().expect("rules");
     assert!(damage.dropped > 0, "{label}: the link lost nothing of the data");
     assert!(damage.duplicated > 0 && damage.late > 0, "{label}: the link neither repeated nor delayed: {damage:?}");
-    network.relieve().expect("the rules go");
+    network.clear_impairment().expect("the rules go");
     let surplus = right.pending("r");
     assert!(surplus.iter().all(|event| !matches!(event, Event::Sample(_))), "{label}: {surplus:?}");
 }
@@ -108,7 +108,7 @@ fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
 fn warm_up(left: &mut takt_interop::peer::Peer, right: &mut takt_interop::peer::Peer) {
     for attempt in 0.. {
         left.write("w", &Batch { first: WARM_UP + attempt, ..Batch::new(1, 16) }).expect("running");
-        left.written("w", PATIENCE).expect("the link is good");
+        left.written("w", TIMEOUT).expect("the link is good");
         if right.sample_within("r", Duration::from_millis(500)).is_ok() {
             return;
         }

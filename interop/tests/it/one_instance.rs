@@ -17,8 +17,8 @@ const KEY: u32 = 7;
 const SIZE: usize = 16;
 /// Maximum number of writes to a reader that has just matched.
 const ATTEMPTS: u64 = 20;
-const BRIEFLY: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(20);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A reader in a separate process, and writers of one instance.
 struct Group {
@@ -40,7 +40,7 @@ impl Group {
         let peer = &mut self.publishers[*publisher].1;
         self.written += 1;
         peer.write(id, &Batch { first: self.written, key: KEY, ..Batch::new(1, SIZE) }).expect("running");
-        peer.written(id, PATIENCE).expect("written");
+        peer.written(id, TIMEOUT).expect("written");
         self.written
     }
 
@@ -54,7 +54,7 @@ impl Group {
     /// acknowledgments every 3 s.
     fn await_acknowledgements(&mut self) {
         for (publisher, id) in &self.writers {
-            self.publishers[*publisher].1.acknowledged(id, PATIENCE).expect("acknowledged");
+            self.publishers[*publisher].1.acknowledged(id, TIMEOUT).expect("acknowledged");
         }
     }
 
@@ -75,7 +75,7 @@ impl Group {
     fn warm_up(&mut self, at: usize) {
         for _ in 0..ATTEMPTS {
             self.write(at);
-            if !self.take_within(BRIEFLY).is_empty() {
+            if !self.take_within(SHORT_TIMEOUT).is_empty() {
                 return;
             }
         }
@@ -94,7 +94,7 @@ impl Group {
             self.write(at);
         }
         self.await_acknowledgements();
-        let samples = self.take_within(PATIENCE);
+        let samples = self.take_within(TIMEOUT);
         assert!(samples.iter().all(|sample| sample.valid && sample.key == Some(KEY)), "{samples:?}");
         samples.len()
     }
@@ -109,11 +109,11 @@ impl Group {
     fn check_disposals(&mut self) {
         for at in 0..self.writers.len() {
             let seq = self.write((at + 1) % self.writers.len());
-            let samples = self.take_within(PATIENCE);
+            let samples = self.take_within(TIMEOUT);
             assert_eq!(samples.iter().map(|sample| sample.seq).collect::<Vec<_>>(), [seq], "{}", self.name(at));
             self.end(at, Peer::dispose);
             let expected = (false, Some(KEY), InstanceState::Disposed);
-            assert_eq!(self.ends_within(PATIENCE), [expected], "{}", self.name(at));
+            assert_eq!(self.ends_within(TIMEOUT), [expected], "{}", self.name(at));
         }
     }
 
@@ -133,7 +133,7 @@ impl Group {
         assert!(earlier.is_empty() || is_fast_dds, "{}: {earlier:?}", self.name(last));
         self.end(last, Peer::unregister);
         let expected = (false, Some(KEY), InstanceState::NoWriters);
-        assert_eq!(self.ends_within(PATIENCE), [expected], "{}", self.name(last));
+        assert_eq!(self.ends_within(TIMEOUT), [expected], "{}", self.name(last));
     }
 }
 
@@ -185,7 +185,7 @@ fn takt_reader_holds_an_instance_of_all_products_once() {
         let Some(mut group) = group(kind, Program::Takt, &PUBLISHERS) else { return };
         assert_eq!(group.writers.len(), if kind == Kind::SequenceKey { 6 } else { 10 });
         assert_eq!(group.samples_of_all(), 1, "{kind:?}");
-        assert!(group.reader.knows("r", KEY).expect("looked up"), "{kind:?}");
+        assert!(group.reader.has_instance("r", KEY).expect("looked up"), "{kind:?}");
         group.check_disposals();
         group.check_unregistrations();
     }

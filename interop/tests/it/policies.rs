@@ -9,10 +9,10 @@ use takt_interop::programs::Program;
 
 use crate::scene::{Recorded, start};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum number of writes of a sample that a reader may miss, or that may expire in transit.
 const ATTEMPTS: u64 = 40;
-const BRIEFLY: Duration = Duration::from_millis(500);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
 /// INTEROP(Fast DDS 2.9.1): treats a key hash of sixteen zeros as a missing key hash, so the tests
 /// do not use instance 0.
 const KEY: u32 = 1;
@@ -30,7 +30,7 @@ fn batch(first: u64, count: u64) -> Batch {
 /// sample.
 fn write(peer: &mut Peer, id: &str, batch: &Batch) {
     peer.write(id, batch).expect("running");
-    peer.written(id, PATIENCE).expect("there is room");
+    peer.written(id, TIMEOUT).expect("there is room");
 }
 
 fn numbers(samples: &[Sample]) -> Vec<u64> {
@@ -51,7 +51,7 @@ fn pairs() -> Vec<(Program, Program)> {
 fn write_until_received(writer: &mut Peer, reader: &mut Peer, first: u64) {
     for attempt in 0..ATTEMPTS {
         write(writer, "w", &batch(first + attempt, 1));
-        if reader.sample_within("r", BRIEFLY).is_ok() {
+        if reader.sample_within("r", SHORT_TIMEOUT).is_ok() {
             return;
         }
     }
@@ -91,9 +91,9 @@ fn samples_expire_at_the_writer_and_at_the_reader() {
             // has requested acknowledgments, which happens every 3 s. No heartbeat follows then,
             // and the writer waits for the acknowledgment for ever.
             if !matches!(publisher, Program::FastDds2 | Program::FastDds3) {
-                left.acknowledged("w", PATIENCE).expect("what has expired is not waited for");
+                left.acknowledged("w", TIMEOUT).expect("what has expired is not waited for");
             }
-            let deadline = Instant::now() + BRIEFLY;
+            let deadline = Instant::now() + SHORT_TIMEOUT;
             while received.is_empty() && Instant::now() < deadline {
                 received = numbers(&right.take("r").expect("taken"));
             }
@@ -214,7 +214,7 @@ fn filters(publisher: Program, subscriber: Program) {
         let expected: [Vec<u64>; 3] = [0, 1, 2].map(|key| of(first, until, key));
         assert_eq!(received, expected, "{publisher} -> {subscriber}");
     }
-    left.acknowledged("w", PATIENCE).expect("what does not pass is not waited for");
+    left.acknowledged("w", TIMEOUT).expect("what does not pass is not waited for");
     let surplus: Vec<Event> = right.pending("r");
     assert!(surplus.iter().all(|event| matches!(event, Event::Matched { .. })), "{publisher}: {surplus:?}");
     recorded.end();

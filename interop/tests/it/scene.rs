@@ -62,7 +62,7 @@ impl Recorded {
 
     /// Makes the programs quit. Returns tshark's errors in the frames that Takt sent, and the
     /// programs that do not exit.
-    pub fn ended(self) -> Vec<String> {
+    pub fn finish(self) -> Vec<String> {
         let Scene { left, right, network } = self.scene;
         let mut found = Vec::new();
         for (program, running) in self.programs.into_iter().zip([left, right]) {
@@ -84,7 +84,7 @@ impl Recorded {
 
     /// Ends as [`Self::ended`], and fails on any error.
     pub fn end(self) {
-        let remarks = self.ended();
+        let remarks = self.finish();
         assert!(remarks.is_empty(), "{}", remarks.join("\n"));
     }
 
@@ -101,7 +101,7 @@ impl Recorded {
 fn remarks(capture: Capture, network: &Network, programs: [Program; 2]) -> Vec<String> {
     /// Maximum number of reported errors of one kind.
     const ENOUGH: usize = 8;
-    let verdict = capture.judge().expect("tshark reads the capture");
+    let verdict = capture.analyze().expect("tshark reads the capture");
     let mut found = Vec::new();
     for (host, program) in [&network.left, &network.right].into_iter().zip(programs) {
         if program != Program::Takt {

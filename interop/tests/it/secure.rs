@@ -61,7 +61,7 @@ impl Variant {
 
 /// Reason for which the two participants refuse each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum Incompatibility {
     /// Each participant has an identity of a different authority, and trusts only its own.
     ForeignAuthority,
     /// The right participant has a different governance for message protection.
@@ -69,18 +69,23 @@ pub enum Flaw {
 }
 
 /// Two directories, which are removed on drop.
-pub struct Enclaves {
+pub struct EnclaveDirectories {
     directory: PathBuf,
 }
 
-impl Enclaves {
+impl EnclaveDirectories {
     /// Creates two identities, each with a key of the given algorithm.
     pub fn new(name: &str, variant: &Variant, algorithms: [KeyAlgorithm; 2]) -> Self {
         Self::with(name, variant, algorithms, None)
     }
 
     /// Creates two identities that are incompatible because of `flaw`.
-    pub fn with(name: &str, variant: &Variant, algorithms: [KeyAlgorithm; 2], flaw: Option<Flaw>) -> Self {
+    pub fn with(
+        name: &str,
+        variant: &Variant,
+        algorithms: [KeyAlgorithm; 2],
+        incompatibility: Option<Incompatibility>,
+    ) -> Self {
         let directory = std::env::temp_dir().join(format!("takt-enclaves-{}-{name}", std::process::id()));
         let enclaves = Self { directory };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
@@ -88,9 +93,9 @@ impl Enclaves {
         let validity = Validity { not_before: now - DAY, not_after: now + 365 * DAY };
         let [left_ca, other_ca, permissions_ca] = ["Identity CA", "Identity CA", "Permissions CA"]
             .map(|name| Issuer::create(name, KeyAlgorithm::EcP256, validity).expect("an authority"));
-        let right_ca = if flaw == Some(Flaw::ForeignAuthority) { &other_ca } else { &left_ca };
+        let right_ca = if incompatibility == Some(Incompatibility::ForeignAuthority) { &other_ca } else { &left_ca };
         let other = Variant { rtps: ProtectionKind::Sign, ..*variant };
-        let right = if flaw == Some(Flaw::OtherGovernance) { &other } else { variant };
+        let right = if incompatibility == Some(Incompatibility::OtherGovernance) { &other } else { variant };
         let sides = [("left", &left_ca, variant), ("right", right_ca, right)];
         for ((name, identity_ca, variant), algorithm) in sides.into_iter().zip(algorithms) {
             let governance = variant.governance();
@@ -122,7 +127,7 @@ impl Enclaves {
     }
 }
 
-impl Drop for Enclaves {
+impl Drop for EnclaveDirectories {
     fn drop(&mut self) {
         if std::env::var_os("TAKT_KEEP_CAPTURES").is_none() {
             // tidy-allow(dropped-cause): what is left is in the temporary directory

@@ -20,14 +20,14 @@ use takt_testkit::waiting;
 
 use crate::loss::is_long;
 use crate::scene::{hosts, possible};
-use crate::secure::{Enclaves, Flaw, Variant};
+use crate::secure::{EnclaveDirectories, Incompatibility, Variant};
 
 const SAMPLES: u64 = 20;
 pub const SIZES: [usize; 2] = [64, 20_000];
 /// Topics, whose names do not occur elsewhere.
 pub const THERE: &str = "SecuredThere";
 const BACK: &str = "SecuredBack";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub const NONE: ProtectionKind = ProtectionKind::None;
 const SIGN: ProtectionKind = ProtectionKind::Sign;
@@ -106,8 +106,8 @@ pub fn options(index: usize, left: Program, right: Program) -> Options {
 #[test]
 fn incompatible_secured_participants_do_not_match_and_takt_gives_the_reason() {
     let flaws: &[_] = match is_long() {
-        true => &[Flaw::OtherGovernance, Flaw::ForeignAuthority],
-        false => &[Flaw::OtherGovernance],
+        true => &[Incompatibility::OtherGovernance, Incompatibility::ForeignAuthority],
+        false => &[Incompatibility::OtherGovernance],
     };
     let pairs = [
         [Program::Takt; 2],
@@ -128,10 +128,10 @@ fn incompatible_secured_participants_do_not_match_and_takt_gives_the_reason() {
 }
 
 /// Checks that Takt refuses the other participant because of the flaw.
-fn refusal([left, right]: [Program; 2], flaw: Flaw) -> Option<Result<(), String>> {
+fn refusal([left, right]: [Program; 2], flaw: Incompatibility) -> Option<Result<(), String>> {
     let network = hosts()?;
     let name = format!("refusal-{left:?}-{right:?}-{flaw:?}");
-    let enclaves = Enclaves::with(&name, &variant(1), [KeyAlgorithm::EcP256; 2], Some(flaw));
+    let enclaves = EnclaveDirectories::with(&name, &variant(1), [KeyAlgorithm::EcP256; 2], Some(flaw));
     let start = |program, host, enclave: &Path| Peer::start_in(program, host, Options::default(), Some(enclave));
     let mut peers = [
         possible(start(left, &network.left, &enclaves.left()))?,
@@ -139,9 +139,11 @@ fn refusal([left, right]: [Program; 2], flaw: Flaw) -> Option<Result<(), String>
     ];
     let takt = usize::from(left != Program::Takt);
     let expected: &[&str] = match flaw {
-        Flaw::OtherGovernance => &["security attributes of the participant differ: is_rtps_protected on the"],
+        Incompatibility::OtherGovernance => {
+            &["security attributes of the participant differ: is_rtps_protected on the"]
+        }
         // The side that waits for a Reply only detects that none has arrived.
-        Flaw::ForeignAuthority => &["no valid Reply in time", "unable to get local issuer certificate"],
+        Incompatibility::ForeignAuthority => &["no valid Reply in time", "unable to get local issuer certificate"],
     };
     Some(refused(&mut peers, takt).and_then(|why| match expected.iter().any(|expected| why.contains(expected)) {
         true => Ok(()),
@@ -207,7 +209,7 @@ pub fn exchange_in(
 ) -> Option<Result<(), String>> {
     let options = options(index, left, right);
     let name = format!("{name}-{index}-{left:?}-{right:?}-{:?}-{:?}", algorithms[0], algorithms[1]);
-    let enclaves = Enclaves::new(&name, &variant(index), algorithms);
+    let enclaves = EnclaveDirectories::new(&name, &variant(index), algorithms);
     let start = |program, host, enclave: &Path| Peer::start_in(program, host, options, Some(enclave));
     let mut left = possible(start(left, &network.left, &enclaves.left()))?;
     let mut right = possible(start(right, &network.right, &enclaves.right()))?;
@@ -226,17 +228,17 @@ fn send(from: &mut Peer, to: &mut Peer, topic: &str) -> Result<(), String> {
     for size in SIZES {
         from.write(&writer, &Batch { first, ..Batch::new(SAMPLES, size) }).map_err(text)?;
         for seq in first..first + SAMPLES {
-            let sample = to.sample_within(&reader, PATIENCE).map_err(text)?;
+            let sample = to.sample_within(&reader, TIMEOUT).map_err(text)?;
             let expected = format!("{:016x}", content::expected_hash(size, 0, seq));
             if (sample.seq, sample.len, &sample.hash) != (seq, size, &expected) {
                 return Err(format!("sample {seq} of {size} B is {sample:?}"));
             }
         }
-        from.written(&writer, PATIENCE).map_err(text)?;
+        from.written(&writer, TIMEOUT).map_err(text)?;
         first += SAMPLES;
     }
     from.dispose(&writer, 0).map_err(text)?;
-    let end = to.sample_within(&reader, PATIENCE).map_err(text)?;
+    let end = to.sample_within(&reader, TIMEOUT).map_err(text)?;
     match (end.valid, end.state, end.key) {
         (false, InstanceState::Disposed, Some(0)) => Ok(()),
         _ => Err(format!("the end of the instance is {end:?}")),

@@ -7,7 +7,7 @@ use takt_security::identity::KeyAlgorithm;
 use takt_testkit::domain::claim;
 use takt_testkit::waiting;
 
-use crate::secure::{Enclaves, Variant};
+use crate::secure::{EnclaveDirectories, Variant};
 
 /// A domain that the security documents of the tests cover.
 const DOMAIN: u32 = 152;
@@ -26,8 +26,8 @@ const EVERYTHING_HIDDEN: Variant = Variant {
 fn refused_participant_is_reported_on_the_log_topic() {
     claim(DOMAIN);
     let algorithms = [KeyAlgorithm::EcP256; 2];
-    let enclaves = Enclaves::new("log", &EVERYTHING_HIDDEN, algorithms);
-    let strangers = Enclaves::new("log-strangers", &EVERYTHING_HIDDEN, algorithms);
+    let enclaves = EnclaveDirectories::new("log", &EVERYTHING_HIDDEN, algorithms);
+    let strangers = EnclaveDirectories::new("log-strangers", &EVERYTHING_HIDDEN, algorithms);
     let participant = |name: &str, directory: std::path::PathBuf, distributes: bool| {
         DomainParticipant::builder(DOMAIN)
             .name(name)

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running application. Dropping it kills the process.
 struct Shape {
@@ -34,7 +34,7 @@ impl Shape {
     fn wait_for(&self, text: &str) -> String {
         let mut seen = Vec::new();
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TIMEOUT) {
                 Ok(line) if line.contains(text) => return line,
                 Ok(line) => seen.push(line),
                 Err(error) => panic!("no {text:?} ({error}) in {seen:#?}"),

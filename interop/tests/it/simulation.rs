@@ -1,6 +1,6 @@
 //! Captures of the simulated network in tshark.
 
-use takt_interop::capture::judge;
+use takt_interop::capture::analyze_file;
 use takt_sim::capture::{Capture, Link};
 use takt_sim::clock::MILLISECOND;
 use takt_sim::scenario::Scenario;
@@ -13,7 +13,7 @@ fn simulated_link_is_dissected_without_errors() {
     let report = world::run(&Scenario::steady(3, 200 * MILLISECOND), &mut capture);
     assert_eq!(report.violation, None);
     let frames = capture.finish().expect("all of it is written");
-    let verdict = judge(&path).expect("tshark reads the capture");
+    let verdict = analyze_file(&path).expect("tshark reads the capture");
     std::fs::remove_file(&path).expect("it was written");
     assert_eq!(verdict.errors, []);
     assert!(frames > 100, "only {frames} frames");

@@ -12,7 +12,7 @@ use takt_interop::programs::Program;
 use crate::scene::{hosts, start};
 
 const PORT: u16 = 7400;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn takt_connects_to_cyclonedds_0_10() {
@@ -57,8 +57,8 @@ fn exchange(listens: Program, connects: Program) {
             expect(peer, "r", &batch);
         }
         for peer in [&mut left, &mut right] {
-            peer.written("w", PATIENCE).expect("written");
-            peer.acknowledged("w", PATIENCE).expect("acknowledged");
+            peer.written("w", TIMEOUT).expect("written");
+            peer.acknowledged("w", TIMEOUT).expect("acknowledged");
         }
         first += count;
     }
@@ -69,7 +69,7 @@ fn exchange(listens: Program, connects: Program) {
 /// Checks that all samples of a batch arrive at a reader.
 pub fn expect(peer: &mut Peer, reader: &str, batch: &Batch) {
     for seq in batch.first..batch.first + batch.count {
-        let sample = peer.sample_within(reader, PATIENCE).unwrap_or_else(|error| panic!("{batch:?}: {seq}: {error}"));
+        let sample = peer.sample_within(reader, TIMEOUT).unwrap_or_else(|error| panic!("{batch:?}: {seq}: {error}"));
         let hash = content::expected_hash(batch.size, 0, seq);
         assert_eq!((sample.seq, sample.len, sample.hash), (seq, batch.size, format!("{hash:016x}")));
     }

@@ -14,7 +14,7 @@ use takt_interop::programs::{cyclonedds_python, takt};
 use crate::scene::possible;
 
 /// Maximum time that a test waits for a condition.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "interop::Part")]
@@ -130,7 +130,7 @@ fn reader<T: TypeSupport>(participant: &DomainParticipant) -> DataReader<T> {
 }
 
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !condition() {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::thread::yield_now();

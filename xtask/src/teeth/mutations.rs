@@ -27,7 +27,7 @@ pub struct Mutation {
     /// File name without the extension.
     pub name: String,
     /// Guarantee of `docs/design/simulation.md` that the bug breaks.
-    pub promise: String,
+    pub guarantee: String,
     /// Description of the bug.
     pub bug: String,
     /// Simulation that must find the bug.
@@ -62,7 +62,7 @@ pub struct Edit {
 
 /// Problem with a file of the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct MutationError {
     /// Path of the mutation file.
     pub place: String,
     /// Description of the problem and its remedy.
@@ -70,11 +70,11 @@ pub struct Misfit {
 }
 
 /// Loads all deliberate bugs of the tree, by name.
-pub fn load(tree: &SourceTree) -> Result<Vec<Mutation>, Misfit> {
+pub fn load(tree: &SourceTree) -> Result<Vec<Mutation>, MutationError> {
     let files = tree.files.iter().filter(|file| file.path.starts_with(DIRECTORY) && file.extension() == "toml");
     let parsed = files.map(|file| {
         let name = file.path[DIRECTORY.len()..].trim_end_matches(".toml");
-        parse(name, &file.text).map_err(|message| Misfit { place: file.path.clone(), message })
+        parse(name, &file.text).map_err(|message| MutationError { place: file.path.clone(), message })
     });
     parsed.collect()
 }
@@ -96,7 +96,7 @@ fn parse(name: &str, text: &str) -> Result<Mutation, String> {
     if !edits.iter().any(|edit| edit.replace.contains(SWITCH)) {
         return Err(format!("no edit has '{SWITCH}', which is true while the bug is on"));
     }
-    Ok(Mutation { name: name.to_owned(), promise: word(&table, "promise")?, bug: word(&table, "bug")?, world, edits })
+    Ok(Mutation { name: name.to_owned(), guarantee: word(&table, "promise")?, bug: word(&table, "bug")?, world, edits })
 }
 
 fn edit(table: &Table) -> Result<Edit, String> {
@@ -109,7 +109,7 @@ fn word(table: &Table, key: &str) -> Result<String, String> {
 }
 
 /// Applies all edits at once; returns the changed files, and the edits that do not apply.
-pub fn apply(tree: &SourceTree, mutations: &[Mutation]) -> (BTreeMap<String, String>, Vec<Misfit>) {
+pub fn apply(tree: &SourceTree, mutations: &[Mutation]) -> (BTreeMap<String, String>, Vec<MutationError>) {
     let mut misfits = Vec::new();
     let mut by_file: BTreeMap<&str, Vec<Replacement>> = BTreeMap::new();
     for (number, mutation) in mutations.iter().enumerate() {
@@ -119,7 +119,7 @@ pub fn apply(tree: &SourceTree, mutations: &[Mutation]) -> (BTreeMap<String, Str
                     let text = edit.replace.replace(SWITCH, &format!("crate::mutation::is_on({number})"));
                     by_file.entry(&edit.file).or_default().push(Replacement { start, end, text, by: &mutation.name });
                 }
-                Err(message) => misfits.push(Misfit { place: place_of(&mutation.name), message }),
+                Err(message) => misfits.push(MutationError { place: place_of(&mutation.name), message }),
             }
         }
     }
@@ -128,7 +128,7 @@ pub fn apply(tree: &SourceTree, mutations: &[Mutation]) -> (BTreeMap<String, Str
         replacements.sort_by_key(|replacement| replacement.start);
         for pair in replacements.windows(2).filter(|pair| pair[1].start < pair[0].end) {
             let message = format!("an edit of {path} overlaps one of '{}'; choose another snippet", pair[0].by);
-            misfits.push(Misfit { place: place_of(pair[1].by), message });
+            misfits.push(MutationError { place: place_of(pair[1].by), message });
         }
         if misfits.is_empty() {
             let original = tree.file(path).map_or("", |file| file.text.as_str());
@@ -196,7 +196,7 @@ mod tests {
         )
     }
 
-    fn applied(files: &[(&str, &str)]) -> (BTreeMap<String, String>, Vec<Misfit>) {
+    fn applied(files: &[(&str, &str)]) -> (BTreeMap<String, String>, Vec<MutationError>) {
         let files: Vec<_> =
             files.iter().map(|(name, text)| (format!("{DIRECTORY}{name}.toml"), (*text).to_owned())).collect();
         let mut all = vec![("crates/a/src/lib.rs", LIB)];

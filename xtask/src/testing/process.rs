@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Polling period of the process state.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum number of printed frames per stack.
 const FRAMES: u32 = 24;
@@ -32,7 +32,7 @@ pub fn wait(child: &mut Child, limit: Duration) -> std::io::Result<End> {
         if begin.elapsed() >= limit {
             break;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     let stacks = stacks(child.id());
     for process in with_descendants(child.id()) {

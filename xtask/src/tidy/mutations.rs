@@ -3,7 +3,7 @@
 //! It detects a code change that breaks an edit earlier than `cargo xtask sim --teeth`.
 
 use super::Report;
-use crate::teeth::mutations::{Misfit, apply, load};
+use crate::teeth::mutations::{MutationError, apply, load};
 use crate::tree::SourceTree;
 
 pub(super) fn check(tree: &SourceTree, report: &mut Report) {
@@ -11,7 +11,7 @@ pub(super) fn check(tree: &SourceTree, report: &mut Report) {
         Ok(mutations) => apply(tree, &mutations).1,
         Err(misfit) => vec![misfit],
     };
-    for Misfit { place, message } in misfits {
+    for MutationError { place, message } in misfits {
         report.fail("mutation", &place, message);
     }
 }

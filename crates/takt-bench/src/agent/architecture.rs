@@ -51,7 +51,7 @@ pub(super) fn serve_discovery(options: &Options, lines: &mut Lines<'_>) -> Resul
         return Err(Error::Usage("the role broker needs broker=ADDRESS:PORT".into()));
     };
     let participant = DomainParticipant::builder(options.link.domain);
-    let server = DiscoveryServer::on(participant, address).build()?;
+    let server = DiscoveryServer::from_participant(participant, address).build()?;
     lines.ready()?;
     while !stopped() {
         std::thread::sleep(STEP);

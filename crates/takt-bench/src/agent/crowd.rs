@@ -9,7 +9,7 @@ use super::roles::{DISCOVERY_STEP, IDLE_STEP};
 use crate::error::{Error, Result};
 use crate::machine::{Memory, monotonic_ns};
 use crate::signal::stopped;
-use crate::workload::crowd::{Crowd, Plan, Seeker};
+use crate::workload::crowd::{Crowd, Discoverer, Plan};
 use serde_json::json;
 use std::time::Duration;
 
@@ -29,33 +29,33 @@ pub(super) fn crowd(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     lines.ready()?;
     let until_ns = monotonic_ns() + options.warm.as_nanos() as u64;
     while monotonic_ns() < until_ns && !stopped() {
-        crowd.turn()?;
+        crowd.step()?;
     }
     let (added, memory) = (crowd.added, Memory::now()?);
-    lines.say(&json!({
+    lines.write(&json!({
         "ev": "result", "role": "crowd", "bare_kib": added.bare, "participants_kib": added.participants,
         "endpoints_kib": added.endpoints, "instances_kib": added.instances, "resident_kib": memory.resident_kib,
         "private_kib": memory.private_kib,
     }))?;
     while !stopped() {
-        crowd.turn()?;
+        crowd.step()?;
     }
     Ok(())
 }
 
-pub(super) fn seek(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
+pub(super) fn discover(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let main_ns = monotonic_ns();
-    find(options, lines, main_ns, DISCOVERY_STEP, &Seeker::new(&options.link, &plan(options))?)
+    find(options, lines, main_ns, DISCOVERY_STEP, &Discoverer::new(&options.link, &plan(options))?)
 }
 
 pub(super) fn mesh(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let main_ns = monotonic_ns();
-    find(options, lines, main_ns, MESH_STEP, &Seeker::in_mesh(&options.link, &plan(options))?)
+    find(options, lines, main_ns, MESH_STEP, &Discoverer::in_mesh(&options.link, &plan(options))?)
 }
 
 /// Reports when all writers are discovered, then keeps the participant alive until a signal
 /// arrives.
-fn find(options: &Options, lines: &mut Lines<'_>, main_ns: u64, step: Duration, seeker: &Seeker) -> Result<()> {
+fn find(options: &Options, lines: &mut Lines<'_>, main_ns: u64, step: Duration, seeker: &Discoverer) -> Result<()> {
     let init_ns = monotonic_ns();
     lines.ready()?;
     let wanted = options.participants * options.endpoints;
@@ -67,11 +67,11 @@ fn find(options: &Options, lines: &mut Lines<'_>, main_ns: u64, step: Duration, 
             return Err(Error::NoAnswer { what });
         }
         seeker.drive(step, options.link.runtime)?;
-        found = seeker.found()?;
+        found = seeker.matched_writers()?;
     }
     let started_ns = options.started_at_ns.unwrap_or(main_ns);
     let since_start = |ns: u64| ns.saturating_sub(started_ns) as f64 * 1e-6;
-    lines.say(&json!({
+    lines.write(&json!({
         "ev": "matched", "main_ms": since_start(main_ns), "init_ms": since_start(init_ns),
         "match_ms": since_start(monotonic_ns()),
     }))?;

@@ -27,7 +27,7 @@ pub(super) fn keep(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let store = (options.link.durability == Durability::Persistent).then(|| Store(name()));
     let settings =
         takt_durability::Options { store: store.as_ref().map(|store| store.0.clone()), ..Default::default() };
-    let mut service = Service::on(builder(options)?, builder(options)?, settings).map_err(failure)?;
+    let mut service = Service::with_participants(builder(options)?, builder(options)?, settings).map_err(failure)?;
     lines.ready()?;
     while !stopped() {
         service.step().map_err(failure)?;

@@ -68,7 +68,7 @@ pub(super) fn join(options: Options, lines: &mut Lines<'_>) -> Result<()> {
     };
     let started_ns = options.started_at_ns.unwrap_or(main_ns);
     let since_start = |ns: u64| ns.saturating_sub(started_ns) as f64 * 1e-6;
-    lines.say(&json!({
+    lines.write(&json!({
         "ev": "result", "role": "join", "n": count, "first_ms": since_start(first_ns), "last_ms": since_start(last_ns),
     }))?;
     while !stopped() {

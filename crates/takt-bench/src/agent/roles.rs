@@ -45,7 +45,7 @@ pub(super) fn ping(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
         let Options { warmup, count, period, .. } = *options;
         let Options { short_reply, .. } = *options;
         let rests = options.link.rests;
-        let outcome = ping.run(ping::Plan { size, warmup, count, period, rests, short_reply })?;
+        let outcome = ping.run(ping::Plan { size, warmup, count, period, pauses: rests, short_reply })?;
         if let Some(out) = &mut out {
             write_times(out, &outcome.latencies_ns)?;
         }
@@ -53,14 +53,14 @@ pub(super) fn ping(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
             Some(_) => outcome.counts.lost,
             None => outcome.timeouts,
         };
-        lines.say(&json!({
+        lines.write(&json!({
             "ev": "result", "role": "ping", "size": size, "got": outcome.latencies_ns.len(), "lost": lost,
             "cpu_s": outcome.usage.cpu_seconds, "wall_s": outcome.wall_seconds,
             "nvcsw": outcome.usage.voluntary_switches, "nivcsw": outcome.usage.involuntary_switches,
             "listening": u8::from(ping.is_listening()),
         }))?;
     }
-    lines.say(&json!({"ev": "done"}))
+    lines.write(&json!({"ev": "done"}))
 }
 
 pub(super) fn pong(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
@@ -99,13 +99,13 @@ pub(super) fn subscribe(options: &Options, lines: &mut Lines<'_>) -> Result<()> 
         write_times(out, &outcome.times_ns)?;
     }
     if outcome.arrivals_total > 0 {
-        lines.say(&json!({
+        lines.write(&json!({
             "ev": "result", "role": "sub", "id": options.id, "n": outcome.arrivals, "bytes": outcome.bytes,
             "wall_s": outcome.wall_seconds, "cpu_s": outcome.usage.cpu_seconds, "span": outcome.span,
             "total": outcome.arrivals_total, "listening": u8::from(subscription.is_listening()),
         }))?;
     }
-    subscription.linger()
+    subscription.drain()
 }
 
 /// Runs `sub` with a content filter.
@@ -127,7 +127,7 @@ pub(super) fn publish(options: &Options, lines: &mut Lines<'_>, is_planned: bool
     let wanted = Matched { readers: options.peers, writers: 0 };
     wait_matched(&mut *link, wanted, MATCH_LIMIT, MATCH_STEP)?;
     if is_planned {
-        lines.say(&json!({"ev": "matched"}))?;
+        lines.write(&json!({"ev": "matched"}))?;
     }
     settle(&mut *link, STREAM_PAUSE)?;
     let plan = publish::Plan {
@@ -140,12 +140,12 @@ pub(super) fn publish(options: &Options, lines: &mut Lines<'_>, is_planned: bool
         is_planned,
     };
     let outcome = publish::run(&mut *link, &plan)?;
-    lines.say(&json!({
+    lines.write(&json!({
         "ev": "result", "role": if is_planned { "load" } else { "pub" }, "n": outcome.written, "wall_s": outcome.wall_seconds,
         "cpu_s": outcome.usage.cpu_seconds, "fails": outcome.refused, "total": outcome.written_total,
     }))?;
     publish::finish(&mut *link, plan.size, STREAM_LINGER)?;
-    lines.say(&json!({"ev": "done"}))
+    lines.write(&json!({"ev": "done"}))
 }
 
 /// Runs `disc`, or `idle`, which then measures a participant without traffic.
@@ -165,7 +165,7 @@ pub(super) fn discover(options: &Options, lines: &mut Lines<'_>, idle: bool) -> 
         wait_matched(&mut *link, Matched { readers: pairs, writers: pairs }, MATCH_LIMIT, DISCOVERY_STEP)?;
         let started_ns = options.started_at_ns.unwrap_or(main_ns);
         let since_start = |ns: u64| ns.saturating_sub(started_ns) as f64 * 1e-6;
-        lines.say(&json!({
+        lines.write(&json!({
             "ev": "matched", "main_ms": since_start(main_ns), "init_ms": since_start(init_ns),
             "match_ms": since_start(monotonic_ns()),
         }))?;
@@ -191,7 +191,7 @@ fn rest(options: &Options, link: &mut dyn Link, bare: Memory, lines: &mut Lines<
     }
     let used = Usage::now().since(&usage);
     let memory = Memory::now()?;
-    lines.say(&json!({
+    lines.write(&json!({
         "ev": "result", "role": "idle", "cpu_s": used.cpu_seconds,
         "wall_s": (monotonic_ns() - started_ns) as f64 * 1e-9, "nvcsw": used.voluntary_switches,
         "bare_kib": bare.resident_kib, "resident_kib": memory.resident_kib, "peak_kib": memory.peak_kib,

@@ -50,13 +50,13 @@ pub fn tcp(
     run_rounds(plan, &names, progress, |at, round| {
         let gigabits_per_second = match at.checked_sub(1) {
             None => transfer(site, window)?,
-            Some(at) => beside(plan, site, window, &columns[at], domains.next())?,
+            Some(at) => measure_during_pings(plan, site, window, &columns[at], domains.next())?,
         };
         Ok(vec![TcpCell { column: names[at].into(), round, gigabits_per_second }])
     })
 }
 
-fn beside(plan: &Plan, site: &Site, window: Duration, column: &Column, domain: u32) -> Result<f64> {
+fn measure_during_pings(plan: &Plan, site: &Site, window: Duration, column: &Column, domain: u32) -> Result<f64> {
     let mut pong = Child::start(column, "pong", &arguments(plan, column, domain, 1), placement(plan, column, 1))?;
     pong.wait_for("ready", READY_LIMIT)?;
     let mut pinging = arguments(plan, column, domain, 0);

@@ -81,7 +81,7 @@ impl<'a> Child<'a> {
     }
 
     /// Writes a line to the agent's standard input.
-    pub fn tell(&mut self, line: &str) -> Result<()> {
+    pub fn write_line(&mut self, line: &str) -> Result<()> {
         let input = self.process.stdin.as_mut().expect("standard input is piped");
         writeln!(input, "{line}").map_err(|e| Error::os(format!("send {line} to the {}", self.role), e))
     }

@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn lab_hosts_have_hardware_addresses_derived_from_their_ip_addresses() {
         let file: LabFile = file("perf-1").parse().expect("the lab file is valid");
-        let plan = takt_lab::plan::Plan::of(&file).expect("the plan is valid");
+        let plan = takt_lab::plan::Plan::new(&file).expect("the plan is valid");
         let macs: Vec<_> = plan.interfaces().map(|end| end.mac).collect();
         assert_eq!(macs, HOSTS.map(|(_, address)| hardware_address(address)));
     }

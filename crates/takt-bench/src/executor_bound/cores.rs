@@ -80,26 +80,26 @@ pub struct CoreObserver {
     last: CoreCounters,
     last_ns: u64,
     /// Start, end and counters of each interval.
-    looks: Vec<(u64, u64, CoreCounters)>,
+    samples: Vec<(u64, u64, CoreCounters)>,
 }
 
 impl CoreObserver {
     /// Starts the observation of a core.
     pub fn begin(cpu: usize) -> Self {
-        Self { cpu, last: CoreCounters::of(cpu), last_ns: monotonic_ns(), looks: Vec::new() }
+        Self { cpu, last: CoreCounters::of(cpu), last_ns: monotonic_ns(), samples: Vec::new() }
     }
 
     /// Records the counters since the last look.
-    pub fn look(&mut self) {
+    pub fn sample(&mut self) {
         let (now, now_ns) = (CoreCounters::of(self.cpu), monotonic_ns());
-        self.looks.push((self.last_ns, now_ns, now.since(self.last)));
+        self.samples.push((self.last_ns, now_ns, now.since(self.last)));
         (self.last, self.last_ns) = (now, now_ns);
     }
 
     /// Returns the counters from the look before `from_ns` to the look after `to_ns`.
-    pub fn around(&self, from_ns: u64, to_ns: u64) -> CoreCounters {
+    pub fn overlapping(&self, from_ns: u64, to_ns: u64) -> CoreCounters {
         let meets = |(from, to, _): &&(u64, u64, CoreCounters)| *from <= to_ns && from_ns <= *to;
-        self.looks.iter().filter(meets).fold(CoreCounters::default(), |sum, (_, _, counted)| sum.plus(*counted))
+        self.samples.iter().filter(meets).fold(CoreCounters::default(), |sum, (_, _, counted)| sum.plus(*counted))
     }
 }
 
@@ -121,9 +121,9 @@ mod tests {
     fn counters_of_all_intervals_that_overlap_are_added() {
         let counted = |interrupts| CoreCounters { interrupts, ..CoreCounters::default() };
         let looks = vec![(0, 10, counted(1)), (10, 20, counted(2)), (20, 30, counted(4))];
-        let watch = CoreObserver { cpu: 0, last: CoreCounters::default(), last_ns: 30, looks };
+        let watch = CoreObserver { cpu: 0, last: CoreCounters::default(), last_ns: 30, samples: looks };
         assert_eq!(
-            [(3, 4), (5, 15), (21, 99), (40, 50)].map(|(from, to)| watch.around(from, to).interrupts),
+            [(3, 4), (5, 15), (21, 99), (40, 50)].map(|(from, to)| watch.overlapping(from, to).interrupts),
             [1, 3, 4, 0]
         );
     }

@@ -18,7 +18,7 @@ use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
 pub const CRITICAL: usize = 0;
 const WRITER: usize = 0;
 const EXECUTOR: usize = 1;
-const ASIDE: usize = 2;
+const SEPARATE_EXECUTOR: usize = 2;
 const RECEIVE: &str = "receive";
 const CALLBACK: &str = "callback";
 /// Prefix of the lock entries in the job statistics.
@@ -124,7 +124,7 @@ fn system(plan: &Plan, declared: &Declared) -> Result<System> {
             return Err(Error::NotKept { what: format!("no bound: {kind} jobs have the priority {priority}") });
         }
         let is_aside = plan.aside && (kind, priority) == SLOW_CALLBACK;
-        let on = if is_aside { ASIDE } else { EXECUTOR };
+        let on = if is_aside { SEPARATE_EXECUTOR } else { EXECUTOR };
         let stages = vec![stage(on, priority, time_ns, 0)];
         flows.push(Flow { name: format!("{kind} {priority}"), arrivals: None, stages, limit_ns: None });
     }

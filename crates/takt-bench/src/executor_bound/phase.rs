@@ -3,12 +3,12 @@
 
 use super::cores::{CoreCounters, CoreObserver};
 use super::secured::Keys;
-use super::surroundings::Watch;
-use super::writers::{Course, WRITER_NAME, write_all};
+use super::surroundings::ThreadObserver;
+use super::writers::{PhaseBarrier, WRITER_NAME, write_all};
 use crate::error::{Error, Result};
-use crate::isolation::load::{Burden, LoadPlan};
+use crate::isolation::load::{CallbackLoad, LoadPlan};
 use crate::isolation::participant::{BACKGROUND, SLOW};
-use crate::isolation::side::{Each, lock};
+use crate::isolation::side::{CallbackListener, lock};
 use crate::machine::monotonic_ns;
 use crate::payload::Blob;
 use crate::sequence::SequenceTracker;
@@ -53,7 +53,7 @@ pub struct PhasePlan {
     pub load: LoadPlan,
     pub length: Duration,
     pub period_ns: u64,
-    pub aside: bool,
+    pub separate_executor: bool,
     /// Keys, if messages are encrypted.
     pub keys: Option<Arc<Keys>>,
     pub cpus: [usize; 2],
@@ -242,17 +242,17 @@ fn reader(to: &DomainParticipant, topic: &str, pairs: &[(&str, String)]) -> Resu
 }
 
 /// Receiving side of a phase.
-struct Side {
+struct ReceivingSide {
     to: DomainParticipant,
     record: Arc<Mutex<Record>>,
-    burden: Burden,
+    load: CallbackLoad,
     discovered: Arc<AtomicU64>,
     _readers: [DataReader<Blob>; 3],
     _executors: Vec<Executor>,
 }
 
-impl Side {
-    fn new(plan: &PhasePlan, course: &Arc<Course>) -> Result<Self> {
+impl ReceivingSide {
+    fn new(plan: &PhasePlan, course: &Arc<PhaseBarrier>) -> Result<Self> {
         let start = |name, fifo| Executor::builder(name).thread_settings(plan.thread(1, fifo)).start();
         let mut executors = vec![start(EXECUTOR_NAME, EXECUTOR_FIFO)?];
         let to = plan.participant("takt-bound")?.executor(&executors[0]).build()?;
@@ -263,14 +263,14 @@ impl Side {
         let callback_ns = plan.load.callback_us * 1000;
         let pairs = [(PRIORITY_PROPERTY, SLOW_PRIORITY.to_string()), (BUDGET_PROPERTY, callback_ns.to_string())];
         let slow = reader(&to, SLOW, &pairs)?;
-        if plan.aside {
+        if plan.separate_executor {
             executors.push(start("bound-aside", SEPARATE_FIFO)?);
             slow.run_listener_on(executors.last())?;
         }
-        let burden = Burden::on(&background, &slow, callback_ns)?;
+        let burden = CallbackLoad::on(&background, &slow, callback_ns)?;
         let record = Arc::new(Mutex::new(Record::new(plan.bound_ns)));
         let (recorded, course, ends_if_late) = (Arc::clone(&record), Arc::clone(course), plan.trace.is_some());
-        critical.set_listener(Each::boxed(move |sample| {
+        critical.set_listener(CallbackListener::boxed(move |sample| {
             if let Some((sequence, sent_ns)) = sample.marks()
                 && lock(&recorded).arrived(sequence, sent_ns)
                 && ends_if_late
@@ -282,7 +282,7 @@ impl Side {
         if plan.trace.is_some() {
             to.keep_job_trace(TRACE_JOBS)?;
         }
-        Ok(Self { to, record, burden, discovered, _readers: [critical, background, slow], _executors: executors })
+        Ok(Self { to, record, load: burden, discovered, _readers: [critical, background, slow], _executors: executors })
     }
 }
 
@@ -292,8 +292,8 @@ impl Side {
 /// The middleware or the machine failed, readers were not found, no critical sample arrived, or a
 /// signal requested a stop.
 pub fn run(plan: &PhasePlan) -> Result<Observed> {
-    let course = Arc::new(Course::default());
-    let side = Side::new(plan, &course)?;
+    let course = Arc::new(PhaseBarrier::default());
+    let side = ReceivingSide::new(plan, &course)?;
     let mut pass = None;
     let written = write_all(plan, &course, || {
         pass = Some(watch(plan, &course, &side.to)?);
@@ -311,7 +311,7 @@ pub fn run(plan: &PhasePlan) -> Result<Observed> {
         std::thread::sleep(STEP);
     }
     let classes = side.to.job_classes()?;
-    let (background_received, _, slow_callbacks) = side.burden.counts();
+    let (background_received, _, slow_callbacks) = side.load.counts();
     let record = lock(&side.record);
     let treatment = pass.executor.total();
     let nothing = || Error::NoAnswer { what: "no critical sample arrived".into() };
@@ -322,7 +322,7 @@ pub fn run(plan: &PhasePlan) -> Result<Observed> {
         sent: written.critical.0,
         received: record.tracker.counts().received,
         late: record.late,
-        late_samples: record.late_samples.iter().map(|late| pass.explain(*late)).collect(),
+        late_samples: record.late_samples.iter().map(|late| pass.add_kernel_counters(*late)).collect(),
         write_max_ns: written.critical.1,
         background_written: written.background.0,
         background_received,
@@ -340,46 +340,46 @@ pub fn run(plan: &PhasePlan) -> Result<Observed> {
 }
 
 /// Observations of the interval in which all threads wrote.
-struct Pass {
+struct WriteInterval {
     begin_ns: u64,
     seconds: f64,
     stolen_ns: u64,
     authenticated: u64,
     refused: u64,
-    executor: Watch,
-    writer: Watch,
+    executor: ThreadObserver,
+    writer: ThreadObserver,
     cores: [CoreObserver; 2],
 }
 
-impl Pass {
+impl WriteInterval {
     /// Adds the kernel's counters to a late sample, and sets its time relative to the beginning.
-    fn explain(&self, late: Late) -> Late {
+    fn add_kernel_counters(&self, late: Late) -> Late {
         let until_ns = late.at_ns + late.response_ns;
         let waited_ns = [&self.executor, &self.writer].map(|watch| watch.waited_ns(late.at_ns, until_ns));
-        let cores = self.cores.each_ref().map(|core| core.around(late.at_ns, until_ns));
+        let cores = self.cores.each_ref().map(|core| core.overlapping(late.at_ns, until_ns));
         Late { at_ns: late.at_ns.saturating_sub(self.begin_ns), waited_ns: waited_ns.iter().sum(), cores, ..late }
     }
 }
 
 /// Releases all threads, and observes the kernel's counters until the time is over.
-fn watch(plan: &PhasePlan, course: &Course, participant: &DomainParticipant) -> Result<Pass> {
-    let (mut executor, mut writer) = (Watch::begin(EXECUTOR_NAME)?, Watch::begin(WRITER_NAME)?);
+fn watch(plan: &PhasePlan, course: &PhaseBarrier, participant: &DomainParticipant) -> Result<WriteInterval> {
+    let (mut executor, mut writer) = (ThreadObserver::begin(EXECUTOR_NAME)?, ThreadObserver::begin(WRITER_NAME)?);
     let stolen_ns = || CoreCounters::of(plan.cpus[1]).stolen_ns;
     let stolen_before_ns = stolen_ns();
     let mut cores = plan.cpus.map(CoreObserver::begin);
     let before = participant.counters()?;
     let begin_ns = monotonic_ns();
-    course.go();
+    course.release();
     while monotonic_ns() - begin_ns < plan.length.as_nanos() as u64 && !course.is_over() {
         std::thread::sleep(STEP);
-        executor.look();
-        writer.look();
-        cores.iter_mut().for_each(CoreObserver::look);
+        executor.sample();
+        writer.sample();
+        cores.iter_mut().for_each(CoreObserver::sample);
     }
     let seconds = (monotonic_ns() - begin_ns) as f64 * 1e-9;
     let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);
     let after = participant.counters()?;
     let authenticated = after.participants_authenticated - before.participants_authenticated;
     let refused = after.participants_refused - before.participants_refused;
-    Ok(Pass { begin_ns, seconds, stolen_ns, authenticated, refused, executor, writer, cores })
+    Ok(WriteInterval { begin_ns, seconds, stolen_ns, authenticated, refused, executor, writer, cores })
 }

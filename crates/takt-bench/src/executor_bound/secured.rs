@@ -1,7 +1,7 @@
 //! Identities of DDS Security for an experiment with encrypted messages.
 
 use crate::error::Result;
-use crate::isolation::crowd::Maker;
+use crate::isolation::crowd::ParticipantConstructor;
 use takt::SecurityConfig;
 
 #[cfg(not(feature = "security"))]
@@ -26,7 +26,7 @@ mod absent {
             match *self {}
         }
 
-        pub fn crowd(&self) -> Result<Maker> {
+        pub fn crowd(&self) -> Result<ParticipantConstructor> {
             match *self {}
         }
     }
@@ -34,7 +34,7 @@ mod absent {
 
 #[cfg(feature = "security")]
 mod present {
-    use super::{Maker, Result, SecurityConfig};
+    use super::{ParticipantConstructor, Result, SecurityConfig};
     use crate::error::Error;
     use crate::keys::{Authorities, Protections};
     use takt_core::Participant;
@@ -74,7 +74,7 @@ mod present {
         /// # Errors
         /// The library failed.
         /// The library failed.
-        pub fn crowd(&self) -> Result<Maker> {
+        pub fn crowd(&self) -> Result<ParticipantConstructor> {
             let permitted = issue(self.own.enclave("crowd")?)?;
             let unknown = issue(self.foreign.enclave("unknown crowd")?)?;
             let refused = issue(self.own.enclave_permitted_by(&self.foreign, "refused crowd")?)?;

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use takt::real_time::{Scheduling, ThreadSettings};
 
 /// Available features of the environment, and the reasons for missing ones.
-pub struct Surroundings {
+pub struct Environment {
     namespace: std::result::Result<(), String>,
     real_time: std::result::Result<(), String>,
 }
 
-impl Surroundings {
+impl Environment {
     /// Moves the calling thread, and all that it starts later, to a network namespace of its own
     /// with the loopback interface up. Checks whether a thread may have a real-time priority.
     pub fn enter() -> Self {
@@ -63,13 +63,13 @@ fn own_namespace() -> Result<()> {
 }
 
 /// Scheduling statistics of a thread of this process, from /proc.
-pub struct Witness {
+pub struct ThreadStats {
     task: PathBuf,
 }
 
 /// Scheduling statistics of a thread up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Treatment {
+pub struct SchedulingStats {
     /// Time for which the thread ran.
     pub ran_ns: u64,
     /// Time for which the thread was runnable and did not run: other threads ran, or the kernel was
@@ -79,7 +79,7 @@ pub struct Treatment {
     pub interrupted: u64,
 }
 
-impl Witness {
+impl ThreadStats {
     /// Finds the thread with this name.
     ///
     /// # Errors
@@ -94,13 +94,13 @@ impl Witness {
     }
 
     /// Reads the statistics up to now; 0 for a kernel that does not provide them.
-    pub fn look(&self) -> Treatment {
+    pub fn read(&self) -> SchedulingStats {
         let read = |file| std::fs::read_to_string(self.task.join(file)).unwrap_or_default();
         let times = read("schedstat");
         let mut times = times.split_whitespace().map(|word| word.parse().unwrap_or(0));
         let status = read("status");
         let interrupted = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
-        Treatment {
+        SchedulingStats {
             ran_ns: times.next().unwrap_or(0),
             waited_ns: times.next().unwrap_or(0),
             interrupted: interrupted.and_then(|count| count.trim().parse().ok()).unwrap_or(0),
@@ -109,35 +109,35 @@ impl Witness {
 }
 
 /// Periodic observation of a thread's scheduling statistics.
-pub struct Watch {
-    witness: Witness,
-    first: Treatment,
-    last: Treatment,
+pub struct ThreadObserver {
+    thread: ThreadStats,
+    first: SchedulingStats,
+    last: SchedulingStats,
     last_ns: u64,
     /// Start, end and wait time of each interval.
-    looks: Vec<(u64, u64, u64)>,
+    samples: Vec<(u64, u64, u64)>,
 }
 
-impl Watch {
+impl ThreadObserver {
     /// Starts the observation of the thread with this name.
     ///
     /// # Errors
     /// There is no such thread.
     pub fn begin(name: &str) -> Result<Self> {
-        let witness = Witness::of(name)?;
-        let first = witness.look();
-        Ok(Self { witness, first, last: first, last_ns: monotonic_ns(), looks: Vec::new() })
+        let witness = ThreadStats::of(name)?;
+        let first = witness.read();
+        Ok(Self { thread: witness, first, last: first, last_ns: monotonic_ns(), samples: Vec::new() })
     }
 
-    pub fn look(&mut self) {
-        let (now, now_ns) = (self.witness.look(), monotonic_ns());
-        self.looks.push((self.last_ns, now_ns, now.waited_ns.saturating_sub(self.last.waited_ns)));
+    pub fn sample(&mut self) {
+        let (now, now_ns) = (self.thread.read(), monotonic_ns());
+        self.samples.push((self.last_ns, now_ns, now.waited_ns.saturating_sub(self.last.waited_ns)));
         (self.last, self.last_ns) = (now, now_ns);
     }
 
     /// Returns the statistics since the beginning.
-    pub fn total(&self) -> Treatment {
-        Treatment {
+    pub fn total(&self) -> SchedulingStats {
+        SchedulingStats {
             ran_ns: self.last.ran_ns.saturating_sub(self.first.ran_ns),
             waited_ns: self.last.waited_ns.saturating_sub(self.first.waited_ns),
             interrupted: self.last.interrupted.saturating_sub(self.first.interrupted),
@@ -148,7 +148,7 @@ impl Watch {
     /// bound for the interval between.
     pub fn waited_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
         let meets = |(from, to, _): &&(u64, u64, u64)| *from <= to_ns && from_ns <= *to;
-        self.looks.iter().filter(meets).map(|(_, _, waited_ns)| waited_ns).sum()
+        self.samples.iter().filter(meets).map(|(_, _, waited_ns)| waited_ns).sum()
     }
 }
 
@@ -160,23 +160,29 @@ mod tests {
     fn thread_is_found_by_its_name() {
         let thread = std::thread::Builder::new().name("named-thread".into());
         let watch = || {
-            let mut watch = Watch::begin("named-thread")?;
+            let mut watch = ThreadObserver::begin("named-thread")?;
             let since = monotonic_ns();
             while watch.total().ran_ns == 0 && monotonic_ns() - since < 10_000_000_000 {
-                watch.look();
+                watch.sample();
             }
             Ok::<_, Error>(watch)
         };
         let watch = thread.spawn(watch).unwrap().join().unwrap().unwrap();
         assert!(watch.total().ran_ns > 0);
-        assert!(Witness::of("no such thread").is_err());
+        assert!(ThreadStats::of("no such thread").is_err());
     }
 
     #[test]
     fn wait_times_of_all_intervals_that_overlap_are_added() {
-        let witness = Witness { task: PathBuf::new() };
+        let witness = ThreadStats { task: PathBuf::new() };
         let (first, last) = Default::default();
-        let watch = Watch { witness, first, last, last_ns: 30, looks: vec![(0, 10, 1), (10, 20, 2), (20, 30, 4)] };
+        let watch = ThreadObserver {
+            thread: witness,
+            first,
+            last,
+            last_ns: 30,
+            samples: vec![(0, 10, 1), (10, 20, 2), (20, 30, 4)],
+        };
         assert_eq!([(3, 4), (5, 15), (21, 99), (40, 50)].map(|(from, to)| watch.waited_ns(from, to)), [1, 3, 4, 0]);
     }
 }

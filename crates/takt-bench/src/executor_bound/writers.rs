@@ -7,7 +7,7 @@
 
 use super::phase::{CRITICAL, CRITICAL_PRIORITY, DEPTH, PhasePlan, properties};
 use crate::error::{Error, Result};
-use crate::isolation::crowd::{Crowd, Place};
+use crate::isolation::crowd::{Crowd, CrowdSettings};
 use crate::isolation::load::{Flood, TICK};
 use crate::isolation::participant::{BACKGROUND, SLOW};
 use crate::isolation::side::{drive, refused};
@@ -35,16 +35,16 @@ const MATCH_LIMIT: Duration = Duration::from_secs(20);
 
 /// Barrier of a phase: threads become ready, then all are released, then the phase is over.
 #[derive(Default)]
-pub struct Course {
+pub struct PhaseBarrier {
     ready: AtomicUsize,
-    goes: AtomicBool,
+    is_released: AtomicBool,
     is_over: AtomicBool,
 }
 
-impl Course {
+impl PhaseBarrier {
     /// Releases all threads that are ready.
-    pub fn go(&self) {
-        self.goes.store(true, Ordering::Relaxed);
+    pub fn release(&self) {
+        self.is_released.store(true, Ordering::Relaxed);
     }
 
     /// Ends the phase for all threads.
@@ -60,7 +60,7 @@ impl Course {
     /// whether they are.
     fn ready(&self, mut wait: impl FnMut() -> Result<()>) -> Result<bool> {
         self.ready.fetch_add(1, Ordering::Relaxed);
-        while !self.goes.load(Ordering::Relaxed) && !self.is_over() {
+        while !self.is_released.load(Ordering::Relaxed) && !self.is_over() {
             wait()?;
         }
         Ok(!self.is_over())
@@ -76,21 +76,21 @@ pub struct Written {
 }
 
 /// Runs all writer threads during `pass`, which starts once they have matched their readers.
-pub fn write_all(plan: &PhasePlan, course: &Course, pass: impl FnOnce() -> Result<()>) -> Result<Written> {
+pub fn write_all(plan: &PhasePlan, barrier: &PhaseBarrier, pass: impl FnOnce() -> Result<()>) -> Result<Written> {
     std::thread::scope(|scope| {
         let writer = std::thread::Builder::new().name(WRITER_NAME.into());
-        let part = || ending(course, || write_critical(plan, course));
+        let part = || ending(barrier, || write_critical(plan, barrier));
         let critical = writer.spawn_scoped(scope, part).map_err(|e| Error::os("start a thread", e))?;
         let floods = plan.load.floods();
-        let background = floods.then(|| scope.spawn(|| ending(course, || write_background(plan, course))));
+        let background = floods.then(|| scope.spawn(|| ending(barrier, || write_background(plan, barrier))));
         let comes = plan.load.participants > 0;
-        let crowd = comes.then(|| scope.spawn(|| ending(course, || replace_participants(plan, course))));
+        let crowd = comes.then(|| scope.spawn(|| ending(barrier, || replace_participants(plan, barrier))));
         let threads = 1 + usize::from(floods) + usize::from(comes);
-        while course.ready.load(Ordering::Relaxed) < threads && !course.is_over() {
+        while barrier.ready.load(Ordering::Relaxed) < threads && !barrier.is_over() {
             std::thread::sleep(TICK);
         }
-        let passed = if course.is_over() { Ok(()) } else { pass() };
-        course.end();
+        let passed = if barrier.is_over() { Ok(()) } else { pass() };
+        barrier.end();
         crowd.map_or(Ok(()), joined)?;
         let written = Written { critical: joined(critical)?, background: background.map_or(Ok((0, 0)), joined)? };
         passed.map(|()| written)
@@ -98,8 +98,8 @@ pub fn write_all(plan: &PhasePlan, course: &Course, pass: impl FnOnce() -> Resul
 }
 
 /// Runs a thread's part. A failure ends the phase for all threads.
-fn ending<T>(course: &Course, part: impl FnOnce() -> Result<T>) -> Result<T> {
-    part().inspect_err(|_| course.end())
+fn ending<T>(barrier: &PhaseBarrier, part: impl FnOnce() -> Result<T>) -> Result<T> {
+    part().inspect_err(|_| barrier.end())
 }
 
 fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
@@ -113,10 +113,10 @@ fn writer(from: &DomainParticipant, topic: &str, pairs: &[(&str, String)]) -> Re
     Ok(from.create_publisher(PublisherQos::default())?.create_datawriter(&topic, qos)?)
 }
 
-fn wait_matched(from: &DomainParticipant, writers: &[&DataWriter<Blob>], course: &Course) -> Result<()> {
+fn wait_matched(from: &DomainParticipant, writers: &[&DataWriter<Blob>], barrier: &PhaseBarrier) -> Result<()> {
     let since = monotonic_ns();
     for writer in writers {
-        while writer.publication_matched_status()?.current_count == 0 && !course.is_over() {
+        while writer.publication_matched_status()?.current_count == 0 && !barrier.is_over() {
             if monotonic_ns() - since > MATCH_LIMIT.as_nanos() as u64 {
                 return Err(Error::NoAnswer { what: format!("a reader is not discovered within {MATCH_LIMIT:?}") });
             }
@@ -127,19 +127,19 @@ fn wait_matched(from: &DomainParticipant, writers: &[&DataWriter<Blob>], course:
 }
 
 /// Writes critical samples. Returns their number and the longest `write` call.
-fn write_critical(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
+fn write_critical(plan: &PhasePlan, barrier: &PhaseBarrier) -> Result<(u64, u64)> {
     plan.thread(0, CRITICAL_FIFO).apply().map_err(refused)?;
     let from = plan.participant("takt-critical")?.runtime(Runtime::Inline).build()?;
     let pairs = [(PRIORITY_PROPERTY, CRITICAL_PRIORITY.to_string()), ("rt.min_sep_ns", plan.period_ns.to_string())];
     let critical = writer(&from, CRITICAL, &pairs)?;
-    wait_matched(&from, &[&critical], course)?;
+    wait_matched(&from, &[&critical], barrier)?;
     let (mut sent, mut longest_ns) = (0, 0);
-    if !course.ready(|| drive(&from, TICK, false))? {
+    if !barrier.ready(|| drive(&from, TICK, false))? {
         return Ok((0, 0));
     }
     let mut sample = Blob::filled(SAMPLE_LEN);
     let mut due_ns = monotonic_ns();
-    while !course.is_over() {
+    while !barrier.is_over() {
         // The participant is driven at least once, so that it also stays alive if it is late.
         loop {
             let left = due_ns.saturating_sub(monotonic_ns());
@@ -160,16 +160,16 @@ fn write_critical(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
 }
 
 /// Writes background samples and samples that trigger slow callbacks. Returns the number of each.
-fn write_background(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
+fn write_background(plan: &PhasePlan, barrier: &PhaseBarrier) -> Result<(u64, u64)> {
     plan.thread(0, BACKGROUND_FIFO).apply().map_err(refused)?;
     let from = plan.participant("takt-background")?.runtime(Runtime::Inline).build()?;
     let (background, slow) = (writer(&from, BACKGROUND, &[])?, writer(&from, SLOW, &[])?);
-    wait_matched(&from, &[&background, &slow], course)?;
-    if !course.ready(|| drive(&from, TICK, false))? {
+    wait_matched(&from, &[&background, &slow], barrier)?;
+    if !barrier.ready(|| drive(&from, TICK, false))? {
         return Ok((0, 0));
     }
     let mut flood = Flood::begin(background, slow, plan.load.clone());
-    while !course.is_over() {
+    while !barrier.is_over() {
         drive(&from, TICK, false)?;
         flood.write_due()?;
     }
@@ -177,23 +177,24 @@ fn write_background(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
 }
 
 /// Replaces participants of the crowd continuously.
-fn replace_participants(plan: &PhasePlan, course: &Course) -> Result<()> {
+fn replace_participants(plan: &PhasePlan, barrier: &PhaseBarrier) -> Result<()> {
     plan.thread(0, CROWD_FIFO).apply().map_err(refused)?;
     let rest = || {
         std::thread::sleep(TICK);
         Ok(())
     };
-    if !course.ready(rest)? {
+    if !barrier.ready(rest)? {
         return Ok(());
     }
-    let place = Place { domain: plan.domain, interface: "lo", own: &CROWD_ADDRESSES, peer: Ipv4Addr::LOCALHOST };
+    let place =
+        CrowdSettings { domain: plan.domain, interface: "lo", own: &CROWD_ADDRESSES, peer: Ipv4Addr::LOCALHOST };
     let count = plan.load.participants;
     let mut crowd = match &plan.keys {
         Some(keys) => Crowd::with_constructor(keys.crowd()?, &place, count)?,
         None => Crowd::new(&place, count)?,
     };
-    while !course.is_over() {
-        crowd.live(TICK)?;
+    while !barrier.is_over() {
+        crowd.step(TICK)?;
     }
     Ok(())
 }

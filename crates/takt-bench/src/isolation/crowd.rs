@@ -37,11 +37,11 @@ const HEADER_LEN: usize = 20;
 const INFO_DST: u8 = 0x0e;
 
 /// Constructor of a participant of the crowd with a given number. It may change the GUID prefix.
-pub type Maker = Box<dyn FnMut(usize, Config, Instant) -> Result<Participant>>;
+pub type ParticipantConstructor = Box<dyn FnMut(usize, Config, Instant) -> Result<Participant>>;
 
 /// Domain, interface and addresses of a crowd.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct CrowdSettings<'a> {
     /// DDS domain ID.
     pub domain: u32,
     /// Interface of the addresses.
@@ -54,7 +54,7 @@ pub struct Place<'a> {
 
 /// Participants whose only peer is at one address.
 pub struct Crowd {
-    make: Maker,
+    constructor: ParticipantConstructor,
     sockets: Vec<UdpSocket>,
     addresses: Vec<Locator>,
     members: Vec<Participant>,
@@ -74,8 +74,9 @@ impl Crowd {
     ///
     /// # Errors
     /// An address is not local, or the domain has no ports.
-    pub fn new(place: &Place<'_>, count: usize) -> Result<Self> {
-        let plain: Maker = Box::new(|_, config, now| Ok(Participant::new(config, now).map_err(takt::Error::from)?));
+    pub fn new(place: &CrowdSettings<'_>, count: usize) -> Result<Self> {
+        let plain: ParticipantConstructor =
+            Box::new(|_, config, now| Ok(Participant::new(config, now).map_err(takt::Error::from)?));
         Self::open(plain, place, count, false)
     }
 
@@ -83,12 +84,12 @@ impl Crowd {
     ///
     /// # Errors
     /// Those of [`new`](Self::new), or `make` failed.
-    pub fn with_constructor(make: Maker, place: &Place<'_>, count: usize) -> Result<Self> {
+    pub fn with_constructor(make: ParticipantConstructor, place: &CrowdSettings<'_>, count: usize) -> Result<Self> {
         Self::open(make, place, count, true)
     }
 
-    fn open(make: Maker, place: &Place<'_>, count: usize, is_secured: bool) -> Result<Self> {
-        let Place { domain, interface, own, peer } = *place;
+    fn open(make: ParticipantConstructor, place: &CrowdSettings<'_>, count: usize, is_secured: bool) -> Result<Self> {
+        let CrowdSettings { domain, interface, own, peer } = *place;
         let no_port = || Error::Usage(format!("domain {domain} has no ports"));
         let port = PortMapping::default().discovery_unicast(domain, 0).ok_or_else(no_port)?;
         let mut config = Config::new(domain, GuidPrefix([0; 12]));
@@ -111,7 +112,7 @@ impl Crowd {
         let (members, by_prefix, frame) = (Vec::new(), HashMap::new(), vec![0; FRAME_LEN]);
         let leave_at_ns = Vec::new();
         let mut crowd = Self {
-            make,
+            constructor: make,
             sockets,
             addresses,
             members,
@@ -147,7 +148,7 @@ impl Crowd {
         config.secret = [u64::from(std::process::id()) << 32 | u64::from(self.joined), index as u64];
         config.locators =
             Locators { metatraffic_unicast: address.clone(), default_unicast: address, ..Locators::default() };
-        let mut member = (self.make)(index, config, now)?;
+        let mut member = (self.constructor)(index, config, now)?;
         add_endpoints(&mut member, now).map_err(takt::Error::from)?;
         self.by_prefix.insert(member.guid().prefix.0, index);
         Ok(member)
@@ -172,7 +173,7 @@ impl Crowd {
     ///
     /// # Errors
     /// A socket failed.
-    pub fn live(&mut self, timeout: Duration) -> Result<()> {
+    pub fn step(&mut self, timeout: Duration) -> Result<()> {
         let is_idle = !self.receive()?;
         self.replace()?;
         let now = Instant(monotonic_ns());
@@ -329,13 +330,13 @@ mod tests {
             .build()
             .unwrap();
         let (own, peer) = (&[Ipv4Addr::LOCALHOST], Ipv4Addr::LOCALHOST);
-        let mut crowd = Crowd::new(&Place { domain, interface: "lo", own, peer }, 60).unwrap();
+        let mut crowd = Crowd::new(&CrowdSettings { domain, interface: "lo", own, peer }, 60).unwrap();
         // No member leaves, so all are discovered, however long that takes on a busy machine.
         crowd.leave_at_ns.fill(u64::MAX);
         let limit = monotonic_ns() + 60_000_000_000;
         let is_member = |data: &ParticipantData| data.guid.prefix.0[..2] == [1, 0x7a];
         loop {
-            crowd.live(Duration::ZERO).unwrap();
+            crowd.step(Duration::ZERO).unwrap();
             participant.spin_once(Duration::ZERO).unwrap();
             let found = participant.discovered_participants().unwrap().iter().filter(|data| is_member(data)).count();
             let readers = participant.discovered_subscriptions().unwrap().len();

@@ -1,7 +1,7 @@
 //! Interfering traffic of the isolation experiment: iperf3 between the two hosts, UDP in both
 //! directions at once, at link rate.
 
-use super::network::{Network, Passed};
+use super::network::{LinkCounters, Network};
 use crate::campaign::child::{Placement, place};
 use crate::error::{Error, Result};
 use crate::signal::stopped;
@@ -83,7 +83,7 @@ impl Interference {
     fn wait_until_listening(&mut self, id: u32) -> Result<()> {
         let since = Instant::now();
         loop {
-            self.look()?;
+            self.check_processes()?;
             // An error means that the process has just ended; the next check reports that.
             let listens = ["tcp", "tcp6"].iter().any(|table| {
                 std::fs::read_to_string(format!("/proc/{id}/net/{table}")).is_ok_and(|text| is_listening(&text, PORT))
@@ -100,11 +100,11 @@ impl Interference {
 
     fn wait_until_flowing(&mut self, network: &Network, full_megabits: f64) -> Result<()> {
         let since = Instant::now();
-        let mut before: (Passed, Instant) = (network.passed()?, Instant::now());
+        let mut before: (LinkCounters, Instant) = (network.link_counters()?, Instant::now());
         while since.elapsed() < BEGIN_LIMIT {
             std::thread::sleep(5 * STEP);
-            self.look()?;
-            let now = (network.passed()?, Instant::now());
+            self.check_processes()?;
+            let now = (network.link_counters()?, Instant::now());
             let rates = now.0.megabits_since(&before.0, (now.1 - before.1).as_secs_f64());
             if rates.iter().all(|rate| *rate >= FULL * full_megabits) {
                 break;
@@ -118,7 +118,7 @@ impl Interference {
     ///
     /// # Errors
     /// A process has ended, or a signal requested a stop.
-    pub fn look(&mut self) -> Result<()> {
+    pub fn check_processes(&mut self) -> Result<()> {
         if stopped() {
             return Err(Error::Stopped);
         }

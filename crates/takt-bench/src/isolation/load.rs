@@ -3,10 +3,10 @@
 //! There are three independent kinds: samples of a background topic ([`flood`]), a long callback
 //! ([`Burden`], triggered by [`flood`]), and participants that join and leave ([`crowd`]).
 
-use super::crowd::{Crowd, Place};
+use super::crowd::{Crowd, CrowdSettings};
 use super::network::{CROWD_ADDRESSES, INTERFACE};
 use super::participant::{self, BACKGROUND, ParticipantPlan, SLOW};
-use super::side::{Each, drive, lock};
+use super::side::{CallbackListener, drive, lock};
 use crate::agent::Lines;
 use crate::error::{Error, Result};
 use crate::machine::monotonic_ns;
@@ -76,12 +76,12 @@ pub struct CrowdPlan {
 }
 
 /// Load at the answering process: readers whose callbacks count, or take long.
-pub struct Burden {
+pub struct CallbackLoad {
     samples: Arc<Mutex<SequenceTracker>>,
     callbacks: Arc<AtomicU64>,
 }
 
-impl Burden {
+impl CallbackLoad {
     /// Counts the samples of `background`, and is busy for `callback_ns` with each sample of
     /// `slow`.
     ///
@@ -90,14 +90,14 @@ impl Burden {
     pub fn on(background: &DataReader<Blob>, slow: &DataReader<Blob>, callback_ns: u64) -> Result<Self> {
         let burden = Self { samples: Arc::default(), callbacks: Arc::default() };
         let samples = Arc::clone(&burden.samples);
-        background.set_listener(Each::boxed(move |sample| {
+        background.set_listener(CallbackListener::boxed(move |sample| {
             if let Some((sequence, _)) = sample.marks() {
                 lock(&samples).record(sequence);
             }
             Ok(())
         }))?;
         let callbacks = Arc::clone(&burden.callbacks);
-        slow.set_listener(Each::boxed(move |_| {
+        slow.set_listener(CallbackListener::boxed(move |_| {
             let until = monotonic_ns() + callback_ns;
             while monotonic_ns() < until {
                 std::hint::spin_loop();
@@ -178,7 +178,7 @@ pub(super) fn flood(plan: &FloodPlan, lines: &mut Lines<'_>) -> Result<()> {
         }
         drive(&participant, TICK, false)?;
     }
-    lines.say(&json!({"ev": "matched"}))?;
+    lines.write(&json!({"ev": "matched"}))?;
     let mut flood = Flood::begin(background, slow, plan.load.clone());
     while !stopped() {
         drive(&participant, TICK, false)?;
@@ -189,11 +189,11 @@ pub(super) fn flood(plan: &FloodPlan, lines: &mut Lines<'_>) -> Result<()> {
 
 /// Lets simulated participants join and leave continuously, until it is stopped.
 pub(super) fn crowd(plan: &CrowdPlan, lines: &mut Lines<'_>) -> Result<()> {
-    let place = Place { domain: plan.domain, interface: INTERFACE, own: &CROWD_ADDRESSES, peer: plan.peer };
+    let place = CrowdSettings { domain: plan.domain, interface: INTERFACE, own: &CROWD_ADDRESSES, peer: plan.peer };
     let mut crowd = Crowd::new(&place, plan.participants)?;
     lines.ready()?;
     while !stopped() {
-        crowd.live(TICK)?;
+        crowd.step(TICK)?;
     }
     Ok(())
 }

@@ -16,13 +16,13 @@
 //! lab has the process ID in its name. Dropping the [`Network`] removes it; after a kill, the next
 //! lab does.
 
-use super::measure::{Measure, UnavailableMeasure};
+use super::measure::{Countermeasure, UnavailableMeasure};
 use crate::campaign::End;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::Ipv4Addr;
-use takt_host::{Knob, Machine};
+use takt_host::{Machine, Setting};
 use takt_lab::file::SWITCHES;
 use takt_lab::{Lab, LabFile};
 
@@ -56,12 +56,12 @@ pub struct LinkPlan {
 
 /// Traffic that passed the link, by destination host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct LinkCounters {
     /// Octets of frames, plus 24 octets per frame.
     pub octets: [u64; 2],
 }
 
-impl Passed {
+impl LinkCounters {
     /// Returns the rate to each host in Mbit/s since an earlier reading, taken `seconds` before.
     #[must_use]
     pub fn megabits_since(&self, earlier: &Self, seconds: f64) -> [f64; 2] {
@@ -155,14 +155,14 @@ impl Network {
     /// Returns the measures that the hosts' interfaces do not support.
     #[must_use]
     pub fn unavailable(&self) -> Vec<UnavailableMeasure> {
-        let read = || Machine::below("/").read(&COALESCING.parse::<Knob>().map_err(io::Error::other)?);
+        let read = || Machine::below("/").read(&COALESCING.parse::<Setting>().map_err(io::Error::other)?);
         let coalescing = match self.on(HOSTS[0].0, read) {
             Ok(_) => "the links of this experiment are virtual, and their coalescing was not tested".to_owned(),
             Err(why) => format!("virtual interfaces raise no interrupts: {COALESCING}: {why}"),
         };
-        let mut missing = vec![UnavailableMeasure { measure: Measure::Coalescing, why: coalescing }];
+        let mut missing = vec![UnavailableMeasure { measure: Countermeasure::Coalescing, why: coalescing }];
         if let Err(why) = self.reserve(true).and_then(|()| self.reserve(false)) {
-            missing.push(UnavailableMeasure { measure: Measure::ReservedQueue, why: why.to_string() });
+            missing.push(UnavailableMeasure { measure: Countermeasure::ReservedQueue, why: why.to_string() });
         }
         missing
     }
@@ -171,8 +171,8 @@ impl Network {
     ///
     /// # Errors
     /// The kernel does not report the counters.
-    pub fn passed(&self) -> Result<Passed> {
-        let mut passed = Passed::default();
+    pub fn link_counters(&self) -> Result<LinkCounters> {
+        let mut passed = LinkCounters::default();
         for (octets, port) in passed.octets.iter_mut().zip(PORTS) {
             let counters = self.lab.counters(SWITCHES, port)?;
             *octets = counters.sent_octets + 24 * counters.sent_frames;
@@ -196,7 +196,7 @@ mod tests {
     fn lab_limits_the_rate_at_the_ports_of_the_bridge() {
         let link = LinkPlan { megabits: 100, frames: 300 };
         let file: LabFile = link.file("isolation-1").parse().expect("the lab file is valid");
-        let plan = Plan::of(&file).expect("the plan is valid");
+        let plan = Plan::new(&file).expect("the plan is valid");
         let shaped: Vec<_> = plan.shaped().map(|end| (end.name.as_str(), end.rate)).collect();
         assert_eq!(shaped, PORTS.map(|port| (port, Some(100_000_000))));
         assert_eq!(plan.neighbours().len(), 2 + CROWD_ADDRESSES.len());
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn rates_count_the_octets_between_two_readings() {
-        let earlier = Passed { octets: [1_000, 5_000] };
-        let later = Passed { octets: [1_001_000, 5_000] };
+        let earlier = LinkCounters { octets: [1_000, 5_000] };
+        let later = LinkCounters { octets: [1_001_000, 5_000] };
         assert_eq!(later.megabits_since(&earlier, 2.0), [4.0, 0.0]);
     }
 }

@@ -99,12 +99,16 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isolation::measure::Measures;
+    use crate::isolation::measure::Countermeasures;
     use std::net::Ipv4Addr;
 
     fn record() -> Record {
-        let participant =
-            ParticipantPlan { domain: 0, peer: Ipv4Addr::LOCALHOST, measures: Measures::default(), spins: false };
+        let participant = ParticipantPlan {
+            domain: 0,
+            peer: Ipv4Addr::LOCALHOST,
+            measures: Countermeasures::default(),
+            spins: false,
+        };
         let plan =
             SidePlan { participant, cpu: 0, fifo: 1, size: 64, period_ns: 500, warmup: 2, count: 3, callback_ns: 0 };
         Record::new(&plan)

@@ -1,7 +1,7 @@
 //! Outcome of the isolation experiment: complete results, from which every table can be made.
 
 use super::effect::{Effect, effect};
-use super::measure::{BASELINE, Configuration, ISOLATED, Measure, Measures, UnavailableMeasure};
+use super::measure::{BASELINE, Configuration, Countermeasure, Countermeasures, ISOLATED, UnavailableMeasure};
 use super::{Plan, interference, number};
 use crate::error::{Error, Result};
 use crate::report::Host;
@@ -192,9 +192,9 @@ impl Outcome {
 
     /// Returns the measures that are available.
     #[must_use]
-    pub fn here(&self) -> Measures {
-        let missing = |measure: &Measure| self.unavailable.iter().any(|missing| missing.measure == *measure);
-        Measure::ALL.into_iter().filter(|measure| !missing(measure)).collect()
+    pub fn available(&self) -> Countermeasures {
+        let missing = |measure: &Countermeasure| self.unavailable.iter().any(|missing| missing.measure == *measure);
+        Countermeasure::ALL.into_iter().filter(|measure| !missing(measure)).collect()
     }
 
     /// Returns every comparison that the tables make, for each figure.
@@ -205,7 +205,7 @@ impl Outcome {
             pairs.push((*size, (ISOLATED.to_owned(), true), (ISOLATED, false)));
             pairs.push((*size, (ISOLATED.to_owned(), true), (BASELINE, true)));
         }
-        let here = self.here();
+        let here = self.available();
         if let Some(size) = self.plan.ablation {
             for measure in here.iter() {
                 pairs.push((size, (Configuration::alone(measure).name, true), (BASELINE, true)));

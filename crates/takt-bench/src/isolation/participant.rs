@@ -4,7 +4,7 @@
 //! thread may also serve a topic of background samples and one with a long callback
 //! ([`load`](super::load)).
 
-use super::measure::{Measure, Measures};
+use super::measure::{Countermeasure, Countermeasures};
 use super::network::{INTERFACE, PRIORITY};
 use crate::error::Result;
 use crate::payload::Blob;
@@ -40,7 +40,7 @@ pub struct ParticipantPlan {
     /// Address of the other host.
     pub peer: Ipv4Addr,
     /// Measures that are applied.
-    pub measures: Measures,
+    pub measures: Countermeasures,
     /// Whether the thread spins instead of blocking.
     pub spins: bool,
 }
@@ -53,8 +53,8 @@ pub struct ParticipantPlan {
 /// Takt, or the machine, refuses a setting.
 pub fn participant(plan: &ParticipantPlan) -> Result<DomainParticipant> {
     let mut builder = DomainParticipant::builder(plan.domain);
-    if plan.measures.has(Measure::AfXdp) {
-        let transport = if plan.measures.has(Measure::ReservedQueue) {
+    if plan.measures.has(Countermeasure::AfXdp) {
+        let transport = if plan.measures.has(Countermeasure::ReservedQueue) {
             format!("xdp:{INTERFACE}/queue=0")
         } else {
             format!("xdp:{INTERFACE}")
@@ -77,8 +77,8 @@ pub fn participant(plan: &ParticipantPlan) -> Result<DomainParticipant> {
 
 /// Returns the TRANSPORT_PRIORITY of the critical topics, by which a reserved queue identifies
 /// them.
-fn critical_priority(measures: Measures) -> TransportPriority {
-    let is_known = measures.has(Measure::ReservedQueue);
+fn critical_priority(measures: Countermeasures) -> TransportPriority {
+    let is_known = measures.has(Countermeasure::ReservedQueue);
     TransportPriority(if is_known { PRIORITY } else { 0 })
 }
 
@@ -86,7 +86,11 @@ fn critical_priority(measures: Measures) -> TransportPriority {
 ///
 /// # Errors
 /// Takt refuses.
-pub fn critical_writer(participant: &DomainParticipant, measures: Measures, topic: &str) -> Result<DataWriter<Blob>> {
+pub fn critical_writer(
+    participant: &DomainParticipant,
+    measures: Countermeasures,
+    topic: &str,
+) -> Result<DataWriter<Blob>> {
     writer(participant, topic, critical_priority(measures), executor_priority(measures, PRIORITY))
 }
 
@@ -94,7 +98,11 @@ pub fn critical_writer(participant: &DomainParticipant, measures: Measures, topi
 ///
 /// # Errors
 /// Takt refuses.
-pub fn critical_reader(participant: &DomainParticipant, measures: Measures, topic: &str) -> Result<DataReader<Blob>> {
+pub fn critical_reader(
+    participant: &DomainParticipant,
+    measures: Countermeasures,
+    topic: &str,
+) -> Result<DataReader<Blob>> {
     reader(participant, topic, executor_priority(measures, PRIORITY))
 }
 
@@ -110,14 +118,18 @@ pub fn background_writer(participant: &DomainParticipant, topic: &str) -> Result
 ///
 /// # Errors
 /// Takt refuses.
-pub fn background_reader(participant: &DomainParticipant, measures: Measures, topic: &str) -> Result<DataReader<Blob>> {
+pub fn background_reader(
+    participant: &DomainParticipant,
+    measures: Countermeasures,
+    topic: &str,
+) -> Result<DataReader<Blob>> {
     let priority = if topic == SLOW { SLOW_PRIORITY } else { 0 };
     reader(participant, topic, executor_priority(measures, priority))
 }
 
 /// Returns the priority of an endpoint within the executor, if executors have priorities.
-fn executor_priority(measures: Measures, priority: i32) -> Option<i32> {
-    measures.has(Measure::ExecutorPriorities).then_some(priority)
+fn executor_priority(measures: Countermeasures, priority: i32) -> Option<i32> {
+    measures.has(Countermeasure::ExecutorPriorities).then_some(priority)
 }
 
 fn with_priority(mut property: Property, priority: Option<i32>) -> Property {

@@ -10,21 +10,21 @@
 //! | `crowd` | runs the simulated participants of `load` |
 
 use super::load;
-use super::measure::{Measure, Measures, UnavailableMeasure};
+use super::measure::{Countermeasure, Countermeasures, UnavailableMeasure};
 use super::open_loop::{Record, SidePlan};
 use super::participant::{self, BACKGROUND, PING, PONG, ParticipantPlan, SLOW};
 use crate::agent::Lines;
 use crate::error::{Error, Result};
 use crate::machine::monotonic_ns;
 use crate::payload::Blob;
-use crate::rest::{self, Resting};
+use crate::rest::{self, PausingLink};
 use crate::signal::stopped;
 use crate::stats::Histogram;
 use serde_json::json;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use takt::real_time::{Held, ProcessSettings, Refusal, Scheduling, ThreadSettings};
+use takt::real_time::{LatencyRequest, ProcessSettings, Refusal, Scheduling, ThreadSettings};
 use takt::{DataReader, DataReaderListener, DataWriter, DomainParticipant};
 
 /// Maximum time for a process to match the other one.
@@ -42,14 +42,14 @@ const STEP: Duration = Duration::from_millis(50);
 /// written to `out`.
 pub fn run(role: &str, plan: &str, out: &mut dyn Write) -> Result<()> {
     let mut lines = Lines::new(out);
-    let result = play(role, plan, &mut lines);
+    let result = run_role(role, plan, &mut lines);
     if let Err(error) = &result {
-        lines.say(&json!({"ev": "error", "what": error.to_string()}))?;
+        lines.write(&json!({"ev": "error", "what": error.to_string()}))?;
     }
     result
 }
 
-fn play(role: &str, plan: &str, lines: &mut Lines<'_>) -> Result<()> {
+fn run_role(role: &str, plan: &str, lines: &mut Lines<'_>) -> Result<()> {
     match role {
         "probe" => probe(&parsed(plan)?, lines),
         "ping" => ping(&parsed(plan)?, lines),
@@ -65,41 +65,41 @@ fn parsed<T: serde::de::DeserializeOwned>(plan: &str) -> Result<T> {
 }
 
 pub(crate) fn refused(refusal: Refusal) -> Error {
-    Error::os(format!("{} ({})", refusal.what, refusal.remedy), refusal.why)
+    Error::os(format!("{} ({})", refusal.setting, refusal.remedy), refusal.cause)
 }
 
 /// Applies the process's measures.
-fn prepare(plan: &SidePlan) -> Result<Held> {
+fn prepare(plan: &SidePlan) -> Result<LatencyRequest> {
     let has = |measure| plan.participant.measures.has(measure);
     let thread = ThreadSettings {
-        scheduling: has(Measure::Fifo).then_some(Scheduling::Fifo(plan.fifo)),
-        cpus: if has(Measure::Affinity) { vec![plan.cpu] } else { Vec::new() },
+        scheduling: has(Countermeasure::Fifo).then_some(Scheduling::Fifo(plan.fifo)),
+        cpus: if has(Countermeasure::Affinity) { vec![plan.cpu] } else { Vec::new() },
         timer_slack: None,
     };
     thread.apply().map_err(refused)?;
-    let cpu_latency = has(Measure::DmaLatency).then_some(Duration::ZERO);
+    let cpu_latency = has(Countermeasure::DmaLatency).then_some(Duration::ZERO);
     ProcessSettings { cpu_latency, ..ProcessSettings::default() }.apply().map_err(refused)
 }
 
 /// Reports each unavailable measure of a process with the reason.
 fn probe(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
-    let with = |measures: &[Measure]| -> SidePlan {
-        let measures: Measures = measures.iter().copied().collect();
+    let with = |measures: &[Countermeasure]| -> SidePlan {
+        let measures: Countermeasures = measures.iter().copied().collect();
         SidePlan { participant: ParticipantPlan { measures, ..plan.participant.clone() }, ..plan.clone() }
     };
     let mut missing = Vec::new();
-    if let Err(why) = participant::participant(&with(&[Measure::AfXdp]).participant) {
-        missing.push(UnavailableMeasure { measure: Measure::AfXdp, why: why.to_string() });
+    if let Err(why) = participant::participant(&with(&[Countermeasure::AfXdp]).participant) {
+        missing.push(UnavailableMeasure { measure: Countermeasure::AfXdp, why: why.to_string() });
     }
-    for measure in [Measure::DmaLatency, Measure::Affinity, Measure::Fifo] {
+    for measure in [Countermeasure::DmaLatency, Countermeasure::Affinity, Countermeasure::Fifo] {
         if let Err(why) = prepare(&with(&[measure])) {
             missing.push(UnavailableMeasure { measure, why: why.to_string() });
         }
     }
     for missing in missing {
-        lines.say(&json!({"ev": "result", "missing": missing}))?;
+        lines.write(&json!({"ev": "result", "missing": missing}))?;
     }
-    lines.say(&json!({"ev": "done"}))
+    lines.write(&json!({"ev": "done"}))
 }
 
 fn ping(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
@@ -110,14 +110,14 @@ fn ping(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     let reader = participant::critical_reader(&participant, measures, PONG)?;
     let record = Arc::new(Mutex::new(Record::new(plan)));
     let recorded = Arc::clone(&record);
-    reader.set_listener(Each::boxed(move |pong| {
+    reader.set_listener(CallbackListener::boxed(move |pong| {
         lock(&recorded).arrived(monotonic_ns(), pong);
         Ok(())
     }))?;
     lines.ready()?;
     wait_matched(&participant, &writer, &reader, spins)?;
-    lines.say(&json!({"ev": "matched"}))?;
-    while !line_heard()? {
+    lines.write(&json!({"ev": "matched"}))?;
+    while !read_line()? {
         drive(&participant, STEP, spins)?;
     }
     let (lateness, refused) = write_pings(plan, &participant, &writer)?;
@@ -126,7 +126,7 @@ fn ping(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
         drive(&participant, STEP, spins)?;
     }
     let record = lock(&record);
-    lines.say(&json!({
+    lines.write(&json!({
         "ev": "result", "latencies": record.buckets(), "received": record.received(), "sent": plan.count,
         "lateness": lateness.buckets(), "refused": refused,
     }))
@@ -181,7 +181,7 @@ fn pong(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     let reader = participant::critical_reader(&participant, measures, PING)?;
     let record = Arc::new(Mutex::new(Record::new(plan)));
     let recorded = Arc::clone(&record);
-    reader.set_listener(Each::boxed(move |ping| {
+    reader.set_listener(CallbackListener::boxed(move |ping| {
         lock(&recorded).arrived(monotonic_ns(), ping);
         // An answer without room counts as lost at the pinging process.
         match writer.write(ping) {
@@ -191,7 +191,7 @@ fn pong(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     }))?;
     let background = participant::background_reader(&participant, measures, BACKGROUND)?;
     let slow = participant::background_reader(&participant, measures, SLOW)?;
-    let burden = load::Burden::on(&background, &slow, plan.callback_ns)?;
+    let burden = load::CallbackLoad::on(&background, &slow, plan.callback_ns)?;
     lines.ready()?;
     let mut look_at_ns = 0;
     loop {
@@ -204,13 +204,13 @@ fn pong(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
             continue;
         }
         look_at_ns = now + STEP.as_nanos() as u64;
-        if line_heard()? {
+        if read_line()? {
             break;
         }
     }
     let record = lock(&record);
     let (samples, lost, callbacks) = burden.counts();
-    lines.say(&json!({
+    lines.write(&json!({
         "ev": "result", "latencies": record.buckets(), "received": record.received(),
         "background": samples, "background_lost": lost, "callbacks": callbacks,
         "discovered": participant.discovered_participants()?.len(),
@@ -220,7 +220,7 @@ fn pong(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
 /// Drives the participant for up to `timeout`. A spinning thread pauses periodically, so that RT
 /// throttling does not stop it.
 pub(crate) fn drive(participant: &DomainParticipant, timeout: Duration, spins: bool) -> Result<()> {
-    let timeout = if spins { Resting::awake(timeout).unwrap_or_default() } else { timeout };
+    let timeout = if spins { PausingLink::awake(timeout).unwrap_or_default() } else { timeout };
     participant.spin_once(timeout)?;
     Ok(())
 }
@@ -249,7 +249,7 @@ fn wait_matched(
 }
 
 /// Reports whether a line arrived on standard input, and consumes it.
-pub(crate) fn line_heard() -> Result<bool> {
+pub(crate) fn read_line() -> Result<bool> {
     let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
     // SAFETY: `input` is one valid entry.
     if unsafe { libc::poll(&mut input, 1, 0) } <= 0 {
@@ -265,12 +265,12 @@ pub(crate) fn line_heard() -> Result<bool> {
 
 /// Listener that calls a function with each sample. A failure ends the process, because no caller
 /// receives it.
-pub(crate) struct Each<F> {
+pub(crate) struct CallbackListener<F> {
     call: F,
     sample: Blob,
 }
 
-impl<F: FnMut(&Blob) -> Result<()> + Send + 'static> Each<F> {
+impl<F: FnMut(&Blob) -> Result<()> + Send + 'static> CallbackListener<F> {
     pub(crate) fn boxed(call: F) -> Box<Self> {
         Box::new(Self { call, sample: Blob::default() })
     }
@@ -285,7 +285,7 @@ impl<F: FnMut(&Blob) -> Result<()> + Send + 'static> Each<F> {
     }
 }
 
-impl<F: FnMut(&Blob) -> Result<()> + Send + 'static> DataReaderListener<Blob> for Each<F> {
+impl<F: FnMut(&Blob) -> Result<()> + Send + 'static> DataReaderListener<Blob> for CallbackListener<F> {
     fn on_data_available(&mut self, reader: &DataReader<Blob>) {
         if let Err(why) = self.take(reader) {
             // If nothing reads standard output, only the exit code remains to report the failure.

@@ -224,7 +224,7 @@ const ABLATION_HEAD: [&str; 8] =
     ["configuration", "median", "p99", "p99.9", "max", "max of all", "lost", "link Mbit/s"];
 
 fn ablation(outcome: &Outcome, size: usize) -> Vec<Vec<String>> {
-    let here = outcome.here();
+    let here = outcome.available();
     let ends = [Configuration::baseline(), Configuration::isolated(here)];
     let configurations = ends.into_iter().chain(Configuration::ablation(here));
     let rows = configurations.map(|configuration| {
@@ -245,7 +245,7 @@ fn ablation(outcome: &Outcome, size: usize) -> Vec<Vec<String>> {
 /// Compares each measure alone with the baseline, or the isolated configuration without each
 /// measure with the complete one.
 fn compared(outcome: &Outcome, size: usize, alone: bool) -> Vec<Vec<String>> {
-    let here = outcome.here();
+    let here = outcome.available();
     let rows = here.iter().map(|measure| {
         let (configuration, to) = if alone {
             (Configuration::alone(measure), BASELINE)
@@ -298,7 +298,7 @@ fn grid(style: Style, head: &[&str], rows: &[Vec<String>]) -> String {
 mod tests {
     use super::super::interference::InterferencePlan;
     use super::super::load::LoadPlan;
-    use super::super::measure::{Measure, UnavailableMeasure};
+    use super::super::measure::{Countermeasure, UnavailableMeasure};
     use super::super::network::LinkPlan;
     use super::super::outcome::{Cell, Machine};
     use super::super::{Outcome, Plan};
@@ -342,7 +342,8 @@ mod tests {
     /// with both, 80 without interference, and 5,000 with none.
     fn outcome() -> Outcome {
         let machine = Machine { kernel: "6".into(), processor: "A".into(), cpus: 2, iperf3: "iperf 3".into() };
-        let missing = Measure::ALL.into_iter().filter(|m| !matches!(m, Measure::AfXdp | Measure::Fifo));
+        let missing =
+            Countermeasure::ALL.into_iter().filter(|m| !matches!(m, Countermeasure::AfXdp | Countermeasure::Fifo));
         let unavailable = missing.map(|measure| UnavailableMeasure { measure, why: "no".into() }).collect();
         let cells = (0..3).flat_map(|round| {
             [

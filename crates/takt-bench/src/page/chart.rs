@@ -23,7 +23,7 @@ const SHAPES: usize = 5;
 
 /// Color, dash and point shape of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct LineStyle {
     /// Index of the color in [`COLOURS`], modulo its length.
     pub colour: usize,
     /// Index of the dash pattern, modulo their number.
@@ -36,21 +36,21 @@ pub struct Look {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// Line through points.
-    Line(Vec<(f64, f64)>, Look),
+    Line(Vec<(f64, f64)>, LineStyle),
     /// Points without a line.
-    Points(Vec<(f64, f64)>, Look),
+    Points(Vec<(f64, f64)>, LineStyle),
     /// Filled area between points.
     Area(Vec<(f64, f64)>, usize),
     /// Rectangle between two corners, with an opacity.
     Rectangle([(f64, f64); 2], usize, f64),
     /// Vertical interval: x, low, high.
-    Upright(f64, f64, f64, usize),
+    VerticalInterval(f64, f64, f64, usize),
     /// Horizontal interval: y, low, high.
-    Lying(f64, f64, f64),
+    HorizontalInterval(f64, f64, f64),
     /// Text to the right of a position.
-    Beside(f64, f64, String),
+    TextRight(f64, f64, String),
     /// Text centered at a position.
-    Around(f64, f64, String),
+    TextCentered(f64, f64, String),
 }
 
 /// Panel: two axes and the marks between them.
@@ -102,7 +102,7 @@ pub fn alone(svg: &str) -> String {
 
 /// Returns the legend key of a look, as SVG.
 #[must_use]
-pub fn key(look: Look, has_points: bool) -> String {
+pub fn legend_key(look: LineStyle, has_points: bool) -> String {
     let colour = COLOURS[look.colour % COLOURS.len()];
     let (dash, gap) = DASHES[look.dash % DASHES.len()];
     let dashes = if dash == 0 { String::new() } else { format!(" stroke-dasharray=\"{dash} {gap}\"") };
@@ -174,7 +174,7 @@ fn draw_mark<'b>(chart: &mut Context<'_, 'b>, panel: &Panel, mark: &Mark) -> Dra
             let corners = [at(low.0, low.1), at(high.0, high.1)];
             chart.draw_series([Rectangle::new(corners, colour(*place).mix(*opacity).filled())]).map(drop)
         }
-        Mark::Upright(x, low, high, place) => {
+        Mark::VerticalInterval(x, low, high, place) => {
             let path = vec![at(*x, *low), at(*x, *high)];
             chart.draw_series([PathElement::new(path, colour(*place).stroke_width(1))])?;
             let caps = [at(*x, *low), at(*x, *high)].map(|end| {
@@ -182,24 +182,24 @@ fn draw_mark<'b>(chart: &mut Context<'_, 'b>, panel: &Panel, mark: &Mark) -> Dra
             });
             chart.draw_series(caps).map(drop)
         }
-        Mark::Lying(y, low, high) => {
+        Mark::HorizontalInterval(y, low, high) => {
             let path = vec![at(*low, *y), at(*high, *y)];
             chart.draw_series([PathElement::new(path, INK.stroke_width(1))])?;
             let caps = [at(*low, *y), at(*high, *y)]
                 .map(|end| EmptyElement::at(end) + PathElement::new(vec![(0, -4), (0, 4)], INK.stroke_width(1)));
             chart.draw_series(caps).map(drop)
         }
-        Mark::Beside(x, y, words) => {
+        Mark::TextRight(x, y, words) => {
             let element = EmptyElement::at(at(*x, *y)) + Text::new(words.clone(), (8, 0), text(HPos::Left));
             chart.draw_series([element]).map(drop)
         }
-        Mark::Around(x, y, words) => {
+        Mark::TextCentered(x, y, words) => {
             chart.draw_series([Text::new(words.clone(), at(*x, *y), text(HPos::Center))]).map(drop)
         }
     }
 }
 
-fn draw_point<'b>(chart: &mut Context<'_, 'b>, place: (f64, f64), look: Look) -> Drawn<'b> {
+fn draw_point<'b>(chart: &mut Context<'_, 'b>, place: (f64, f64), look: LineStyle) -> Drawn<'b> {
     let style = colour(look.colour).filled();
     match look.shape % SHAPES {
         0 => chart.draw_series([Circle::new(place, 4, style)]).map(drop),
@@ -223,17 +223,17 @@ mod tests {
 
     #[test]
     fn each_mark_is_in_the_drawing() {
-        let look = |place| Look { colour: place, dash: place, shape: place };
+        let look = |place| LineStyle { colour: place, dash: place, shape: place };
         let marks = vec![
             Mark::Line(vec![(1.0, 1.0), (9.0, 900.0)], look(0)),
             Mark::Line(vec![(1.0, 1.0), (9.0, 900.0)], look(1)),
             Mark::Points(vec![(2.0, 10.0), (3.0, f64::NAN)], look(3)),
             Mark::Area(vec![(1.0, 1.0), (2.0, 2.0), (2.0, 1.0)], 4),
             Mark::Rectangle([(1.0, 1.0), (2.0, 5.0)], 5, 0.5),
-            Mark::Upright(1.0, 1.0, 2.0, 2),
-            Mark::Lying(10.0, 1.0, 2.0),
-            Mark::Beside(1.0, 1.0, "beside <i>".into()),
-            Mark::Around(1.0, 1.0, "around".into()),
+            Mark::VerticalInterval(1.0, 1.0, 2.0, 2),
+            Mark::HorizontalInterval(10.0, 1.0, 2.0),
+            Mark::TextRight(1.0, 1.0, "beside <i>".into()),
+            Mark::TextCentered(1.0, 1.0, "around".into()),
         ];
         let svg = draw(HEIGHT, &[panel(marks)], &[]).unwrap();
         for part in ["seconds", "us &lt;b&gt;", "beside &lt;i&gt;", "around", "opacity=\"0.5\"", "<polygon", "1,000"] {
@@ -262,8 +262,8 @@ mod tests {
     #[test]
     fn keys_differ_by_more_than_their_colour() {
         let keys: std::collections::BTreeSet<String> = (0..5)
-            .map(|number| key(Look { colour: 0, dash: 0, shape: number }, true))
-            .chain((1..4).map(|number| key(Look { colour: 0, dash: number, shape: 0 }, true)))
+            .map(|number| legend_key(LineStyle { colour: 0, dash: 0, shape: number }, true))
+            .chain((1..4).map(|number| legend_key(LineStyle { colour: 0, dash: number, shape: 0 }, true)))
             .collect();
         assert_eq!(keys.len(), 8);
     }

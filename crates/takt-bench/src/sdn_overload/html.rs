@@ -6,7 +6,7 @@ use super::outcome::{COLUMNS, Cell, HEAD, Outcome, row};
 use super::paper::{Comparison, compare};
 use super::plot::{Axes, Line, cumulative, draw, normalised};
 use crate::error::Result;
-use crate::page::chart::{Look, described, key};
+use crate::page::chart::{LineStyle, described, legend_key};
 use crate::page::{escape, page, table, utc};
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ const NORMALISED: Axes = Axes { x: "sequence number", y: "normalized latency (ms
 /// The plot cannot be drawn.
 pub fn figure(axes: Axes, lines: &[Line], caption: &str) -> Result<String> {
     let name = |line: &Line| {
-        let key = key(Look { colour: line.colour, ..Look::default() }, false);
+        let key = legend_key(LineStyle { colour: line.colour, ..LineStyle::default() }, false);
         format!("<li>{key}{}</li>", escape(&line.name))
     };
     let legend: String = lines.iter().map(name).collect();
@@ -86,10 +86,10 @@ pub fn report(outcome: &Outcome) -> Result<String> {
         }
         body.push_str("<h3>All runs</h3>\n");
         let mut sorted = cells.clone();
-        let key = |cell: &Cell| {
+        let order = |cell: &Cell| {
             (cell.run.category.is_reliable(), cell.run.category.depth().unwrap_or(u32::MAX), cell.run.size)
         };
-        sorted.sort_by_key(|cell| key(cell));
+        sorted.sort_by_key(|cell| order(cell));
         body.push_str(&runs(sorted.into_iter()));
     }
     body.push_str(

@@ -104,14 +104,14 @@ impl<'a> Pair<'a> {
         for host in &SUBSCRIBERS[..plan.readers] {
             let mut subscriber = program.start("overload-subscribe", site, host, &plan)?;
             if program.is_peer {
-                subscriber.tell(&format!("reader id=reader {}", qos(&plan, None)))?;
+                subscriber.write_line(&format!("reader id=reader {}", qos(&plan, None)))?;
             }
             subscribers.push(subscriber);
         }
         let mut publisher = program.start("overload-publish", site, PUBLISHER, &plan)?;
         if program.is_peer {
             let depth = plan.category.depth();
-            publisher.tell(&format!("writer id=writer {}", qos(&plan, depth)))?;
+            publisher.write_line(&format!("writer id=writer {}", qos(&plan, depth)))?;
         }
         let arrivals = vec![Vec::new(); plan.readers];
         Ok(Self { program, plan, publisher, subscribers, arrivals, is_written: false })
@@ -137,7 +137,7 @@ impl<'a> Pair<'a> {
     pub fn begin(&mut self) -> Result<()> {
         let SidePlan { count, size, period_ns, .. } = self.plan;
         let period_us = period_ns / 1000;
-        self.publisher.tell(&format!("write id=writer first=0 count={count} size={size} period_us={period_us}"))
+        self.publisher.write_line(&format!("write id=writer first=0 count={count} size={size} period_us={period_us}"))
     }
 
     /// Returns the samples received by each reader until now, in the order of arrival.

@@ -3,7 +3,7 @@
 use super::series::Series;
 use crate::error::Result;
 use crate::page::axis::Axis;
-use crate::page::chart::{self, HEIGHT, Look, Mark, Panel};
+use crate::page::chart::{self, HEIGHT, LineStyle, Mark, Panel};
 
 /// Maximum number of points of a line: some for each pixel column.
 const POINTS_MAX: u64 = 1500;
@@ -93,7 +93,7 @@ pub fn draw(axes: Axes, lines: &[Line]) -> Result<String> {
         let mut points = piece.clone();
         // A single sample between lost ones becomes a short line.
         points.extend(piece.last().map(|(at, value)| (at + x_max / 1000.0, *value)).filter(|_| piece.len() == 1));
-        Mark::Line(points, Look { colour, ..Look::default() })
+        Mark::Line(points, LineStyle { colour, ..LineStyle::default() })
     };
     let marks = lines.iter().flat_map(|line| line.pieces.iter().map(|piece| mark(piece, line.colour))).collect();
     let panel = Panel { x: Axis::linear(axes.x, 0.0, x_max), y: Axis::linear(axes.y, low, high), marks };

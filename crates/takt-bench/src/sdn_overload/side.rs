@@ -11,7 +11,7 @@
 
 use crate::agent::Lines;
 use crate::error::{Error, Result};
-use crate::isolation::side::line_heard;
+use crate::isolation::side::read_line;
 use crate::machine::monotonic_ns;
 use crate::payload::Blob;
 use crate::signal::stopped;
@@ -71,7 +71,7 @@ pub fn run(role: &str, plan: &str, out: &mut dyn Write) -> Option<Result<()>> {
         // A stop by signal is the regular end.
         Error::Stopped => Ok(()),
         error => {
-            lines.say(&json!({ "ev": "error", "what": error.to_string() }))?;
+            lines.write(&json!({ "ev": "error", "what": error.to_string() }))?;
             Err(error)
         }
     }))
@@ -110,14 +110,14 @@ fn subscribe(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
         let found = reader.subscription_matched_status()?.current_count;
         if found != writers {
             writers = found;
-            lines.say(&json!({ "ev": "matched", "current": found }))?;
+            lines.write(&json!({ "ev": "matched", "current": found }))?;
         }
         participant.spin_once(STEP)?;
         while let Some(info) = reader.take_next_sample(&mut sample)? {
             let received_ns = monotonic_ns();
             if let Some((seq, stamp_ns)) = sample.marks().filter(|_| info.valid_data) {
                 let line = json!({ "ev": "sample", "seq": seq, "stamp_ns": stamp_ns, "received_ns": received_ns });
-                lines.say(&line)?;
+                lines.write(&line)?;
             }
         }
     }
@@ -146,13 +146,13 @@ fn publish(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
         let found = writer.publication_matched_status()?.current_count;
         if found != readers {
             readers = found;
-            lines.say(&json!({ "ev": "matched", "current": found }))?;
+            lines.write(&json!({ "ev": "matched", "current": found }))?;
         }
         participant.spin_once(STEP)?;
-        is_begun = line_heard()?;
+        is_begun = read_line()?;
     }
     write_all(plan, &participant, &writer)?;
-    lines.say(&json!({ "ev": "done", "command": "write" }))?;
+    lines.write(&json!({ "ev": "done", "command": "write" }))?;
     while !stopped() {
         participant.spin_once(STEP)?;
     }

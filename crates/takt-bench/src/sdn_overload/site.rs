@@ -101,7 +101,7 @@ struct Running {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Hosts can send; concerns no pair.
-    Settled,
+    TrafficEnabled,
     /// Admitted, with a bound of the time from host to host, ns.
     Admitted(u64),
     /// Refused, with the reason.
@@ -206,7 +206,7 @@ impl Site {
         let controller = plan.contracts.as_deref().map(|contracts| Running::start(&lab, &plan, contracts));
         let mut site = Self { lab, name, controller: controller.transpose()?, plan };
         if site.controller.is_some() {
-            site.wait(SETTLE_LIMIT, |verdict| *verdict == Verdict::Settled)?;
+            site.wait(SETTLE_LIMIT, |verdict| *verdict == Verdict::TrafficEnabled)?;
         }
         Ok(site)
     }
@@ -274,7 +274,9 @@ impl Site {
             |verdict: &Verdict| matches!(verdict, Verdict::Refused(why) if why.contains("would take up to"));
         match self.wait(limit, is_proven)? {
             Verdict::Refused(why) => Ok(why),
-            Verdict::Settled | Verdict::Admitted(_) => Err(Error::NoAnswer { what: "no pair was refused".to_owned() }),
+            Verdict::TrafficEnabled | Verdict::Admitted(_) => {
+                Err(Error::NoAnswer { what: "no pair was refused".to_owned() })
+            }
         }
     }
 
@@ -348,7 +350,7 @@ fn serve(mut runtime: Runtime, hosts: usize, is_over: &AtomicBool, verdicts: &Se
         let controller = runtime.controller();
         let is_settled = controller.is_settled() && controller.topology().edges().count() == hosts;
         if is_settled && !was_settled {
-            let _ = verdicts.send(Verdict::Settled);
+            let _ = verdicts.send(Verdict::TrafficEnabled);
         }
         was_settled |= is_settled;
     }
@@ -379,7 +381,7 @@ mod tests {
             let plan = plan(topology);
             let file: LabFile = plan.file("overload-1").parse().expect("the lab file is valid");
             assert_eq!(file.hosts.len(), plan.hosts().len(), "{topology:?}");
-            takt_lab::plan::Plan::of(&file).expect("the plan is valid");
+            takt_lab::plan::Plan::new(&file).expect("the plan is valid");
         }
     }
 

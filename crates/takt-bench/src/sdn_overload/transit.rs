@@ -77,14 +77,14 @@ impl Transits {
 
 /// Packet capture at the interfaces of a site, until it is dropped.
 #[derive(Debug)]
-pub struct Watch {
+pub struct Capture {
     stalls: StallObserver,
     is_over: Arc<AtomicBool>,
     /// Threads of the writer's host and of each reader's host.
     threads: Vec<JoinHandle<Result<Sightings>>>,
 }
 
-impl Watch {
+impl Capture {
     /// Starts the capture.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Watch {
             let failed = |source| Error::os(format!("capture frames of {host}"), source);
             let socket = site.run(host, capture)?.map_err(failed)?;
             let is_over = Arc::clone(&watch.is_over);
-            watch.threads.push(std::thread::spawn(move || look(&socket, &is_over)));
+            watch.threads.push(std::thread::spawn(move || capture_frames(&socket, &is_over)));
         }
         Ok(watch)
     }
@@ -128,21 +128,21 @@ fn capture() -> std::io::Result<FrameSocket> {
     Ok(socket)
 }
 
-fn look(socket: &FrameSocket, is_over: &AtomicBool) -> Result<Sightings> {
+fn capture_frames(socket: &FrameSocket, is_over: &AtomicBool) -> Result<Sightings> {
     let failed = |source| Error::os("capture frames", source);
     let (mut seen, mut frame) = (Sightings::new(), [0; FRAME_LEN_MAX]);
     while !is_over.load(Ordering::Relaxed) {
         socket.wait(PAUSE).map_err(failed)?;
         while let Some(passed) = socket.receive(&mut frame).map_err(failed)? {
             let packet = frame[..passed.len].get(ETHERNET_LEN..).unwrap_or_default();
-            note(packet, passed.time_ns.cast_signed(), &mut seen);
+            record_frame(packet, passed.time_ns.cast_signed(), &mut seen);
         }
     }
     Ok(seen)
 }
 
 /// Records the user data of a packet; other packets are ignored.
-fn note(packet: &[u8], at_ns: i64, seen: &mut Sightings) {
+fn record_frame(packet: &[u8], at_ns: i64, seen: &mut Sightings) {
     let Ok(packet) = Ipv4Packet::parse(packet) else { return };
     let Ok(datagram) = UdpDatagram::parse(packet.payload()) else { return };
     let Ok(message) = MessageView::parse(datagram.payload()) else { return };
@@ -237,14 +237,14 @@ mod tests {
     fn sample_is_in_the_network_from_its_first_fragment_to_its_last_one() {
         let (mut left, mut arrived) = (Sightings::new(), Sightings::new());
         for (at_ns, number) in [(100, 1), (110, 2)] {
-            note(&fragment(5, number), at_ns, &mut left);
+            record_frame(&fragment(5, number), at_ns, &mut left);
         }
-        note(&data(VendorId::TAKT, WRITER, 6), 200, &mut left);
-        note(&data(VendorId::CYCLONE, WRITER, 6), 300, &mut left);
+        record_frame(&data(VendorId::TAKT, WRITER, 6), 200, &mut left);
+        record_frame(&data(VendorId::CYCLONE, WRITER, 6), 300, &mut left);
         for (at_ns, number) in [(150, 1), (190, 2), (999, 2)] {
-            note(&fragment(5, number), at_ns, &mut arrived);
+            record_frame(&fragment(5, number), at_ns, &mut arrived);
         }
-        note(&data(VendorId::CYCLONE, WRITER, 6), 330, &mut arrived);
+        record_frame(&data(VendorId::CYCLONE, WRITER, 6), 330, &mut arrived);
         // The second sample of the first vendor is lost, and the repeated fragment does not count.
         let of = |left_ns, len_ns| vec![Transit { left_ns, len_ns }];
         let expected = [(VendorId::CYCLONE, of(300, 30)), (VendorId::TAKT, of(100, 90))];
@@ -263,9 +263,9 @@ mod tests {
     #[test]
     fn discovery_data_and_invalid_packets_are_not_recorded() {
         let mut seen = Sightings::new();
-        note(&data(VendorId::TAKT, EntityId::SPDP_WRITER, 1), 1, &mut seen);
-        note(&data(VendorId::TAKT, WRITER, 1)[..60], 1, &mut seen);
-        note(&[], 1, &mut seen);
+        record_frame(&data(VendorId::TAKT, EntityId::SPDP_WRITER, 1), 1, &mut seen);
+        record_frame(&data(VendorId::TAKT, WRITER, 1)[..60], 1, &mut seen);
+        record_frame(&[], 1, &mut seen);
         assert_eq!(seen, Sightings::new());
     }
 }

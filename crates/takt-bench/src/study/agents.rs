@@ -18,7 +18,7 @@ use super::file::{Kind, Workload};
 use super::parameter::{self, Value};
 use super::plan::Job;
 use super::protection::Enclaves;
-use super::site::{End, Place};
+use super::site::{CampaignSite, End};
 use super::system::Agent;
 use crate::campaign::Column;
 use crate::campaign::child::{Child, Placement};
@@ -52,7 +52,7 @@ fn wait(time: Duration) -> Result<()> {
 
 /// Figures of a cell, and all its latencies in sample order.
 #[derive(Debug)]
-pub struct Found {
+pub struct CellResult {
     /// Measured cell.
     pub cell: Cell,
     /// Figures.
@@ -65,16 +65,16 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Report {
     /// Results of each cell.
-    pub found: Vec<Found>,
+    pub results: Vec<CellResult>,
     /// Command lines, the measuring process first.
     pub commands: Vec<String>,
 }
 
 /// Settings for starting agents.
 #[derive(Debug)]
-pub struct Starter<'a> {
+pub struct AgentLauncher<'a> {
     /// Hosts of the two ends.
-    pub place: &'a Place,
+    pub place: &'a CampaignSite,
     /// Processors of the two ends.
     pub cpus: [usize; 2],
     /// Whether both ends share one clock, so that one-way latencies are possible.
@@ -93,7 +93,7 @@ struct Process<'a> {
     child: Child<'a>,
 }
 
-impl Starter<'_> {
+impl AgentLauncher<'_> {
     /// Measures a job once.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Starter<'_> {
         if enclaves.is_some() && self.place.ssh.is_some() {
             return Err(Error::Usage("protection: not supported on other machines, which lack the files".into()));
         }
-        let measurement = Measurement { starter: self, job, workload, columns, enclaves };
+        let measurement = Measurement { launcher: self, job, workload, columns, enclaves };
         let report = match workload.kind {
             Kind::RoundTrip => measurement.round_trip(),
             Kind::Stream => measurement.stream(),
@@ -160,7 +160,7 @@ fn column_of(name: &str, agent: Agent) -> Result<Column> {
 
 /// Job in progress.
 struct Measurement<'a> {
-    starter: &'a Starter<'a>,
+    launcher: &'a AgentLauncher<'a>,
     job: &'a Job,
     workload: &'a Workload,
     /// Column of the agent at each end.
@@ -173,14 +173,14 @@ impl Measurement<'_> {
     /// Returns the arguments of a process: those of the place, of the workload, of the cell, and
     /// finally of the system.
     fn arguments(&self, side: usize, further: &[String]) -> Result<Vec<String>> {
-        let ends = &self.starter.place.ends;
+        let ends = &self.launcher.place.ends;
         let system = &self.job.system;
         let mut arguments = vec![
-            format!("domain={}", self.starter.domain),
+            format!("domain={}", self.launcher.domain),
             format!("iface={}", ends[side].interface),
             format!("addr={}", ends[side].address),
         ];
-        if self.starter.place.are_two {
+        if self.launcher.place.are_two {
             arguments.push(format!("peer={}", ends[1 - side].address));
         }
         if system.broker.is_some() {
@@ -199,8 +199,8 @@ impl Measurement<'_> {
     }
 
     fn start(&self, role: &'static str, side: usize, further: &[String]) -> Result<Process<'_>> {
-        let arguments = self.starter.place.words(&self.arguments(side, further)?);
-        let child = Child::start(&self.columns[side], role, &arguments, self.starter.placement(side))?;
+        let arguments = self.launcher.place.words(&self.arguments(side, further)?);
+        let child = Child::start(&self.columns[side], role, &arguments, self.launcher.placement(side))?;
         Ok(Process { role, side, arguments, child })
     }
 
@@ -238,25 +238,28 @@ impl Measurement<'_> {
     /// Returns the key with the current time. A process on another machine counts from its own
     /// start.
     fn started(&self) -> String {
-        let is_on_this_host = self.starter.place.ssh.is_none();
+        let is_on_this_host = self.launcher.place.ssh.is_none();
         format!("t0={}", if is_on_this_host { crate::machine::monotonic_ns() } else { 0 })
     }
 
     /// Returns a file for latencies at one of the ends.
     fn out_file(&self, side: usize) -> OutFile<'_> {
-        OutFile::new(&self.starter.out, self.starter.place.ssh.as_ref().map(|ssh| (ssh, side)))
+        OutFile::new(&self.launcher.out, self.launcher.place.ssh.as_ref().map(|ssh| (ssh, side)))
     }
 
     /// Returns a file for the latencies of one of several processes.
     fn numbered_out_file(&self, side: usize, number: u32) -> OutFile<'_> {
-        let path = self.starter.out.with_extension(format!("{number}.bin"));
-        OutFile::new(&path, self.starter.place.ssh.as_ref().map(|ssh| (ssh, side)))
+        let path = self.launcher.out.with_extension(format!("{number}.bin"));
+        OutFile::new(&path, self.launcher.place.ssh.as_ref().map(|ssh| (ssh, side)))
     }
 
     /// Returns the report of a job with one cell and without latencies.
     fn report(&self, figures: BTreeMap<String, f64>, commands: Vec<String>) -> Report {
         let measured = Measured { figures, latency: None, ..Measured::default() };
-        Report { found: vec![Found { cell: self.job.cells[0].clone(), measured, times_ns: Vec::new() }], commands }
+        Report {
+            results: vec![CellResult { cell: self.job.cells[0].clone(), measured, times_ns: Vec::new() }],
+            commands,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Workloads with a network and processes of their own: isolation and sdn-overload.
 
-use super::agents::{Found, Report};
+use super::agents::{CellResult, Report};
 use super::cell::{Cell, Latency, Measured};
 use super::file::{Kind, Workload};
 use super::parameter::Value;
@@ -57,7 +57,7 @@ impl Experiments {
         let (_, bench) = self.isolation.insert((key, bench));
         let values = &job.cells[0].values;
         let name = values.get("configuration").map_or_else(|| "isolated".into(), ToString::to_string);
-        let configuration = Configuration::named(&name, bench.here());
+        let configuration = Configuration::named(&name, bench.available());
         let configuration = configuration.ok_or_else(|| Error::Usage(format!("unknown configuration {name}")))?;
         let interfered = values.get("interference").is_some_and(|value| value.to_string() == "on");
         let command = format!(
@@ -70,7 +70,7 @@ impl Experiments {
             bench.unavailable().iter().map(|missing| format!("{} unavailable: {}", missing.measure, missing.why));
         let commands = std::iter::once(command).chain(lacks).collect();
         let found = job.cells.iter().map(|one| isolated(one, &cell)).collect::<Result<_>>()?;
-        Ok(Report { found, commands })
+        Ok(Report { results: found, commands })
     }
 
     fn overload(&mut self, job: &Job, workload: &Workload) -> Result<Report> {
@@ -95,7 +95,7 @@ impl Experiments {
         let mut cells = bench.measure(&program, category, size, condition)?;
         let command = format!("takt bench sdn-overload: {category}, {size} B, {condition}");
         let found = cells.drain(..1).map(|cell| overloaded(&job.cells[0], cell)).collect();
-        Ok(Report { found, commands: vec![command] })
+        Ok(Report { results: found, commands: vec![command] })
     }
 }
 
@@ -151,7 +151,7 @@ fn isolation_plan(workload: &Workload) -> Result<isolation::Plan> {
     })
 }
 
-fn isolated(cell: &Cell, measured: &isolation::outcome::Cell) -> Result<Found> {
+fn isolated(cell: &Cell, measured: &isolation::outcome::Cell) -> Result<CellResult> {
     let is_one_way = cell.values.get("way").is_some_and(|way| way.to_string() == "one-way");
     let (buckets, lost) = match is_one_way {
         true => (&measured.one_way, measured.lost_one_way),
@@ -169,7 +169,7 @@ fn isolated(cell: &Cell, measured: &isolation::outcome::Cell) -> Result<Found> {
         ("late_max_us".to_owned(), late as f64 / 1e3),
     ]);
     let measured = Measured { figures, latency, arrivals: None };
-    Ok(Found { cell: cell.clone(), measured, times_ns: Vec::new() })
+    Ok(CellResult { cell: cell.clone(), measured, times_ns: Vec::new() })
 }
 
 fn overload_plan(workload: &Workload) -> Result<sdn_overload::Plan> {
@@ -195,7 +195,7 @@ fn overload_plan(workload: &Workload) -> Result<sdn_overload::Plan> {
     })
 }
 
-fn overloaded(cell: &Cell, run: Overloaded) -> Found {
+fn overloaded(cell: &Cell, run: Overloaded) -> CellResult {
     let mut figures = BTreeMap::from([
         ("lost".to_owned(), run.lost() as f64),
         ("delivered_percent".to_owned(), 100.0 * run.received as f64 / run.sent.max(1) as f64),
@@ -211,5 +211,5 @@ fn overloaded(cell: &Cell, run: Overloaded) -> Found {
     // A sample that arrived early counts as on time.
     let times_ns: Vec<u64> = run.series.normalised().map(|(_, ns)| u64::try_from(ns).unwrap_or(0)).collect();
     let measured = Measured { figures, latency: Latency::of(times_ns.clone()), arrivals: Some(run.series) };
-    Found { cell: cell.clone(), measured, times_ns }
+    CellResult { cell: cell.clone(), measured, times_ns }
 }

@@ -4,13 +4,13 @@
 //! that bypass the stack of a host. A segment that the stack leaves to the interface (segmentation
 //! offload) would be lost as a whole, so the hosts' interfaces do not segment meanwhile.
 
-use super::site::{Place, at_switch};
+use super::site::{CampaignSite, at_switch};
 use crate::error::{Error, Result};
 use takt_lab::Lab;
 use takt_lab::file::{Offload, SWITCHES};
 use takt_lab::plan::Interface;
 use takt_netlink::feature::SEGMENTATION;
-use takt_netlink::loss::Lost;
+use takt_netlink::loss::LossCounters;
 use takt_netlink::{Netlink, interface_index};
 
 /// Links that lose frames until the value is dropped; see the [module](self).
@@ -26,11 +26,11 @@ impl<'a> LossyLinks<'a> {
     ///
     /// # Errors
     /// The site has no switch, or the kernel refuses.
-    pub fn new(place: &'a Place, probability: f64) -> Result<Self> {
+    pub fn new(place: &'a CampaignSite, probability: f64) -> Result<Self> {
         let mut losing = Self { lab: place.cable(0)?.0, ends: Vec::new() };
         for side in [0, 1] {
             let (_, cable) = place.cable(side)?;
-            let host = cable.ends.iter().find(|end| end.place != SWITCHES);
+            let host = cable.ends.iter().find(|end| end.node != SWITCHES);
             let host = host.filter(|_| cable.offloads.contains(&Offload::Segmentation));
             let port = at_switch(cable)?;
             losing.at(port, |netlink, index| netlink.add_loss(index, probability))?;
@@ -47,7 +47,7 @@ impl<'a> LossyLinks<'a> {
     ///
     /// # Errors
     /// The kernel does not report them.
-    pub fn lost(&self, side: usize) -> Result<Lost> {
+    pub fn lost(&self, side: usize) -> Result<LossCounters> {
         self.at(self.ends[side].0, Netlink::lost)
     }
 
@@ -58,13 +58,13 @@ impl<'a> LossyLinks<'a> {
     ) -> Result<R> {
         let failed = |e| Error::os(format!("loss at {}", port.name), e);
         let run = || f(&mut Netlink::route()?, interface_index(&port.name)?);
-        self.lab.namespace(&port.place)?.run(run).map_err(failed)?.map_err(failed)
+        self.lab.namespace(&port.node)?.run(run).map_err(failed)?.map_err(failed)
     }
 
     fn set_segmentation(&self, host: &Interface, is_on: bool) -> Result<()> {
-        let failed = |e| Error::os(format!("segmentation of {} of {}", host.name, host.place), e);
+        let failed = |e| Error::os(format!("segmentation of {} of {}", host.name, host.node), e);
         let set = || Netlink::generic()?.set_features(interface_index(&host.name)?, &SEGMENTATION, is_on);
-        self.lab.namespace(&host.place)?.run(set).map_err(failed)?.map_err(failed)
+        self.lab.namespace(&host.node)?.run(set).map_err(failed)?.map_err(failed)
     }
 }
 

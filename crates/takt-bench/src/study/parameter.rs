@@ -3,7 +3,7 @@
 
 use super::file::Kind;
 use crate::error::{Error, Result};
-use crate::isolation::measure::{Configuration, Measure};
+use crate::isolation::measure::{Configuration, Countermeasure};
 use crate::sdn_overload::Condition;
 use crate::sdn_overload::category::Category;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub type Values = BTreeMap<String, Value>;
 pub struct Parameters(pub BTreeMap<String, Vec<Value>>);
 
 /// Parameter of campaign files.
-struct Known {
+struct ParameterSpec {
     /// Name in the file.
     name: &'static str,
     /// Key of the agent contract; empty: the parameter is not passed to agents.
@@ -56,16 +56,20 @@ enum Allowed {
     Text(fn(&str) -> std::result::Result<(), String>),
 }
 
-const fn number(name: &'static str, key: &'static str) -> Known {
-    Known { name, key, allowed: Allowed::Number }
+const fn number(name: &'static str, key: &'static str) -> ParameterSpec {
+    ParameterSpec { name, key, allowed: Allowed::Number }
 }
 
-const fn words(name: &'static str, key: &'static str, words: &'static [(&'static str, &'static str)]) -> Known {
-    Known { name, key, allowed: Allowed::Words(words) }
+const fn words(name: &'static str, key: &'static str, words: &'static [(&'static str, &'static str)]) -> ParameterSpec {
+    ParameterSpec { name, key, allowed: Allowed::Words(words) }
 }
 
-const fn text(name: &'static str, key: &'static str, check: fn(&str) -> std::result::Result<(), String>) -> Known {
-    Known { name, key, allowed: Allowed::Text(check) }
+const fn text(
+    name: &'static str,
+    key: &'static str,
+    check: fn(&str) -> std::result::Result<(), String>,
+) -> ParameterSpec {
+    ParameterSpec { name, key, allowed: Allowed::Text(check) }
 }
 
 /// Maximum percentage of a link's frames that may be lost.
@@ -74,7 +78,7 @@ const LOSS_PERCENT_MAX: f64 = 50.0;
 /// Words of a switch.
 const OFF_ON: &[(&str, &str)] = &[("off", "0"), ("on", "1")];
 
-const KNOWN: &[Known] = &[
+const KNOWN: &[ParameterSpec] = &[
     number("size", "size"),
     words("reliability", "rel", &[("reliable", "reliable"), ("best-effort", "besteffort")]),
     words("history", "hist", &[("all", "all"), ("1", "1"), ("16", "16")]),
@@ -119,9 +123,9 @@ const KNOWN: &[Known] = &[
     text("machine", "machine", |_| Ok(())),
     text("flow", "flow", |_| Ok(())),
     text("configuration", "", |text| {
-        let all = Measure::ALL.into_iter().collect();
+        let all = Countermeasure::ALL.into_iter().collect();
         let why = || {
-            let names = Measure::ALL.map(Measure::name).join(", ");
+            let names = Countermeasure::ALL.map(Countermeasure::name).join(", ");
             format!("baseline, paper-baseline, isolated, alone-X and without-X, X one of {names}")
         };
         Configuration::named(text, all).map(drop).ok_or_else(why)
@@ -133,7 +137,7 @@ const KNOWN: &[Known] = &[
 ];
 
 /// Reports whether the parameter belongs to workloads that agents measure: it has a key.
-fn belongs_to_agents(known: &&Known) -> bool {
+fn belongs_to_agents(known: &&ParameterSpec) -> bool {
     !known.key.is_empty()
 }
 
@@ -158,7 +162,7 @@ fn keys(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-impl Known {
+impl ParameterSpec {
     fn argument(&self, value: &Value) -> Result<String> {
         let text = match (&self.allowed, value) {
             (Allowed::Number, Value::Number(us)) if self.name == "period-us" => (us * 1000).to_string(),
@@ -228,7 +232,7 @@ impl Parameters {
     }
 }
 
-fn known(name: &str) -> Result<&'static Known> {
+fn known(name: &str) -> Result<&'static ParameterSpec> {
     let names = || KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ");
     KNOWN
         .iter()

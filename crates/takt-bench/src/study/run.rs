@@ -1,14 +1,14 @@
 //! Execution of a campaign: every job once in each round, repeated when the machine was disturbed.
 //! The results of each job are written to disk at once.
 
-use super::agents::{Report, Starter};
+use super::agents::{AgentLauncher, Report};
 use super::cell::{Disturbance, Measurement, Outcome};
 use super::directory::{Directory, Header, Missing, Results};
 use super::environment;
 use super::experiments::Experiments;
 use super::file::{Campaign, Form, Length};
 use super::plan::{self, Job, Refused};
-use super::site::Place;
+use super::site::CampaignSite;
 use super::survey::Survey;
 use super::system::{self, System};
 use crate::campaign::lock_campaign;
@@ -67,7 +67,7 @@ pub enum Progress<'a> {
         /// Number of completed jobs, and of all jobs in all rounds.
         done: (usize, usize),
         /// Estimate of the remaining time; `None` before the first job is complete.
-        left: Option<Duration>,
+        remaining: Option<Duration>,
     },
     /// A job was disturbed and is repeated.
     Disturbed(Disturbance),
@@ -87,8 +87,8 @@ pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
     let wanted = plan::wanted(&campaign, &all)?;
     let place = match campaign.workloads.iter().all(|workload| workload.kind.is_experiment()) {
         // Experiments create networks of their own.
-        true => Place::none(),
-        false => Place::make(&campaign.site)?,
+        true => CampaignSite::none(),
+        false => CampaignSite::make(&campaign.site)?,
     };
     if let Some(why) = &place.missing {
         say(Progress::Place(why));
@@ -107,11 +107,11 @@ pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
         place,
         cpus: cpus(),
         keeps_raw: request.keeps_raw,
-        took: BTreeMap::new(),
+        durations: BTreeMap::new(),
         failures: BTreeMap::new(),
         experiments: Experiments::default(),
         domain: 0,
-        left: 0,
+        remaining: 0,
     };
     driver.rounds(&done, &mut directory, say)
 }
@@ -135,7 +135,7 @@ fn only(campaign: &Campaign, names: &[String], systems: &[System]) -> Result<Cam
     Ok(campaign)
 }
 
-fn open(request: &Request, campaign: &Campaign, survey: &Survey, place: &Place) -> Result<Directory> {
+fn open(request: &Request, campaign: &Campaign, survey: &Survey, place: &CampaignSite) -> Result<Directory> {
     let header = Header {
         campaign: campaign.clone(),
         length: request.length,
@@ -173,15 +173,15 @@ fn cpus() -> [usize; 2] {
 struct Driver<'a> {
     campaign: &'a Campaign,
     jobs: Vec<Job>,
-    place: Place,
+    place: CampaignSite,
     cpus: [usize; 2],
     keeps_raw: bool,
     /// Duration of the last run of each job.
-    took: BTreeMap<usize, Duration>,
+    durations: BTreeMap<usize, Duration>,
     failures: BTreeMap<usize, Vec<String>>,
     experiments: Experiments,
     domain: u32,
-    left: usize,
+    remaining: usize,
 }
 
 impl Driver<'_> {
@@ -193,7 +193,7 @@ impl Driver<'_> {
     ) -> Result<()> {
         let is_done = |job: &Job, round: u32| job.cells.iter().all(|cell| done.contains(&(cell.clone(), round)));
         let total = self.jobs.len() * self.campaign.rounds as usize;
-        self.left =
+        self.remaining =
             (0..self.campaign.rounds).map(|round| self.jobs.iter().filter(|job| !is_done(job, round)).count()).sum();
         for round in 0..self.campaign.rounds {
             let order = plan::order(self.jobs.len(), self.campaign.seed, round);
@@ -206,12 +206,12 @@ impl Driver<'_> {
                     return Err(Error::Stopped);
                 }
                 let left = self.time_left();
-                say(Progress::Job { job: &job, round, done: (total - self.left, total), left });
+                say(Progress::Job { job: &job, round, done: (total - self.remaining, total), remaining: left });
                 let started = monotonic_ns();
                 let measurements = self.job(&job, at, (round, turn), directory, say)?;
                 directory.append(&measurements)?;
-                self.took.insert(at, Duration::from_nanos(monotonic_ns() - started));
-                self.left -= 1;
+                self.durations.insert(at, Duration::from_nanos(monotonic_ns() - started));
+                self.remaining -= 1;
             }
         }
         Ok(())
@@ -219,9 +219,9 @@ impl Driver<'_> {
 
     /// Estimates the remaining time from the average duration of jobs.
     fn time_left(&self) -> Option<Duration> {
-        let count = u32::try_from(self.took.len()).ok().filter(|count| *count > 0)?; // tidy-allow(dropped-cause): never so many
-        let mean = self.took.values().sum::<Duration>() / count;
-        Some(mean * u32::try_from(self.left).unwrap_or(u32::MAX))
+        let count = u32::try_from(self.durations.len()).ok().filter(|count| *count > 0)?; // tidy-allow(dropped-cause): never so many
+        let mean = self.durations.values().sum::<Duration>() / count;
+        Some(mean * u32::try_from(self.remaining).unwrap_or(u32::MAX))
     }
 
     /// Runs one job in one round, with its repetitions.
@@ -256,7 +256,7 @@ impl Driver<'_> {
         let mut measurements = Vec::new();
         let shows_series =
             self.campaign.workloads[job.workload].figures.iter().any(|figure| figure.form == Form::Series);
-        for mut found in report.found {
+        for mut found in report.results {
             let keeps_raw = self.keeps_raw && !found.times_ns.is_empty();
             if let (true, Some(latency)) = (keeps_raw, &mut found.measured.latency) {
                 latency.raw = Some(directory.write_raw(&found.cell, round, &found.times_ns)?);
@@ -316,7 +316,7 @@ impl Driver<'_> {
         }
         let first = self.domain;
         self.domain = (first + workload.kind.domains()) % DOMAINS.1;
-        let starter = Starter {
+        let starter = AgentLauncher {
             place: &self.place,
             cpus: self.cpus,
             has_one_clock: self.campaign.site.has_one_clock(),

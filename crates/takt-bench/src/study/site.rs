@@ -22,7 +22,7 @@ use nix::sched::{CloneFlags, unshare};
 use std::ffi::CString;
 use std::net::Ipv4Addr;
 use takt_lab::file::SWITCHES;
-use takt_lab::plan::{Cable, Interface};
+use takt_lab::plan::{Interface, LinkPlan};
 use takt_lab::{Lab, Namespace, namespace};
 use takt_netlink::{Netlink, interface_index};
 
@@ -70,7 +70,7 @@ impl Traffic {
 
 /// Both ends of a campaign. Dropping the value removes everything that was created for them.
 #[derive(Debug)]
-pub struct Place {
+pub struct CampaignSite {
     /// End of the measuring process, and the other end.
     pub ends: [End; 2],
     /// Whether the ends are two hosts.
@@ -81,11 +81,11 @@ pub struct Place {
     pub ssh: Option<Ssh>,
     /// Lab, if the campaign describes a network.
     pub lab: Option<Lab>,
-    own_files: Option<[PerHostFiles; 2]>,
+    per_host_files: Option<[PerHostFiles; 2]>,
     _link: Option<campaign::Site>,
 }
 
-impl Place {
+impl CampaignSite {
     /// Creates the hosts and networks of a campaign. Processes that the calling thread starts from
     /// now on run in them.
     ///
@@ -107,7 +107,7 @@ impl Place {
                     namespace: Some(end.namespace),
                 };
                 let ends = link.ends().map(end);
-                Ok(Self { own_files: Some(PerHostFiles::of_two_hosts()?), _link: Some(link), ..Self::of(ends) })
+                Ok(Self { per_host_files: Some(PerHostFiles::of_two_hosts()?), _link: Some(link), ..Self::of(ends) })
             }
             Site::Lab(site) => Self::in_lab(site),
             Site::Ssh(site) => {
@@ -159,11 +159,11 @@ impl Place {
     ///
     /// # Errors
     /// The site has no switch.
-    pub fn cable(&self, side: usize) -> Result<(&Lab, &Cable)> {
+    pub fn cable(&self, side: usize) -> Result<(&Lab, &LinkPlan)> {
         let lab = self.lab.as_ref().ok_or_else(no_switch)?;
         let own = &self.ends[side].address;
         let is_own = |end: &&Interface| end.addresses.iter().any(|address| address.ip == *own);
-        let cable = lab.plan().cables.iter().find(|cable| cable.ends.iter().any(|end| is_own(&end)));
+        let cable = lab.plan().links.iter().find(|cable| cable.ends.iter().any(|end| is_own(&end)));
         Ok((lab, cable.ok_or_else(no_switch)?))
     }
 
@@ -176,7 +176,7 @@ impl Place {
 
     /// Returns the bind mounts of the processes of an end.
     pub(super) fn mounts(&self, side: usize) -> Vec<(CString, CString)> {
-        self.own_files.as_ref().map_or_else(Vec::new, |own| own[side].mounts())
+        self.per_host_files.as_ref().map_or_else(Vec::new, |own| own[side].mounts())
     }
 
     /// Returns the agent of a system.
@@ -211,7 +211,7 @@ impl Place {
 
     /// Creates a place with two hosts.
     fn of(ends: [End; 2]) -> Self {
-        Self { ends, are_two: true, missing: None, ssh: None, lab: None, own_files: None, _link: None }
+        Self { ends, are_two: true, missing: None, ssh: None, lab: None, per_host_files: None, _link: None }
     }
 
     fn in_lab(site: &LabSite) -> Result<Self> {
@@ -224,7 +224,7 @@ impl Place {
         };
         let [one, other] = site.ends()?;
         let ends = [end(one)?, end(other)?];
-        Ok(Self { own_files: Some(PerHostFiles::of_two_hosts()?), lab: Some(lab), ..Self::of(ends) })
+        Ok(Self { per_host_files: Some(PerHostFiles::of_two_hosts()?), lab: Some(lab), ..Self::of(ends) })
     }
 }
 
@@ -232,8 +232,8 @@ impl Place {
 ///
 /// # Errors
 /// The link has none.
-pub fn at_switch(cable: &Cable) -> Result<&Interface> {
-    cable.ends.iter().find(|end| end.place == SWITCHES).ok_or_else(no_switch)
+pub fn at_switch(cable: &LinkPlan) -> Result<&Interface> {
+    cable.ends.iter().find(|end| end.node == SWITCHES).ok_or_else(no_switch)
 }
 
 fn no_switch() -> Error {
@@ -279,7 +279,7 @@ mod tests {
         let outside = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = outside.local_addr().unwrap().port();
         let test = move || {
-            let place = Place::make(&Site::Loopback).unwrap();
+            let place = CampaignSite::make(&Site::Loopback).unwrap();
             assert_eq!(place.missing, None);
             let reader = UdpSocket::bind(("0.0.0.0", port)).unwrap();
             let group = Ipv4Addr::new(239, 255, 0, 1);

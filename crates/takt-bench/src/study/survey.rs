@@ -2,7 +2,7 @@
 
 use super::directory::Missing;
 use super::environment::{digest_of, info};
-use super::site::Place;
+use super::site::CampaignSite;
 use super::support::{Roles, roles_of};
 use super::system::{Agent, System};
 use serde_json::{Map, Value};
@@ -24,10 +24,10 @@ pub struct Survey {
 impl Survey {
     /// Queries each agent.
     #[must_use]
-    pub fn of(systems: &[System], place: &Place) -> Self {
+    pub fn of(systems: &[System], place: &CampaignSite) -> Self {
         let mut survey = Self::default();
         for system in systems {
-            match found(system, place) {
+            match query_agent(system, place) {
                 Err(why) => survey.missing.push(Missing { system: system.name.clone(), why }),
                 Ok((info, digest)) => {
                     let version = info["version"].as_str().unwrap_or("not reported");
@@ -43,7 +43,7 @@ impl Survey {
 
 /// Returns the `info` of a system's agent and the digest of its program. An agent without an `info`
 /// fails later, with its own error.
-fn found(system: &System, place: &Place) -> Result<(Value, String), String> {
+fn query_agent(system: &System, place: &CampaignSite) -> Result<(Value, String), String> {
     if let Some(ssh) = &place.ssh {
         return Ok((ssh.info(system)?, String::new()));
     }

@@ -118,7 +118,7 @@ impl Crowd {
     ///
     /// # Errors
     /// Takt failed.
-    pub fn turn(&self) -> Result<()> {
+    pub fn step(&self) -> Result<()> {
         let mut is_idle = true;
         if self.is_inline {
             for participant in &self.participants {
@@ -181,13 +181,13 @@ fn readers(spec: &LinkSpec, plan: &Plan, participant: &DomainParticipant) -> Res
 }
 
 /// Participant that discovers others: it has a reader of each topic.
-pub struct Seeker {
+pub struct Discoverer {
     participant: DomainParticipant,
     readers: Vec<DataReader<Blob>>,
     _writers: Vec<DataWriter<Blob>>,
 }
 
-impl Seeker {
+impl Discoverer {
     /// Creates a seeker.
     ///
     /// # Errors
@@ -213,7 +213,7 @@ impl Seeker {
     ///
     /// # Errors
     /// Takt failed.
-    pub fn found(&self) -> Result<usize> {
+    pub fn matched_writers(&self) -> Result<usize> {
         let mut found = 0;
         for reader in &self.readers {
             found += usize::try_from(reader.subscription_matched_status()?.current_count).unwrap_or(0);
@@ -244,10 +244,10 @@ mod tests {
         let spec = LinkSpec { domain, runtime: Runtime::Shared, ..LinkSpec::default() };
         let plan = Plan { participants: 3, endpoints: 2, instances: 10, size: 16 };
         let crowd = Crowd::new(&spec, &plan).unwrap();
-        let seeker = Seeker::new(&spec, &plan).unwrap();
+        let seeker = Discoverer::new(&spec, &plan).unwrap();
         takt_testkit::waiting::until("six writers", || {
-            crowd.turn().unwrap();
-            seeker.found().unwrap() == 6
+            crowd.step().unwrap();
+            seeker.matched_writers().unwrap() == 6
         });
         assert!(crowd.added.bare > 0);
     }
@@ -257,7 +257,9 @@ mod tests {
         let domain = 230;
         let spec = LinkSpec { domain, runtime: Runtime::Shared, ..LinkSpec::default() };
         let plan = Plan { participants: 3, endpoints: 2, instances: 0, size: 16 };
-        let members: Vec<Seeker> = (0..3).map(|_| Seeker::in_mesh(&spec, &plan).unwrap()).collect();
-        takt_testkit::waiting::until("six writers each", || members.iter().all(|member| member.found().unwrap() == 6));
+        let members: Vec<Discoverer> = (0..3).map(|_| Discoverer::in_mesh(&spec, &plan).unwrap()).collect();
+        takt_testkit::waiting::until("six writers each", || {
+            members.iter().all(|member| member.matched_writers().unwrap() == 6)
+        });
     }
 }

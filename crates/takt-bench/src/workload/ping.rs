@@ -36,7 +36,7 @@ pub struct Plan {
     /// Interval between two pings of an open loop; `None`: closed loop.
     pub period: Option<Duration>,
     /// Whether an open loop sends no ping in a pause ([`rest`](crate::rest)).
-    pub rests: bool,
+    pub pauses: bool,
     /// Whether the pong carries only a sequence number of [`SEQUENCE_LEN`] octets.
     pub short_reply: bool,
 }
@@ -95,7 +95,7 @@ impl Pinger {
 
     /// Creates a finished run, for a listener between two runs.
     fn finished() -> Self {
-        let plan = Plan { size: 0, warmup: 0, count: 0, period: None, rests: false, short_reply: false };
+        let plan = Plan { size: 0, warmup: 0, count: 0, period: None, pauses: false, short_reply: false };
         Self { done: true, ..Self::new(plan, 0) }
     }
 
@@ -142,7 +142,7 @@ impl Pinger {
     }
 
     /// Counts the outstanding ping as lost. Returns true if another one is to be sent.
-    fn give_up(&mut self) -> bool {
+    fn record_timeout(&mut self) -> bool {
         self.timeouts += 1;
         self.done = self.timeouts > TIMEOUTS_MAX || self.sequence >= self.last();
         !self.done
@@ -209,7 +209,7 @@ impl<'a> Ping<'a> {
         let reply_len = if plan.short_reply { SEQUENCE_LEN } else { plan.size.max(SEQUENCE_LEN) };
         *lock(&self.state) = Pinger::new(plan, self.link.carried_len(reply_len));
         match plan.period {
-            Some(period) => self.open_loop(period, plan.rests)?,
+            Some(period) => self.open_loop(period, plan.pauses)?,
             None if self.listening => self.closed_loop_listening()?,
             None => self.closed_loop()?,
         }
@@ -243,7 +243,7 @@ impl<'a> Ping<'a> {
                     break;
                 }
                 if now >= deadline || stopped() {
-                    pinger.give_up();
+                    pinger.record_timeout();
                     break;
                 }
             }
@@ -260,7 +260,7 @@ impl<'a> Ping<'a> {
                 return Ok(());
             }
             let is_overdue = monotonic_ns() >= pinger.sent_at_ns + nanoseconds(PONG_TIMEOUT);
-            if is_overdue && pinger.give_up() {
+            if is_overdue && pinger.record_timeout() {
                 drop(pinger);
                 self.send_next(monotonic_ns())?;
             }
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     fn pinger(warmup: u64, count: u64, period: Option<Duration>) -> Pinger {
-        Pinger::new(Plan { size: 32, warmup, count, period, rests: false, short_reply: false }, 32)
+        Pinger::new(Plan { size: 32, warmup, count, period, pauses: false, short_reply: false }, 32)
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
         let mut pinger = pinger(0, 3, None);
         pinger.next_ping(10);
         let first = pinger.sample.clone();
-        assert!(pinger.give_up());
+        assert!(pinger.record_timeout());
         pinger.next_ping(20);
         let second = pinger.sample.clone();
         assert!(pinger.on_pong(25, &second));
@@ -374,11 +374,11 @@ mod tests {
     #[test]
     fn run_ends_after_many_timeouts_or_at_the_last_ping() {
         let mut endless = pinger(0, 1000, None);
-        let tries = (0..).take_while(|_| endless.give_up()).count() as u64;
+        let tries = (0..).take_while(|_| endless.record_timeout()).count() as u64;
         assert_eq!(tries, TIMEOUTS_MAX);
         let mut short = pinger(0, 1, None);
         short.next_ping(1);
-        assert!(!short.give_up());
+        assert!(!short.record_timeout());
         assert_eq!(short.counts().lost, 1);
     }
 

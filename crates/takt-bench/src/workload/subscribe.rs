@@ -69,7 +69,7 @@ struct Opened {
 
 /// State of a subscription: independent of the link except for CPU usage, so that it can be tested
 /// without one.
-struct Intake {
+struct SubscriptionState {
     plan: Plan,
     clock: Option<SenderClock>,
     uncertainty_ns: Option<u64>,
@@ -85,7 +85,7 @@ struct Intake {
     has_ended: bool,
 }
 
-impl Intake {
+impl SubscriptionState {
     fn new(plan: Plan, clock: Option<SenderClock>) -> Self {
         Self {
             plan,
@@ -191,7 +191,7 @@ impl Intake {
 /// Receiving side of a stream.
 pub struct Subscription<'a> {
     link: &'a mut dyn Link,
-    intake: Arc<Mutex<Intake>>,
+    state: Arc<Mutex<SubscriptionState>>,
     listening: bool,
     sample: Blob,
 }
@@ -203,14 +203,14 @@ impl<'a> Subscription<'a> {
     /// # Errors
     /// The middleware failed.
     pub fn new(link: &'a mut dyn Link, plan: Plan, listen: bool, clock: Option<SenderClock>) -> Result<Self> {
-        let intake = Arc::new(Mutex::new(Intake::new(plan, clock)));
+        let state = Arc::new(Mutex::new(SubscriptionState::new(plan, clock)));
         let listening = listen && {
-            let intake = Arc::clone(&intake);
+            let state = Arc::clone(&state);
             link.listen(Box::new(move |sample, _| {
-                lock(&intake).on_sample(monotonic_ns(), sample);
+                lock(&state).on_sample(monotonic_ns(), sample);
             }))?
         };
-        Ok(Self { link, intake, listening, sample: Blob::default() })
+        Ok(Self { link, state, listening, sample: Blob::default() })
     }
 
     /// Reports whether a listener receives the samples.
@@ -224,17 +224,17 @@ impl<'a> Subscription<'a> {
     /// # Errors
     /// The middleware failed.
     pub fn run(&mut self) -> Result<Outcome> {
-        while !stopped() && !lock(&self.intake).is_complete(monotonic_ns()) {
+        while !stopped() && !lock(&self.state).is_complete(monotonic_ns()) {
             self.step()?;
         }
-        Ok(lock(&self.intake).outcome())
+        Ok(lock(&self.state).outcome())
     }
 
     /// Continues to receive without counting, until a stop.
     ///
     /// # Errors
     /// The middleware failed.
-    pub fn linger(&mut self) -> Result<()> {
+    pub fn drain(&mut self) -> Result<()> {
         while !stopped() {
             self.step()?;
         }
@@ -246,7 +246,7 @@ impl<'a> Subscription<'a> {
             return self.link.drive(STEP / 5);
         }
         if self.link.receive(&mut self.sample, STEP)? {
-            lock(&self.intake).on_sample(monotonic_ns(), &self.sample);
+            lock(&self.state).on_sample(monotonic_ns(), &self.sample);
         }
         Ok(())
     }
@@ -258,21 +258,21 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn feed(intake: &mut Intake, arrivals: impl IntoIterator<Item = (u64, u64)>) {
+    fn feed(state: &mut SubscriptionState, arrivals: impl IntoIterator<Item = (u64, u64)>) {
         for (sequence, now_ns) in arrivals {
             let mut sample = Blob::filled(100);
             sample.mark(sequence, now_ns - 5_000);
-            intake.on_sample(now_ns, &sample);
+            state.on_sample(now_ns, &sample);
         }
     }
 
     #[test]
     fn window_by_samples_counts_exactly_its_samples() {
         let window = Window { skip_samples: 2, samples_max: Some(3), ..Window::default() };
-        let mut intake = Intake::new(Plan { window, touch: Touch::Lines, ..Plan::default() }, None);
-        feed(&mut intake, (1..=9).map(|i| (i, i * SECOND)));
-        assert!(intake.is_complete(9 * SECOND));
-        let outcome = intake.outcome();
+        let mut state = SubscriptionState::new(Plan { window, touch: Touch::Lines, ..Plan::default() }, None);
+        feed(&mut state, (1..=9).map(|i| (i, i * SECOND)));
+        assert!(state.is_complete(9 * SECOND));
+        let outcome = state.outcome();
         assert_eq!((outcome.counts.received, outcome.counts.lost), (3, 0));
         assert_eq!((outcome.arrivals, outcome.bytes), (2, 200));
         assert_eq!((outcome.span, outcome.arrivals_total), (2, 9));
@@ -285,21 +285,21 @@ mod tests {
     fn window_by_time_opens_after_the_warm_up() {
         let window =
             Window { skip: Duration::from_secs(2), time_max: Some(Duration::from_secs(4)), ..Window::default() };
-        let mut intake = Intake::new(Plan { window, ..Plan::default() }, None);
-        feed(&mut intake, (1..=20).map(|i| (i, i * SECOND)));
-        let outcome = intake.outcome();
+        let mut state = SubscriptionState::new(Plan { window, ..Plan::default() }, None);
+        feed(&mut state, (1..=20).map(|i| (i, i * SECOND)));
+        let outcome = state.outcome();
         assert_eq!(outcome.wall_seconds, 4.0);
         assert_eq!(outcome.arrivals, 4);
     }
 
     #[test]
     fn losses_and_end_of_stream_are_detected() {
-        let mut intake = Intake::new(Plan::default(), None);
-        feed(&mut intake, [(1, SECOND), (4, SECOND), (4, SECOND), (3, SECOND)]);
-        assert!(!intake.is_complete(SECOND));
-        feed(&mut intake, [(END_OF_STREAM, SECOND)]);
-        assert!(intake.is_complete(SECOND));
-        let counts = intake.outcome().counts;
+        let mut state = SubscriptionState::new(Plan::default(), None);
+        feed(&mut state, [(1, SECOND), (4, SECOND), (4, SECOND), (3, SECOND)]);
+        assert!(!state.is_complete(SECOND));
+        feed(&mut state, [(END_OF_STREAM, SECOND)]);
+        assert!(state.is_complete(SECOND));
+        let counts = state.outcome().counts;
         assert_eq!((counts.received, counts.lost), (3, 1));
         assert_eq!((counts.duplicated, counts.out_of_order), (1, 1));
     }
@@ -309,18 +309,18 @@ mod tests {
         // The sender's clock is an hour ahead, and its uncertainty grows.
         let hour = 3600 * SECOND;
         let clock = move |now_ns: u64| Offset { offset_ns: hour as i64, uncertainty_ns: now_ns / SECOND };
-        let mut intake = Intake::new(Plan::default(), Some(Box::new(clock)));
+        let mut state = SubscriptionState::new(Plan::default(), Some(Box::new(clock)));
         for (sequence, took_ns) in [(1, 1_000), (2, 2_000)] {
             let mut sample = Blob::filled(100);
             let now_ns = sequence * SECOND;
             sample.mark(sequence, now_ns + hour - took_ns);
-            intake.on_sample(now_ns, &sample);
+            state.on_sample(now_ns, &sample);
         }
         // By the bounds, the latency of this sample may be slightly negative.
         let mut sample = Blob::filled(100);
         sample.mark(3, 3 * SECOND + hour + 1);
-        intake.on_sample(3 * SECOND, &sample);
-        let outcome = intake.outcome();
+        state.on_sample(3 * SECOND, &sample);
+        let outcome = state.outcome();
         let latency = outcome.latency.unwrap();
         assert_eq!((latency.min, latency.p50, latency.max), (0.0, 1.0, 2.0));
         assert_eq!(outcome.uncertainty_ns, Some(3));
@@ -328,10 +328,10 @@ mod tests {
 
     #[test]
     fn long_silence_completes_a_window() {
-        let mut intake = Intake::new(Plan::default(), None);
-        assert!(!intake.is_complete(100 * SECOND), "no sample arrived yet");
-        feed(&mut intake, [(1, 100 * SECOND)]);
-        assert!(!intake.is_complete(102 * SECOND));
-        assert!(intake.is_complete(104 * SECOND));
+        let mut state = SubscriptionState::new(Plan::default(), None);
+        assert!(!state.is_complete(100 * SECOND), "no sample arrived yet");
+        feed(&mut state, [(1, 100 * SECOND)]);
+        assert!(!state.is_complete(102 * SECOND));
+        assert!(state.is_complete(104 * SECOND));
     }
 }

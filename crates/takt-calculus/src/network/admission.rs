@@ -40,7 +40,7 @@ pub const PORTS_MAX: usize = 1024;
 #[non_exhaustive]
 pub enum Refused {
     /// The description is invalid.
-    Nonsense(&'static str),
+    InvalidDescription(&'static str),
     /// With the flow, a queue has no bound, or exceeds its depth.
     Queue {
         /// Queue.
@@ -49,7 +49,7 @@ pub enum Refused {
         fault: QueueFault,
     },
     /// The end-to-end bound of a flow would exceed its limit.
-    Late {
+    ExceedsLimit {
         /// Flow that would exceed its limit: the new one, or an admitted one.
         flow: FlowId,
         /// Bound of that flow with the new one, in nanoseconds.
@@ -66,9 +66,9 @@ pub enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nonsense(what) => f.write_str(what),
+            Self::InvalidDescription(what) => f.write_str(what),
             Self::Queue { hop, fault } => write!(f, "class {} of port {}: {fault}", hop.class, hop.port),
-            Self::Late { flow, bound_ns, limit_ns, hop } => write!(
+            Self::ExceedsLimit { flow, bound_ns, limit_ns, hop } => write!(
                 f,
                 "flow {} would take up to {bound_ns} ns of {limit_ns} ns, most of it in class {} of port {}",
                 flow.0, hop.class, hop.port
@@ -92,14 +92,14 @@ pub struct Admission {
     /// Claims by port and class.
     queues: Vec<Vec<QueueClaim>>,
     /// Removed flows whose load is still counted.
-    departed: BTreeSet<FlowId>,
+    removed: BTreeSet<FlowId>,
     /// Free entries of `flows` before its end.
     free: BTreeSet<FlowId>,
     /// Flows that keep their limits only by separated-flow analysis: the sum of their budgets
     /// exceeds the limit.
     by_separated: BTreeSet<FlowId>,
     /// True if budgets are not lowered for a flow that would exceed its limit.
-    is_held: bool,
+    budgets_are_held: bool,
     /// Changes of the attempts in progress.
     journal: Journal,
     work: Work,
@@ -153,10 +153,10 @@ impl Admission {
             loads,
             queues,
             ports,
-            departed: BTreeSet::new(),
+            removed: BTreeSet::new(),
             free: BTreeSet::new(),
             by_separated: BTreeSet::new(),
-            is_held: false,
+            budgets_are_held: false,
             journal: Journal::default(),
             work: Work::default(),
         })
@@ -203,7 +203,7 @@ impl Admission {
     /// Adds a flow to a set or removes it. Returns whether the set contained it.
     fn put_into(&mut self, set: Set, id: FlowId, is_in: bool) -> bool {
         let set = match set {
-            Set::Departed => &mut self.departed,
+            Set::Removed => &mut self.removed,
             Set::Free => &mut self.free,
             Set::BySeparated => &mut self.by_separated,
         };
@@ -212,12 +212,12 @@ impl Admission {
 
     fn put(&mut self, set: Set, id: FlowId, is_in: bool) {
         let was = self.put_into(set, id, is_in);
-        self.journal.note(|| Change::Member(set, id, was));
+        self.journal.record(|| Change::Member(set, id, was));
     }
 
     fn put_flow(&mut self, id: FlowId, flow: Option<Flow>) {
         let before = core::mem::replace(&mut self.flows[id.0], flow);
-        self.journal.note(|| Change::Flow(id, before));
+        self.journal.record(|| Change::Flow(id, before));
     }
 
     /// Returns the utilization of a port by its flows in parts of a million. The share of each flow
@@ -233,12 +233,12 @@ impl Admission {
 
     /// Returns an admitted flow.
     pub fn flow(&self, id: FlowId) -> Option<&Flow> {
-        self.flows.get(id.0)?.as_ref().filter(|_| !self.departed.contains(&id))
+        self.flows.get(id.0)?.as_ref().filter(|_| !self.removed.contains(&id))
     }
 
     /// Returns all admitted flows.
     pub fn flows(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
-        self.counted().filter(|(id, _)| !self.departed.contains(id))
+        self.counted().filter(|(id, _)| !self.removed.contains(id))
     }
 
     /// Returns the admitted flows and the removed ones whose load is still counted.
@@ -260,7 +260,7 @@ impl Admission {
     /// Admits a flow. If it is refused, nothing changes.
     pub fn admit(&mut self, flow: Flow) -> Result<(FlowId, FlowBound), Refused> {
         let admitted = self.admit_all(alloc::vec![flow])?;
-        admitted.first().copied().ok_or(Refused::Nonsense("no flow"))
+        admitted.first().copied().ok_or(Refused::InvalidDescription("no flow"))
     }
 
     /// Admits several flows in one decision, or none of them. The error names the first flow that
@@ -274,7 +274,7 @@ impl Admission {
         for (id, flow) in ids.into_iter().zip(flows) {
             if id.0 == self.flows.len() {
                 self.flows.push(None);
-                self.journal.note(|| Change::Place);
+                self.journal.record(|| Change::Place);
             }
             self.put_flow(id, Some(flow));
             self.put(Set::Free, id, false);
@@ -287,7 +287,7 @@ impl Admission {
     pub fn what_if(&self, flow: &Flow) -> Result<FlowBound, Refused> {
         let new = self.named(core::slice::from_ref(flow));
         let draft = self.draft(&new)?;
-        new.first().map(|(id, flow)| self.bound_of(*id, flow, &draft)).ok_or(Refused::Nonsense("no flow"))
+        new.first().map(|(id, flow)| self.bound_of(*id, flow, &draft)).ok_or(Refused::InvalidDescription("no flow"))
     }
 
     /// Reports whether [`admit_all`](Self::admit_all) would admit these flows.
@@ -347,9 +347,9 @@ impl Admission {
     }
 
     fn draft(&self, new: New<'_>) -> Result<Draft, Refused> {
-        new.iter().try_for_each(|(_, flow)| flow.check(&self.ports)).map_err(Refused::Nonsense)?;
+        new.iter().try_for_each(|(_, flow)| flow.check(&self.ports)).map_err(Refused::InvalidDescription)?;
         let mut draft = self.bound_all(new, &[]);
-        if let (Err(Refused::Late { flow: late, .. }), false) = (&draft, self.is_held) {
+        if let (Err(Refused::ExceedsLimit { flow: late, .. }), false) = (&draft, self.budgets_are_held) {
             let tighten = self.known(*late, new).map_or(&[][..], |flow| &flow.hops);
             draft = self.bound_all(new, tighten);
         }
@@ -417,14 +417,14 @@ impl Admission {
                             None => loads.get(input, id.0).copied(),
                         }
                     });
-                    let left = load.and_then(|load| load.leave(&self.ports[from.port], self.budget(from, draft)));
+                    let left = load.and_then(|load| load.departures(&self.ports[from.port], self.budget(from, draft)));
                     left.ok_or_else(|| overload(from))?
                 }
             };
             let (before_all, claims) = (&self.loads[hop.port], &self.queues[hop.port]);
             let port = draft.port_mut(hop.port);
             let (place, known) = port.find(before_all, before.map(|before| flow.hops[before].port), id.0);
-            let load = known.map(|known| known.with(arrivals));
+            let load = known.map(|known| known.with_arrivals(arrivals));
             let load =
                 load.or_else(|| Load::new(&self.ports, id.0, flow, n, arrivals)).ok_or_else(|| overload(*hop))?;
             // Unchanged arrivals change nothing at later hops.
@@ -555,7 +555,7 @@ impl Admission {
         }
         let most = flow.hops.iter().max_by_key(|hop| self.budget(**hop, draft));
         let hop = *most.unwrap_or(&flow.hops[0]);
-        Err(Refused::Late { flow: id, bound_ns, limit_ns: flow.limit_ns, hop })
+        Err(Refused::ExceedsLimit { flow: id, bound_ns, limit_ns: flow.limit_ns, hop })
     }
 
     fn apply(&mut self, draft: Draft) {
@@ -564,11 +564,11 @@ impl Admission {
             let (loads, claims) = changed.into_parts(&self.loads[port]);
             if let Some(loads) = loads {
                 let before = core::mem::replace(&mut self.loads[port], loads);
-                self.journal.note(|| Change::Loads(port, before));
+                self.journal.record(|| Change::Loads(port, before));
             }
             for (class, claim) in claims {
                 let before = core::mem::replace(&mut self.queues[port][class], claim);
-                self.journal.note(|| Change::Claim(Hop { port, class }, before));
+                self.journal.record(|| Change::Claim(Hop { port, class }, before));
             }
         }
         for (id, is_over) in by_separated {

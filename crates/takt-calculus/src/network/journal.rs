@@ -8,7 +8,7 @@ use super::{Flow, FlowId, Hop, QueueClaim};
 /// Set of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Set {
-    Departed,
+    Removed,
     Free,
     BySeparated,
 }
@@ -47,7 +47,7 @@ impl Journal {
         }
     }
 
-    pub(super) fn note(&mut self, change: impl FnOnce() -> Change) {
+    pub(super) fn record(&mut self, change: impl FnOnce() -> Change) {
         if self.attempts > 0 {
             self.changes.push(change());
         }

@@ -67,12 +67,12 @@ impl Load {
                 at_once: 0,
                 next_ns: 0,
             }
-            .with(arrivals),
+            .with_arrivals(arrivals),
         )
     }
 
     /// Returns the same load with other arrivals of the same period.
-    pub(super) fn with(self, arrivals: Arrivals) -> Self {
+    pub(super) fn with_arrivals(self, arrivals: Arrivals) -> Self {
         let at_once = arrivals.at_once();
         Self { arrivals, at_once, next_ns: arrivals.span(at_once), ..self }
     }
@@ -82,11 +82,11 @@ impl Load {
     /// then hold for the other.
     pub(super) fn has_equal_work(&self, other: &Self, window_ns: u64) -> bool {
         let only = |load: &Self| load.next_ns > window_ns;
-        self.at_once == other.at_once && only(self) && only(other) && self.with(other.arrivals) == *other
+        self.at_once == other.at_once && only(self) && only(other) && self.with_arrivals(other.arrivals) == *other
     }
 
     /// Returns the arrivals at the next hop behind a queue with this budget. `None` beyond `u64`.
-    pub(super) fn leave(&self, port: &Port, budget_ns: u64) -> Option<Arrivals> {
+    pub(super) fn departures(&self, port: &Port, budget_ns: u64) -> Option<Arrivals> {
         // The first frame may leave immediately, and the last one as late as the budget permits.
         let spread_ns = budget_ns.saturating_sub(self.shortest_ns).checked_add(port.delay_ns - port.delay_ns_min)?;
         Some(Arrivals {

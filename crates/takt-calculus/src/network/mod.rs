@@ -155,7 +155,7 @@ impl Flow {
     }
 
     /// Returns the indexes of the hops that send to a receiver.
-    pub fn leaves(&self) -> impl Iterator<Item = usize> {
+    pub fn receiver_hops(&self) -> impl Iterator<Item = usize> {
         let is_leaf = |n: &usize| (n + 1..self.hops.len()).all(|next| self.before(next) != Some(*n));
         (0..self.hops.len()).filter(is_leaf)
     }

@@ -64,9 +64,9 @@ impl PortView<'_> {
         let busy_ns = self.busy(class, blocking_ns)?;
         let mut arrived = self.sweep(|other| other == class)?;
         let corners = arrived.clone().corners(busy_ns, POINTS_MAX).ok_or(TOO_COMPLEX)?;
-        let corners = united(corners, intervals, busy_ns);
+        let corners = merged_corners(corners, intervals, busy_ns);
         let mut higher = self.sweep(|other| other < class)?;
-        let mut holding = Holding::new(self, class, &own, higher.clone(), blocking_ns);
+        let mut holding = Backlog::new(self, class, &own, higher.clone(), blocking_ns);
 
         let mut claim = QueueClaim { delay_ns: 0, busy_ns, intervals: Vec::with_capacity(corners.len()) };
         let mut begun_ns = 0;
@@ -89,7 +89,7 @@ impl PortView<'_> {
             let delay_ns = own_ns.saturating_add(blocking_ns).saturating_add(higher_ns);
             claim.delay_ns = claim.delay_ns.max(delay_ns);
             claim.intervals.push(Interval { from_ns, start_ns });
-            holding.look(from_ns, before_ns, arrived.frames())?;
+            holding.add_interval(from_ns, before_ns, arrived.frames())?;
         }
         holding.check()?;
         Ok(claim)
@@ -117,7 +117,7 @@ impl PortView<'_> {
 
 /// Maximum backlog of a queue at the end of each interval: the arrivals up to then, less the work
 /// served up to its start.
-struct Holding<'a> {
+struct Backlog<'a> {
     port: &'a Port,
     depth: Depth,
     higher: Sweep<'a>,
@@ -128,7 +128,7 @@ struct Holding<'a> {
     most: Depth,
 }
 
-impl<'a> Holding<'a> {
+impl<'a> Backlog<'a> {
     fn new(view: &'a PortView<'_>, class: usize, own: &[&Load], higher: Sweep<'a>, blocking_ns: u64) -> Self {
         Self {
             port: view.port(),
@@ -144,7 +144,7 @@ impl<'a> Holding<'a> {
 
     /// Adds an interval that begins at `from_ns`, with the work and frames that have arrived by its
     /// end.
-    fn look(&mut self, from_ns: u64, arrived_ns: u64, arrived: u64) -> Result<(), QueueFault> {
+    fn add_interval(&mut self, from_ns: u64, arrived_ns: u64, arrived: u64) -> Result<(), QueueFault> {
         if self.depth == Depth::UNLIMITED {
             return Ok(());
         }
@@ -169,7 +169,7 @@ impl<'a> Holding<'a> {
 }
 
 /// Merges corners and the starts of intervals within a busy period, in ascending order.
-fn united(mut corners: Vec<u64>, intervals: &[Interval], busy_ns: u64) -> Vec<u64> {
+fn merged_corners(mut corners: Vec<u64>, intervals: &[Interval], busy_ns: u64) -> Vec<u64> {
     corners.extend(intervals.iter().map(|interval| interval.from_ns).filter(|from_ns| *from_ns < busy_ns));
     corners.sort_unstable();
     corners.dedup();

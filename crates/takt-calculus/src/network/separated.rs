@@ -38,7 +38,7 @@ impl Bucket {
 }
 
 /// Service left to a flow at one hop.
-struct Left {
+struct ResidualService {
     latency_ns: u128,
     /// Octets per second in units of 2^-32, rounded down; above 0.
     rate: u128,
@@ -47,7 +47,7 @@ struct Left {
 /// Returns the maximum time from the arrival of an event at the first queue to the arrival of its
 /// last frame at the last receiver; `None` without a bound. `view` yields ports with their loads.
 pub(super) fn bound<'a>(number: usize, flow: &Flow, view: impl Fn(usize) -> PortView<'a>) -> Option<u64> {
-    flow.leaves().try_fold(0, |longest, leaf| Some(bound_to(leaf, number, flow, &view)?.max(longest)))
+    flow.receiver_hops().try_fold(0, |longest, leaf| Some(bound_to(leaf, number, flow, &view)?.max(longest)))
 }
 
 /// Returns the bound for one receiver, the one after the hop `leaf`.
@@ -58,7 +58,7 @@ fn bound_to<'a>(leaf: usize, number: usize, flow: &Flow, view: &impl Fn(usize) -
         let before = flow.before(n);
         let view = view(flow.hops[n].port);
         let own = view.loads.get(before.map(|before| flow.hops[before].port), number)?;
-        let left = left(&view, own)?;
+        let left = residual_service(&view, own)?;
         latency_ns = latency_ns.checked_add(left.latency_ns)?.checked_add(view.port().delay_ns.into())?;
         // Store and forward: a frame is forwarded after its last octet has arrived.
         if n != leaf {
@@ -101,7 +101,7 @@ fn own_bucket(flow: &Flow, first: &Load) -> Option<(u128, u128)> {
 }
 
 /// Returns the service that a port leaves to one of its flows.
-fn left(view: &PortView<'_>, own: &Load) -> Option<Left> {
+fn residual_service(view: &PortView<'_>, own: &Load) -> Option<ResidualService> {
     let sum = |which: &dyn Fn(&Load) -> bool| {
         view.loads.iter().filter(|load| which(load)).map(Bucket::of).fold(Bucket::default(), Bucket::add)
     };
@@ -113,5 +113,5 @@ fn left(view: &PortView<'_>, own: &Load) -> Option<Left> {
     let work_ns = blocking_ns.checked_add(higher.burst_ns)?.checked_add(equal.burst_ns)?;
     let latency_ns = work_ns.checked_mul(WHOLE)?.div_ceil(to_class);
     let rate = to_flow.checked_mul(u128::from(view.port().rate_bps / 8))?;
-    (rate > 0).then_some(Left { latency_ns, rate })
+    (rate > 0).then_some(ResidualService { latency_ns, rate })
 }

@@ -18,9 +18,9 @@ impl<F: FnMut(u64, u64) -> u64> Draw for F {}
 
 /// Arrival pattern of the flows' events.
 #[derive(Debug, Clone, Copy)]
-pub enum Manner {
+pub enum ArrivalPattern {
     /// As dense as permitted, aligned so that the first events meet at a hop of a flow.
-    Meet {
+    Aligned {
         /// Index of the flow.
         flow: usize,
         /// Index of its hop.
@@ -32,7 +32,7 @@ pub enum Manner {
 
 /// Observed maxima.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct Observed {
     /// Maximum time of an event to its last receiver, by flow.
     pub longest_ns: Vec<u64>,
     /// By port and class: maximum time of a frame in the queue and on the link, and maximum backlog
@@ -52,7 +52,7 @@ struct Frame {
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum Event {
     /// The port's link becomes free. The class and the frame that it sent are absent for a frame
     /// without contract.
     Sent(usize, Option<(usize, Frame)>),
@@ -62,7 +62,7 @@ enum Happening {
 struct Simulation<'a> {
     ports: &'a [Port],
     flows: &'a [Flow],
-    happenings: BinaryHeap<Reverse<(u64, u64, Happening)>>,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     count: u64,
     queues: Vec<Vec<VecDeque<Frame>>>,
     held: Vec<Vec<(u64, u64)>>,
@@ -76,7 +76,7 @@ struct Simulation<'a> {
     given: Option<(usize, &'a [u64])>,
     /// Times at which the last frame of each of these events was received.
     received_ns: Vec<u64>,
-    seen: Seen,
+    observed: Observed,
 }
 
 /// Simulates flows up to a time. If `flooded` is true, each frame that arrives at an idle link
@@ -84,8 +84,15 @@ struct Simulation<'a> {
 ///
 /// # Panics
 /// Panics if a port or a flow is invalid ([`Flow::check`]).
-pub fn run(ports: &[Port], flows: &[Flow], manner: Manner, flooded: bool, until_ns: u64, draw: &mut impl Draw) -> Seen {
-    simulate((ports, flows), (manner, flooded), until_ns, None, draw).0
+pub fn run(
+    ports: &[Port],
+    flows: &[Flow],
+    pattern: ArrivalPattern,
+    flooded: bool,
+    until_ns: u64,
+    draw: &mut impl Draw,
+) -> Observed {
+    simulate((ports, flows), (pattern, flooded), until_ns, None, draw).0
 }
 
 /// Simulates as [`run`] does, with given event times of one flow, which may exceed its arrival
@@ -95,26 +102,26 @@ pub fn run(ports: &[Port], flows: &[Flow], manner: Manner, flooded: bool, until_
 /// Panics as [`run`] does.
 pub fn run_given(
     network: (&[Port], &[Flow]),
-    manner: (Manner, bool),
+    pattern: (ArrivalPattern, bool),
     until_ns: u64,
     given: (usize, &[u64]),
     draw: &mut impl Draw,
-) -> (Seen, Vec<u64>) {
-    simulate(network, manner, until_ns, Some(given), draw)
+) -> (Observed, Vec<u64>) {
+    simulate(network, pattern, until_ns, Some(given), draw)
 }
 
 fn simulate(
     (ports, flows): (&[Port], &[Flow]),
-    (manner, flooded): (Manner, bool),
+    (manner, flooded): (ArrivalPattern, bool),
     until_ns: u64,
     given: Option<(usize, &[u64])>,
     draw: &mut impl Draw,
-) -> (Seen, Vec<u64>) {
+) -> (Observed, Vec<u64>) {
     let per_class = |port: &Port| port.classes.iter().map(|_| VecDeque::new()).collect::<Vec<_>>();
     let mut simulation = Simulation {
         ports,
         flows,
-        happenings: BinaryHeap::new(),
+        events: BinaryHeap::new(),
         count: 0,
         queues: ports.iter().map(per_class).collect(),
         held: ports.iter().map(|port| alloc::vec![(0, 0); port.classes.len()]).collect(),
@@ -123,7 +130,7 @@ fn simulate(
         flooded,
         given,
         received_ns: alloc::vec![0; given.map_or(0, |(_, times)| times.len())],
-        seen: Seen {
+        observed: Observed {
             longest_ns: alloc::vec![0; flows.len()],
             queues: ports.iter().map(|port| alloc::vec![(0, 0, 0); port.classes.len()]).collect(),
         },
@@ -131,10 +138,10 @@ fn simulate(
     for number in 0..flows.len() {
         simulation.release(number, manner, until_ns, draw);
     }
-    while let Some(Reverse((now_ns, _, happening))) = simulation.happenings.pop() {
+    while let Some(Reverse((now_ns, _, happening))) = simulation.events.pop() {
         match happening {
-            Happening::Arrives(frame) => simulation.arrive(now_ns, frame),
-            Happening::Sent(port, sent) => {
+            Event::Arrives(frame) => simulation.arrive(now_ns, frame),
+            Event::Sent(port, sent) => {
                 if let Some((class, frame)) = sent {
                     simulation.sent(now_ns, port, class, frame, draw);
                 }
@@ -143,13 +150,13 @@ fn simulate(
             }
         }
     }
-    (simulation.seen, simulation.received_ns)
+    (simulation.observed, simulation.received_ns)
 }
 
 impl Simulation<'_> {
-    fn at(&mut self, time_ns: u64, happening: Happening) {
+    fn at(&mut self, time_ns: u64, happening: Event) {
         self.count += 1;
-        self.happenings.push(Reverse((time_ns, self.count, happening)));
+        self.events.push(Reverse((time_ns, self.count, happening)));
     }
 
     /// Returns the minimum time of a flow's first frame to a port; 0 if its route does not include
@@ -165,20 +172,20 @@ impl Simulation<'_> {
         lead_ns
     }
 
-    fn release(&mut self, number: usize, manner: Manner, until_ns: u64, draw: &mut impl Draw) {
+    fn release(&mut self, number: usize, pattern: ArrivalPattern, until_ns: u64, draw: &mut impl Draw) {
         let flow = &self.flows[number];
         let mut times = Vec::new();
-        match manner {
+        match pattern {
             _ if self.given.is_some_and(|(given, _)| given == number) => {
                 times.extend(self.given.iter().flat_map(|(_, times)| *times));
             }
-            Manner::Meet { flow: victim, hop } => {
+            ArrivalPattern::Aligned { flow: victim, hop } => {
                 let port = self.flows[victim].hops[hop].port;
                 // All events meet at that port 5 ms after the start.
                 let first = 5_000_000_u64.saturating_sub(self.lead(flow, port));
                 times.extend((0..).map(|n| first + flow.arrivals.span(n)).take_while(|time| *time < until_ns));
             }
-            Manner::Random => {
+            ArrivalPattern::Random => {
                 let mut from = draw(0, 5_000_000);
                 while from < until_ns {
                     let run = draw(1, 6);
@@ -194,7 +201,7 @@ impl Simulation<'_> {
                 for _ in 0..frames.count {
                     let frame =
                         Frame { flow: number, hop: 0, event, len: frames.len, released_ns, came_ns: released_ns };
-                    self.at(released_ns, Happening::Arrives(frame));
+                    self.at(released_ns, Event::Arrives(frame));
                 }
             }
         }
@@ -202,7 +209,7 @@ impl Simulation<'_> {
 
     fn arrive(&mut self, now_ns: u64, frame: Frame) {
         let hop = self.flows[frame.flow].hops[frame.hop];
-        let (held, seen) = (&mut self.held[hop.port][hop.class], &mut self.seen.queues[hop.port][hop.class]);
+        let (held, seen) = (&mut self.held[hop.port][hop.class], &mut self.observed.queues[hop.port][hop.class]);
         *held = (held.0 + frame.len, held.1 + 1);
         (seen.1, seen.2) = (seen.1.max(held.0), seen.2.max(held.1));
         self.queues[hop.port][hop.class].push_back(Frame { came_ns: now_ns, ..frame });
@@ -210,7 +217,7 @@ impl Simulation<'_> {
         if !self.busy[hop.port] && self.flooded {
             self.busy[hop.port] = true;
             let time_ns = frame_time_ns(link.foreign_frame_len, link.rate_bps).expect("a rate");
-            self.at(now_ns + time_ns, Happening::Sent(hop.port, None));
+            self.at(now_ns + time_ns, Event::Sent(hop.port, None));
         } else if !self.busy[hop.port] {
             self.send_next(now_ns, hop.port);
         }
@@ -223,11 +230,11 @@ impl Simulation<'_> {
         let Some((_, frame)) = next else { return };
         self.busy[port] = true;
         let time_ns = frame_time_ns(frame.len, link.rate_bps).expect("a rate");
-        self.at(now_ns + time_ns, Happening::Sent(port, next));
+        self.at(now_ns + time_ns, Event::Sent(port, next));
     }
 
     fn sent(&mut self, now_ns: u64, port: usize, class: usize, frame: Frame, draw: &mut impl Draw) {
-        let (held, seen) = (&mut self.held[port][class], &mut self.seen.queues[port][class]);
+        let (held, seen) = (&mut self.held[port][class], &mut self.observed.queues[port][class]);
         *held = (held.0 - frame.len, held.1 - 1);
         seen.0 = seen.0.max(now_ns - frame.came_ns);
         let link = &self.ports[port];
@@ -243,7 +250,7 @@ impl Simulation<'_> {
         let followers = (frame.hop + 1..flow.hops.len()).filter(|next| flow.before(*next) == Some(frame.hop));
         let followers: Vec<usize> = followers.collect();
         if followers.is_empty() {
-            let longest = &mut self.seen.longest_ns[frame.flow];
+            let longest = &mut self.observed.longest_ns[frame.flow];
             *longest = (forwarded_ns - frame.released_ns).max(*longest);
             if self.given.is_some_and(|(given, _)| given == frame.flow) {
                 let received = &mut self.received_ns[frame.event];
@@ -251,7 +258,7 @@ impl Simulation<'_> {
             }
         }
         for hop in followers {
-            self.at(forwarded_ns, Happening::Arrives(Frame { hop, ..frame }));
+            self.at(forwarded_ns, Event::Arrives(Frame { hop, ..frame }));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of end-to-end bounds over a host, the network and another host.
 
-use takt_calculus::composition::{Division, EndToEnd, HostFlow, HostPart, Indivisible, Unproven, check, divide};
+use takt_calculus::composition::{Division, DivisionError, EndToEnd, HostFlow, HostPart, Unproven, check, divide};
 use takt_calculus::network::{Admission, Depth, Flow, Frames, Hop, Port};
 use takt_calculus::{Arrivals, Resource, Stage, System};
 
@@ -78,11 +78,11 @@ fn flow_without_host_stages_begins_and_ends_at_the_network() {
 #[test]
 fn stages_that_use_up_the_limit_are_refused() {
     let late = divide(ARRIVALS, 140 * MICROSECOND, Some(&host()), None).expect_err("the source exceeds the limit");
-    assert!(matches!(late, Indivisible::Late { source_ns: 140_000, .. }), "{late}");
+    assert!(matches!(late, DivisionError::ExceedsLimit { source_ns: 140_000, .. }), "{late}");
     let late = divide(ARRIVALS, 250 * MICROSECOND, Some(&host()), Some(&host())).expect_err("too late");
-    assert!(matches!(late, Indivisible::Late { sink_ns: 140_000.., .. }), "{late}");
+    assert!(matches!(late, DivisionError::ExceedsLimit { sink_ns: 140_000.., .. }), "{late}");
     let absent = HostFlow { flow: 9, ..host() };
-    assert!(matches!(divide(ARRIVALS, LIMIT_NS, Some(&absent), None), Err(Indivisible::Source(_))));
+    assert!(matches!(divide(ARRIVALS, LIMIT_NS, Some(&absent), None), Err(DivisionError::Source(_))));
 }
 
 #[test]

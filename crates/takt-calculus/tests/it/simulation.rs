@@ -23,7 +23,7 @@ struct Piece {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum Event {
     /// Declared first, so that simultaneous arrivals are visible when a resource becomes free.
     Arrival {
         flow: usize,
@@ -37,7 +37,7 @@ enum Happening {
 
 /// Choice of times in a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum ArrivalPattern {
     /// All flows start simultaneously with the densest arrivals and maximum execution times. Among
     /// equal priorities, this flow is served last.
     WorstFor(usize),
@@ -80,8 +80,8 @@ impl Serving {
 }
 
 /// Returns the arrival times of a flow's events, starting at `offset`.
-fn times(arrivals: &Arrivals, until: u64, manner: Manner, random: &mut Random) -> Vec<u64> {
-    let is_random = manner == Manner::Random;
+fn times(arrivals: &Arrivals, until: u64, manner: ArrivalPattern, random: &mut Random) -> Vec<u64> {
+    let is_random = manner == ArrivalPattern::Random;
     let offset = if is_random { random.between(0, arrivals.period_ns) } else { 0 };
     let mut times: Vec<u64> = Vec::new();
     let mut late = 0;
@@ -112,31 +112,31 @@ fn times(arrivals: &Arrivals, until: u64, manner: Manner, random: &mut Random) -
 }
 
 /// Returns the maximum time of any event of each flow.
-pub fn longest(system: &System, until: u64, manner: Manner, random: &mut Random) -> Vec<u64> {
+pub fn longest(system: &System, until: u64, manner: ArrivalPattern, random: &mut Random) -> Vec<u64> {
     let flows = &system.flows;
     let times: Vec<Vec<u64>> =
         flows.iter().map(|flow| times(&flow.arrivals.expect("limited"), until, manner, random)).collect();
     let mut happenings = BinaryHeap::new();
     for (flow, times) in times.iter().enumerate() {
         for (event, time) in times.iter().enumerate() {
-            happenings.push(Reverse((*time, Happening::Arrival { flow, stage: 0, event })));
+            happenings.push(Reverse((*time, Event::Arrival { flow, stage: 0, event })));
         }
     }
     let mut serving: Vec<Serving> = system.resources.iter().map(|_| Serving::default()).collect();
     let ranks: Vec<u64> = (0..flows.len())
         .map(|flow| match manner {
-            Manner::WorstFor(last) => u64::from(flow == last),
-            Manner::Random => random.next(),
+            ArrivalPattern::WorstFor(last) => u64::from(flow == last),
+            ArrivalPattern::Random => random.next(),
         })
         .collect();
     let (mut longest, mut order) = (vec![0; flows.len()], 0);
     let takes = |low: u64, high: u64, random: &mut Random| match manner {
-        Manner::WorstFor(_) => high,
-        Manner::Random => random.between(low, high),
+        ArrivalPattern::WorstFor(_) => high,
+        ArrivalPattern::Random => random.between(low, high),
     };
     while let Some(Reverse((now, happening))) = happenings.pop() {
         match happening {
-            Happening::Arrival { flow, stage, event } => {
+            Event::Arrival { flow, stage, event } => {
                 let at = &flows[flow].stages[stage];
                 for n in 1..=at.pieces {
                     let lock_ns = takes(0, system.resources[at.resource].lock_ns, random);
@@ -147,14 +147,14 @@ pub fn longest(system: &System, until: u64, manner: Manner, random: &mut Random)
                     serving[at.resource].waiting.push(piece);
                 }
             }
-            Happening::Completion { resource } => {
+            Event::Completion { resource } => {
                 let done = serving[resource].served.take().expect("the job was served");
                 let Piece { flow, stage, event, is_last, .. } = done;
                 let at = &flows[flow].stages[stage];
                 if is_last {
                     let next = now + takes(at.delay_ns_min, at.delay_ns, random);
                     if stage + 1 < flows[flow].stages.len() {
-                        happenings.push(Reverse((next, Happening::Arrival { flow, stage: stage + 1, event })));
+                        happenings.push(Reverse((next, Event::Arrival { flow, stage: stage + 1, event })));
                     } else {
                         longest[flow] = longest[flow].max(next - times[flow][event]);
                     }
@@ -170,7 +170,7 @@ pub fn longest(system: &System, until: u64, manner: Manner, random: &mut Random)
                 && let Some(piece) = serving.choose(&system.resources[resource], now)
             {
                 serving.served = Some(piece);
-                happenings.push(Reverse((now + piece.takes, Happening::Completion { resource })));
+                happenings.push(Reverse((now + piece.takes, Event::Completion { resource })));
             }
         }
     }

@@ -3,14 +3,14 @@
 use takt_calculus::{System, analyse, verify};
 
 use super::random::{Random, system};
-use super::simulation::{Manner, longest};
+use super::simulation::{ArrivalPattern, longest};
 
 const SYSTEMS: u64 = 1000;
 
 /// Returns the maximum times of all flows over all choices of times.
 fn worst(system: &System, random: &mut Random) -> Vec<u64> {
-    let victims = (0..system.flows.len()).map(Manner::WorstFor);
-    let manners = victims.chain([Manner::Random; 3]);
+    let victims = (0..system.flows.len()).map(ArrivalPattern::WorstFor);
+    let manners = victims.chain([ArrivalPattern::Random; 3]);
     let mut worst = vec![0; system.flows.len()];
     for manner in manners {
         for (worst, time) in worst.iter_mut().zip(longest(system, 30_000, manner, random)) {
@@ -62,7 +62,7 @@ fn bound_of_one_resource_without_blocking_is_tight_for_every_flow() {
         }
         let Ok(certificate) = analyse(&system) else { continue };
         for (flow, claim) in certificate.flows.iter().enumerate() {
-            let seen = longest(&system, 30_000, Manner::WorstFor(flow), &mut random)[flow];
+            let seen = longest(&system, 30_000, ArrivalPattern::WorstFor(flow), &mut random)[flow];
             assert_eq!(Some(seen), claim.bound_ns, "seed {seed}, flow {flow}: {system:#?}");
             compared += 1;
         }

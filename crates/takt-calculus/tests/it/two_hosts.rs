@@ -82,7 +82,7 @@ fn invalid_description_is_refused() {
     let refused = |change: fn(&mut System)| {
         let mut system = system(300_000);
         change(&mut system);
-        matches!(analyse(&system), Err(Infeasible::Nonsense { flow: 0, .. }))
+        matches!(analyse(&system), Err(Infeasible::InvalidDescription { flow: 0, .. }))
     };
     assert!(refused(|system| system.flows[0].stages.clear()));
     assert!(refused(|system| system.flows[0].arrivals = Some(Arrivals::sporadic(0))));

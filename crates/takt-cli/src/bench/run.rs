@@ -58,7 +58,7 @@ impl Run {
     pub fn run(&self) -> Result<()> {
         for request in self.requests()? {
             eprintln!("{}: results in {}", request.campaign.title, request.directory.display());
-            run::run(&request, &mut tell)?;
+            run::run(&request, &mut print_progress)?;
             println!("{}", request.directory.display());
         }
         Ok(())
@@ -100,12 +100,12 @@ impl Run {
     }
 }
 
-fn tell(progress: Progress<'_>) {
+fn print_progress(progress: Progress<'_>) {
     match progress {
         Progress::Missing(missing) => eprintln!("not measured: {}: {}", missing.system, missing.why),
         Progress::Refused(refusal) => eprintln!("not measured: {}: {}", refusal.cell, refusal.why),
         Progress::Place(why) => eprintln!("note: {why}"),
-        Progress::Job { job, round, done: (done, all), left } => {
+        Progress::Job { job, round, done: (done, all), remaining: left } => {
             let left = left.map_or_else(String::new, |left| format!(", {} left", span(left)));
             eprintln!("[{}/{all}{left}] round {}: {}", done + 1, round + 1, title(job));
         }

@@ -122,7 +122,7 @@ impl SdnOverload {
             None => self.measure()?,
         };
         if let Some(directory) = &self.out {
-            leave(&outcome, directory)?;
+            write_files(&outcome, directory)?;
         }
         if self.json { outln!("{}", outcome.to_json()?) } else { out!("{}", outcome.to_text()) }
     }
@@ -163,7 +163,7 @@ impl SdnOverload {
 }
 
 /// Writes the result files to the directory.
-fn leave(outcome: &Outcome, directory: &Path) -> Result<()> {
+fn write_files(outcome: &Outcome, directory: &Path) -> Result<()> {
     let failed = |path: &Path| {
         let op = format!("write {}", path.display());
         |source| Error::Os { op, source }

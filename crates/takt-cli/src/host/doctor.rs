@@ -8,7 +8,7 @@ use clap::Args;
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 use takt_host::clock::Source;
-use takt_host::plan::Lack;
+use takt_host::plan::MissingFeature;
 use takt_host::{ClockQuality, Facts, Machine};
 
 use super::{RequestArgs, mend, print_json};
@@ -81,7 +81,7 @@ fn of_clock(clock: &ClockQuality, facts: &Facts, interface: Option<&str>) -> Opt
 }
 
 /// Reports whether a user can do something about a missing feature.
-fn has_remedy(lack: &Lack) -> bool {
+fn has_remedy(lack: &MissingFeature) -> bool {
     !lack.instead.starts_with("nothing")
 }
 
@@ -154,7 +154,7 @@ impl Doctor {
         let warnings = network::warnings(&participant);
         network::spin(&[&participant], self.wait)?;
         let on_loopback = network::on_loopback(&participant, &settings)?;
-        let mut findings = network::silent(&participant)?;
+        let mut findings = network::unresponsive(&participant)?;
         findings.extend(network::unresponsive_peers(&participant, &settings)?);
         findings.extend(network::presentation(
             &participant.discovered_publications()?,

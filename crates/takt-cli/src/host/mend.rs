@@ -1,21 +1,23 @@
 //! Shell commands that set a knob by hand.
 
-use takt_host::Knob;
+use takt_host::Setting;
 
 /// Returns the command as one shell line.
-pub(super) fn command(knob: &Knob, to: &str) -> String {
+pub(super) fn command(knob: &Setting, to: &str) -> String {
     match knob {
-        Knob::File(path) => match path.strip_prefix("/proc/sys") {
+        Setting::File(path) => match path.strip_prefix("/proc/sys") {
             Ok(name) => format!("sysctl -w {}={to}", name.display().to_string().replace('/', ".")),
             Err(_) => format!("echo {to} > {}", path.display()),
         },
-        Knob::Directory(path) => format!("mkdir {}", path.display()),
-        Knob::Ethtool(interface, parameter) => parameter_command(interface, &parameter.to_string(), to),
-        Knob::Rule(interface, place) => rule_command(interface, *place, to).unwrap_or_else(|| plan_command(knob, to)),
-        Knob::Clsact(interface) => format!("tc qdisc add dev {interface} clsact"),
-        Knob::Route(interface, groups) => format!("ip route add {groups} dev {interface}"),
+        Setting::Directory(path) => format!("mkdir {}", path.display()),
+        Setting::Ethtool(interface, parameter) => parameter_command(interface, &parameter.to_string(), to),
+        Setting::Rule(interface, place) => {
+            rule_command(interface, *place, to).unwrap_or_else(|| plan_command(knob, to))
+        }
+        Setting::Clsact(interface) => format!("tc qdisc add dev {interface} clsact"),
+        Setting::Route(interface, groups) => format!("ip route add {groups} dev {interface}"),
         // These take more than one `tc` command, or a program.
-        Knob::Spread(_) | Knob::Qdisc(_) | Knob::Steering(_) => plan_command(knob, to),
+        Setting::Indirection(_) | Setting::Qdisc(_) | Setting::Steering(_) => plan_command(knob, to),
     }
 }
 
@@ -46,7 +48,7 @@ fn rule_command(interface: &str, place: u32, rule: &str) -> Option<String> {
 }
 
 /// Returns the command that applies a plan of this one change.
-fn plan_command(knob: &Knob, to: &str) -> String {
+fn plan_command(knob: &Setting, to: &str) -> String {
     let change = serde_json::json!({ "knob": knob.to_string(), "from": "", "to": to, "why": "" });
     let plan = serde_json::json!({ "changes": [change] });
     format!("echo '{plan}' | takt host apply -")

@@ -14,9 +14,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use takt_bench::{Error, Result};
 use takt_host::apply::{ApplyError, Failure};
-use takt_host::measure::{Counted, FRAMES};
+use takt_host::measure::{FRAMES, SteeringCounters};
 use takt_host::plan::schedule::nanoseconds;
-use takt_host::{ClockQuality, Facts, Gate, Groups, Journal, LaunchTime, Machine, Plan, Wish, apply, revert, verify};
+use takt_host::{
+    ClockQuality, Facts, Gate, Groups, Journal, LaunchTime, Machine, Plan, Request, apply, revert, verify,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -133,7 +135,7 @@ fn time(text: &str) -> std::result::Result<u32, String> {
 
 impl RequestArgs {
     fn plan(&self, machine: &Machine, facts: &Facts) -> Result<Plan> {
-        let wish = Wish {
+        let wish = Request {
             cpus: self.cpus.clone(),
             has_control_group: self.control_group,
             interface: self.interface.clone(),
@@ -183,7 +185,7 @@ impl Host {
             }
             Command::Revert => {
                 let journal = self.open_journal()?;
-                let count = journal.formers().len();
+                let count = journal.former_values().len();
                 let left = revert(&machine, journal).map_err(|source| self.journal_error(source))?;
                 all_well(&left)?;
                 outln!("{count} settings restored")?;
@@ -214,7 +216,7 @@ fn not_applied(why: &ApplyError) -> Error {
 fn measure_steering(machine: &Machine, plan: &Plan) -> Result<()> {
     let op = "send frames to measure the queues".to_owned();
     let counted = takt_host::measure::steering(machine, plan).map_err(|source| Error::Os { op, source })?;
-    for Counted { interface, steering, marked, sent, unmarked } in &counted {
+    for SteeringCounters { interface, steering, marked, sent, unmarked } in &counted {
         outln!("{interface}: {steering}: {marked} of {sent} marked frames and {unmarked} of {FRAMES} others")?;
     }
     match counted.iter().find(|counted| !counted.all_steered()) {

@@ -207,7 +207,7 @@ impl Topic {
         let mut pairs = Vec::with_capacity(writers.len() * readers.len());
         for (writer, reader) in writers.iter().flat_map(|writer| readers.iter().map(move |reader| (*writer, *reader))) {
             let is_one_name = writer.type_name == reader.type_name;
-            let comparison = if is_one_name { compare_types(writer, reader) } else { TypeComparison::Fit };
+            let comparison = if is_one_name { compare_types(writer, reader) } else { TypeComparison::Compatible };
             pairs.push(Pair::new(writer, reader, comparison, refused.get(&(writer.guid, reader.guid))));
         }
         pairs.sort_by_key(|pair| (pair.matched, pair.caution.is_none()));
@@ -348,11 +348,11 @@ impl Pair {
         let of_network = refused.map(|reason| RefusalReason::Network { reason: reason.clone() }.to_string());
         reasons.extend(of_network);
         let caution = match comparison {
-            TypeComparison::Fit => None,
+            TypeComparison::Compatible => None,
             TypeComparison::CompatibleWithCaution { what } => {
                 Some(format!("other implementations may refuse it: {what}"))
             }
-            TypeComparison::Differ { why } => {
+            TypeComparison::Incompatible { reason: why } => {
                 reasons.push(format!("their types differ: {why}"));
                 None
             }
@@ -467,7 +467,8 @@ mod tests {
         let participants = [ParticipantData::default()];
         let publications = [writer("b"), writer("a")];
         let subscriptions = [reader("a"), reader("a"), reader("c")];
-        let catalogue = Catalogue::new(3, &participants, &publications, &subscriptions, |_, _| TypeComparison::Fit);
+        let catalogue =
+            Catalogue::new(3, &participants, &publications, &subscriptions, |_, _| TypeComparison::Compatible);
         let shape: Vec<(&str, usize, usize, usize)> = catalogue
             .topics
             .iter()
@@ -500,7 +501,7 @@ mod tests {
             &participants,
             &[writer("a"), writer("z")],
             &[reader("a"), reader("z"), other],
-            |_, _| TypeComparison::Fit,
+            |_, _| TypeComparison::Compatible,
         );
         let text = catalogue.display(false);
         assert!(text.contains("display, host robot7, process 4711 (ux), "), "{text}");
@@ -528,7 +529,7 @@ mod tests {
         let (mut writer, mut reader) = (writer("a"), reader("a"));
         (writer.presentation, reader.presentation) = (group, group);
         let listed = |writer: &PublicationData| {
-            Catalogue::new(0, &[], std::slice::from_ref(writer), &[reader.clone()], |_, _| TypeComparison::Fit)
+            Catalogue::new(0, &[], std::slice::from_ref(writer), &[reader.clone()], |_, _| TypeComparison::Compatible)
                 .display(false)
         };
         let text = listed(&writer);
@@ -545,7 +546,7 @@ mod tests {
     fn similar_topic_is_named_where_one_side_is_missing() {
         let catalogue =
             Catalogue::new(0, &[], &[writer("Temperature")], &[reader("Temperatur"), reader("Speed")], |_, _| {
-                TypeComparison::Fit
+                TypeComparison::Compatible
             });
         let text = catalogue.display(false);
         assert!(text.contains("topic Temperatur: no writer, 1 reader, similar to Temperature\n"), "{text}");
@@ -556,7 +557,7 @@ mod tests {
     #[test]
     fn empty_domain_is_reported_as_empty() {
         assert_eq!(
-            Catalogue::new(9, &[], &[], &[], |_, _| TypeComparison::Fit).display(false),
+            Catalogue::new(9, &[], &[], &[], |_, _| TypeComparison::Compatible).display(false),
             "domain 9: no participants\n"
         );
     }

@@ -27,7 +27,7 @@ struct Group {
 
 /// Finds participants that cannot authenticate each other: their authorities or protection differ,
 /// or one side has no security.
-pub fn apart(participants: &[ParticipantData]) -> Vec<Finding> {
+pub fn unauthenticated_pairs(participants: &[ParticipantData]) -> Vec<Finding> {
     let mut groups: Vec<Group> = Vec::new();
     for data in participants {
         let (announced, name) = (announced(data), name(data));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn findings(participants: &[ParticipantData]) -> Vec<String> {
-        apart(participants).iter().map(ToString::to_string).collect()
+        unauthenticated_pairs(participants).iter().map(ToString::to_string).collect()
     }
 
     #[test]

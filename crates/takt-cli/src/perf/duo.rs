@@ -5,14 +5,14 @@ use super::options::size;
 use crate::output::outln;
 use clap::Args;
 use serde::Serialize;
-use takt_bench::duo::{self, Place};
+use takt_bench::duo::{self, PairSettings};
 use takt_bench::machine::{Scheduling, interface_ipv4};
 use takt_bench::report::to_json;
 use takt_bench::{Error, Result};
 
 /// Domain, interface and core of the two participants.
 #[derive(Args, Clone, Debug)]
-struct Meeting {
+struct PairOptions {
     /// DDS domain
     #[arg(long, default_value = "59", value_parser = clap::value_parser!(u32).range(0..=232))]
     domain: u32,
@@ -27,13 +27,13 @@ struct Meeting {
     json: bool,
 }
 
-impl Meeting {
-    fn place(&self, shared_memory: bool) -> Result<Place> {
+impl PairOptions {
+    fn settings(&self, shared_memory: bool) -> Result<PairSettings> {
         Scheduling { cpu: self.cpu, ..Scheduling::default() }.apply()?;
         let no_address =
             || Error::Usage(format!("--interface {}: no interface of this name has an IPv4 address", self.interface));
         let address = interface_ipv4(&self.interface).ok_or_else(no_address)?.to_string();
-        Ok(Place { domain: self.domain, interface: self.interface.clone(), address, shared_memory })
+        Ok(PairSettings { domain: self.domain, interface: self.interface.clone(), address, shared_memory })
     }
 
     /// Prints a row, with the headline above it if it is the first row.
@@ -67,7 +67,7 @@ pub struct Topics {
     #[arg(long)]
     shm: bool,
     #[command(flatten)]
-    meeting: Meeting,
+    pair: PairOptions,
 }
 
 impl Topics {
@@ -76,7 +76,7 @@ impl Topics {
     /// # Errors
     /// Takt returned an error, or an expected event did not occur.
     pub fn run(&self) -> Result<()> {
-        let place = self.meeting.place(self.shm)?;
+        let place = self.pair.settings(self.shm)?;
         for (at, topics) in self.topics.iter().enumerate() {
             let found = duo::topics(&place, *topics as usize, self.samples, self.size)?;
             let headline = format!("{:>8} {:>12} {:>14} {:>14}", "topics", "matched, s", "bytes/topic", "ns/sample");
@@ -84,7 +84,7 @@ impl Topics {
                 "{:>8} {:>12.3} {:>14} {:>14.0}",
                 found.topics, found.matched_seconds, found.bytes_per_topic, found.ns_per_sample
             );
-            self.meeting.print(at == 0, &headline, &row, &found)?;
+            self.pair.print(at == 0, &headline, &row, &found)?;
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ pub struct Within {
     #[arg(long, default_value = "10000", value_name = "N")]
     samples: usize,
     #[command(flatten)]
-    meeting: Meeting,
+    pair: PairOptions,
 }
 
 impl Within {
@@ -109,14 +109,14 @@ impl Within {
     /// # Errors
     /// Takt returned an error, or an expected event did not occur.
     pub fn run(&self) -> Result<()> {
-        let place = self.meeting.place(true)?;
+        let place = self.pair.settings(true)?;
         for (at, size) in self.size.iter().enumerate() {
             let found = duo::within(&place, *size, self.samples)?;
             let headline = format!("{:>10} {:>20} {:>20}", "bytes", "serialized, us", "unserialized, us");
             let (serialised, shared) = (&found.serialised, &found.shared);
             let figures = |of: &takt_bench::stats::Summary| format!("{:.2} (p99 {:.2})", of.p50, of.p99);
             let row = format!("{:>10} {:>20} {:>20}", found.size, figures(serialised), figures(shared));
-            self.meeting.print(at == 0, &headline, &row, &found)?;
+            self.pair.print(at == 0, &headline, &row, &found)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 use takt::status::LatencyExceededStatus;
-use takt_bench::clock::{Answerer, RemoteClock};
+use takt_bench::clock::{EchoServer, RemoteClock};
 use takt_bench::link::{Idle, Link, Matched};
 use takt_bench::machine::{Usage, monotonic_ns};
 use takt_bench::report::{Configuration, Figures, Measured, Report};
@@ -40,7 +40,7 @@ pub fn ping(options: &Run) -> Result<()> {
         warmup: configuration.warmup,
         count: configuration.samples.unwrap_or_default(),
         period: configuration.rate_hz.map(|hz| Duration::from_secs_f64(1.0 / hz)),
-        rests: false,
+        pauses: false,
         short_reply: false,
     })?;
     let received = outcome.latencies_ns.len() as u64;
@@ -89,7 +89,7 @@ pub fn pong(options: &Run) -> Result<()> {
 pub fn publish(options: &Run) -> Result<()> {
     refuse_clocks(options.clock.is_some())?;
     let configuration = options.configuration("pub")?;
-    let _answerer = options.answer_clock.map(|address| Answerer::start(address, monotonic_ns)).transpose()?;
+    let _answerer = options.answer_clock.map(|address| EchoServer::start(address, monotonic_ns)).transpose()?;
     let mut link = open(&configuration, Some(TOPIC_DATA), None)?;
     let wanted = Matched { readers: options.readers, writers: 0 };
     wait(&mut *link, wanted, "takt perf sub")?;
@@ -127,7 +127,7 @@ pub fn subscribe(options: &Run) -> Result<()> {
     let listen = configuration.link.wants_listener();
     let sender_clock = clock.clone().map(|clock| -> SenderClock { Box::new(move |now_ns| clock.offset(now_ns)) });
     let outcome = Subscription::new(&mut *link, plan, listen, sender_clock)?.run()?;
-    let band = clock.zip(outcome.uncertainty_ns).map(|(clock, uncertainty_ns)| clock.band(uncertainty_ns));
+    let band = clock.zip(outcome.uncertainty_ns).map(|(clock, uncertainty_ns)| clock.uncertainty(uncertainty_ns));
     if band.as_ref().is_some_and(|band| band.restarts > 0) {
         note!(
             "a clock was stepped during the measurement, or drifts by more than 100 ppm: the latencies are not valid"

@@ -9,7 +9,7 @@ use takt_bench::{Error, Result};
 use takt_lab::Namespace;
 use takt_sdn::measure::probes::{Probe, Probes};
 use takt_sdn::measure::report::model_text;
-use takt_sdn::measure::session::{Contact, Session};
+use takt_sdn::measure::session::{Endpoint, Session};
 use takt_sdn::measure::{MeasureError, Settings, measure};
 use takt_sdn::model::SwitchModel;
 
@@ -34,7 +34,7 @@ Needs root. Stop takt sdn run of this switch before. docs/guide/sdn.md describes
 pub struct Measure {
     /// Address at which the switch listens for a controller: unix:PATH or tcp:ADDRESS:PORT
     #[arg(long, value_name = "TARGET", value_parser = target, required_unless_present = "listen", conflicts_with = "listen")]
-    switch: Option<Contact>,
+    switch: Option<Endpoint>,
     /// Address to which the switch connects
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address_and_port)]
     listen: Option<SocketAddr>,
@@ -76,11 +76,11 @@ pub struct Measure {
     table_cap: u32,
 }
 
-fn target(text: &str) -> std::result::Result<Contact, String> {
+fn target(text: &str) -> std::result::Result<Endpoint, String> {
     let expected = || "expected unix:PATH or tcp:ADDRESS:PORT".to_owned();
     match text.split_once(':').ok_or_else(expected)? {
-        ("unix", path) if !path.is_empty() => Ok(Contact::Unix(Path::new(path).to_owned())),
-        ("tcp", address) => address.parse().map(Contact::Tcp).map_err(|_| expected()),
+        ("unix", path) if !path.is_empty() => Ok(Endpoint::Unix(Path::new(path).to_owned())),
+        ("tcp", address) => address.parse().map(Endpoint::Tcp).map_err(|_| expected()),
         _ => Err(expected()),
     }
 }
@@ -133,7 +133,7 @@ impl Measure {
             table_cap: self.table_cap,
         };
         let probes = Probes::new(probe(&self.from)?, probe(&self.to)?);
-        let contact = self.switch.or(self.listen.map(Contact::Listen));
+        let contact = self.switch.or(self.listen.map(Endpoint::Listen));
         let contact = contact.ok_or_else(|| Error::Usage("clap requires --switch or --listen".to_owned()))?;
         let session = Session::open(&contact, &stopped).map_err(failure)?;
         let measured = measure(session, probes, &settings, &stopped, &mut |line| note!("{line}")).map_err(failure)?;
@@ -153,12 +153,12 @@ impl Measure {
 mod tests {
     use std::path::PathBuf;
 
-    use super::{Contact, candidates, target};
+    use super::{Endpoint, candidates, target};
 
     #[test]
     fn switch_targets_are_parsed_or_refused_with_the_expected_form() {
-        assert_eq!(target("unix:/run/s1.mgmt"), Ok(Contact::Unix(PathBuf::from("/run/s1.mgmt"))));
-        assert_eq!(target("tcp:127.0.0.1:6654"), Ok(Contact::Tcp(([127, 0, 0, 1], 6654).into())));
+        assert_eq!(target("unix:/run/s1.mgmt"), Ok(Endpoint::Unix(PathBuf::from("/run/s1.mgmt"))));
+        assert_eq!(target("tcp:127.0.0.1:6654"), Ok(Endpoint::Tcp(([127, 0, 0, 1], 6654).into())));
         for wrong in ["", "unix:", "s1", "tcp:host:1", "ssl:127.0.0.1:1"] {
             assert!(target(wrong).is_err_and(|why| why.contains("unix:PATH")), "{wrong}");
         }

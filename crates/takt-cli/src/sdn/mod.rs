@@ -22,11 +22,11 @@ enum SdnCommand {
     /// Run the controller: topology, forwarding, and admission of pairs with contracts
     Run(Box<run::Run>),
     /// Print the counters of the controller
-    Status(show::Ask),
+    Status(show::QueryOptions),
     /// List switches with their ports and queues, links, and hosts
-    Topology(show::Ask),
+    Topology(show::QueryOptions),
     /// List pairs with contracts: decision, bound and limit
-    Flows(show::Ask),
+    Flows(show::QueryOptions),
     /// Explain a flow: contract, path and bound, or refusal and remedy
     Explain(show::Explain),
     /// Print the decision about a pair without admitting it

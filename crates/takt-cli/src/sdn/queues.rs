@@ -143,11 +143,11 @@ impl Options {
         let database = connection.transpose().and_then(|connection| connection.map(OpenVSwitch::new).transpose());
         let database = database.map_err(|error| Error::NotKept { what: format!("--ovsdb: {error}") })?;
         let by = match self.by {
-            By::Tc => queues::By::Tc,
+            By::Tc => queues::Method::Tc,
             By::Ovsdb if database.is_none() => {
                 return Err(Error::Usage("--by ovsdb requires --ovsdb TARGET, the address of the database".to_owned()));
             }
-            By::Ovsdb => queues::By::Ovsdb,
+            By::Ovsdb => queues::Method::Ovsdb,
         };
         Agent::new(network, by, self.rest_frames, self.ports.clone(), database).map_err(failure)
     }
@@ -158,13 +158,13 @@ impl Queues {
     pub fn run(self) -> Result<()> {
         match self.action {
             Action::Plan(options) => {
-                let ports = options.agent()?.look().map_err(failure)?;
+                let ports = options.agent()?.ports().map_err(failure)?;
                 let lines = ports.iter().map(|port| (port, String::new(), Vec::new()));
                 report(&options, lines.collect())
             }
             Action::Show(options) => {
                 let mut agent = options.agent()?;
-                let ports = agent.look().map_err(failure)?;
+                let ports = agent.ports().map_err(failure)?;
                 let mut lines = Vec::new();
                 for port in &ports {
                     lines.push((port, String::new(), agent.counters(port).map_err(failure)?));
@@ -215,10 +215,10 @@ fn report(options: &Options, lines: Vec<Line<'_>>) -> Result<()> {
     Ok(())
 }
 
-fn by(port: &Port) -> queues::By {
+fn by(port: &Port) -> queues::Method {
     match port.wanted {
-        Wanted::Tree(_) => queues::By::Tc,
-        Wanted::Qos(_) => queues::By::Ovsdb,
+        Wanted::Tree(_) => queues::Method::Tc,
+        Wanted::Qos(_) => queues::Method::Ovsdb,
     }
 }
 

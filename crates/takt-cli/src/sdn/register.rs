@@ -12,7 +12,7 @@ use takt_sdn::api::control::Client;
 use takt_sdn::registration::{LEASE_DEFAULT_S, OVERHEAD_DEFAULT, Registration, State};
 use takt_sdn::view::Pair;
 
-use super::show::{Ask, failure, nanos, parsed, span};
+use super::show::{QueryOptions, failure, nanos, parsed, span};
 use super::text;
 use crate::output::{note, outln};
 
@@ -84,7 +84,7 @@ pub struct Register {
     #[arg(long)]
     hold: bool,
     #[command(flatten)]
-    ask: Ask,
+    query: QueryOptions,
 }
 
 /// `takt sdn unregister`
@@ -93,7 +93,7 @@ pub struct Unregister {
     /// ID of the registration, as in `takt sdn explain`
     id: u64,
     #[command(flatten)]
-    ask: Ask,
+    query: QueryOptions,
 }
 
 impl Register {
@@ -126,7 +126,7 @@ impl Register {
     /// Registers the pair. Fails if it is refused.
     pub fn run(self) -> Result<()> {
         let body = to_json(&self.registration())?;
-        let client = Client::find(self.ask.control.as_deref()).map_err(failure)?;
+        let client = Client::find(self.query.control.as_deref()).map_err(failure)?;
         let pair = self.register(&client, &body)?;
         self.show(&pair)?;
         if self.hold {
@@ -176,7 +176,7 @@ impl Register {
     }
 
     fn show(&self, pair: &Pair) -> Result<()> {
-        if self.ask.json { outln!("{}", to_json(pair)?) } else { text::registered(pair) }
+        if self.query.json { outln!("{}", to_json(pair)?) } else { text::registered(pair) }
     }
 }
 
@@ -187,9 +187,9 @@ fn state(pair: &Pair) -> Option<State> {
 impl Unregister {
     /// Removes the registration.
     pub fn run(self) -> Result<()> {
-        let client = Client::find(self.ask.control.as_deref()).map_err(failure)?;
+        let client = Client::find(self.query.control.as_deref()).map_err(failure)?;
         let pair: Pair = parsed(&client.delete(&format!("{PATH}/{}", self.id)).map_err(failure)?)?;
-        if self.ask.json {
+        if self.query.json {
             return outln!("{}", to_json(&pair)?);
         }
         outln!("registration {} ({}) removed", self.id, pair.topic.escape_debug())

@@ -203,7 +203,7 @@ impl Run {
             output.line(format_args!("listening at {address}, {kind}"));
         }
         let counters = Arc::new(ApiCounters::default());
-        let service = Service { source: Arc::new(runtime.questions()), access: Access::Reachable, counters };
+        let service = Service { source: Arc::new(runtime.client()), access: Access::Reachable, counters };
         let _control = self.control(service.clone())?;
         let api = self.api(service)?;
         if let Some(address) = api.as_ref().and_then(Server::address) {

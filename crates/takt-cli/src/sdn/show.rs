@@ -25,7 +25,7 @@ use crate::output::outln;
 
 /// Control socket of the queried controller, and output format.
 #[derive(Args)]
-pub struct Ask {
+pub struct QueryOptions {
     /// Control socket of the controller; may be omitted if exactly one runs on this host
     #[arg(long, value_name = "PATH")]
     pub(super) control: Option<PathBuf>,
@@ -40,7 +40,7 @@ pub struct Explain {
     /// Topic, or part of the GUID of a writer or reader
     flow: String,
     #[command(flatten)]
-    ask: Ask,
+    query: QueryOptions,
 }
 
 /// `takt sdn admit`
@@ -80,7 +80,7 @@ pub struct Admit {
     #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
     importance: i32,
     #[command(flatten)]
-    ask: Ask,
+    query: QueryOptions,
 }
 
 /// `takt sdn export`
@@ -128,13 +128,13 @@ fn get<T: DeserializeOwned>(control: Option<&PathBuf>, path: &str) -> Result<T> 
 }
 
 /// Prints `takt sdn status`.
-pub fn status(ask: &Ask) -> Result<()> {
+pub fn status(ask: &QueryOptions) -> Result<()> {
     let status: Status = get(ask.control.as_ref(), "/v1/status")?;
     if ask.json { outln!("{}", to_json(&status)?) } else { text::status(&status) }
 }
 
 /// Prints `takt sdn topology`.
-pub fn topology(ask: &Ask) -> Result<()> {
+pub fn topology(ask: &QueryOptions) -> Result<()> {
     let view: View = get(ask.control.as_ref(), "/v1/state")?;
     if ask.json {
         let parts = json!({ "switches": view.switches, "links": view.links, "hosts": view.hosts });
@@ -145,7 +145,7 @@ pub fn topology(ask: &Ask) -> Result<()> {
 }
 
 /// Prints `takt sdn flows`.
-pub fn flows(ask: &Ask) -> Result<()> {
+pub fn flows(ask: &QueryOptions) -> Result<()> {
     let view: View = get(ask.control.as_ref(), "/v1/state")?;
     let flows: Vec<&Pair> = view.pairs.iter().filter(|pair| pair.contract.is_some()).collect();
     if ask.json { outln!("{}", to_json(&json!({ "flows": flows }))?) } else { text::flows(&view, &flows) }
@@ -154,7 +154,7 @@ pub fn flows(ask: &Ask) -> Result<()> {
 impl Explain {
     /// Prints all pairs that match the argument.
     pub fn run(self) -> Result<()> {
-        let view: View = get(self.ask.control.as_ref(), "/v1/state")?;
+        let view: View = get(self.query.control.as_ref(), "/v1/state")?;
         let of_topic: Vec<&Pair> = view.pairs.iter().filter(|pair| pair.topic == self.flow).collect();
         let has_guid = |pair: &&Pair| pair.writer.contains(&self.flow) || pair.reader.contains(&self.flow);
         let meant = if of_topic.is_empty() { view.pairs.iter().filter(has_guid).collect() } else { of_topic };
@@ -165,7 +165,7 @@ impl Explain {
             let known = if topics.is_empty() { "no pair matches".to_owned() } else { topics.join(", ") };
             return Err(Error::Usage(format!("no flow has the topic or GUID {:?}; topics: {known}", self.flow)));
         }
-        if self.ask.json {
+        if self.query.json {
             return outln!("{}", to_json(&json!({ "flows": meant }))?);
         }
         meant.into_iter().try_for_each(text::explain)
@@ -188,9 +188,9 @@ impl Admit {
             importance: self.importance,
         };
         let body = to_json(&asked)?;
-        let client = Client::find(self.ask.control.as_deref()).map_err(failure)?;
+        let client = Client::find(self.query.control.as_deref()).map_err(failure)?;
         let verdict: Verdict = parsed(&client.post("/v1/what-if", body.as_bytes()).map_err(failure)?)?;
-        if self.ask.json {
+        if self.query.json {
             outln!("{}", to_json(&verdict)?)?;
         } else {
             text::verdict(&verdict, asked.limit_ns)?;

@@ -13,7 +13,7 @@ use super::enclave::{
     CERTIFICATE, Enclave, GOVERNANCE, PERMISSIONS, PERMISSIONS_XML, REVOCATION_LIST, is_same_text, signed_text,
 };
 use super::files::{is_open_to_others, read_optional, read_text};
-use super::findings::{Expiry, Findings, Mend};
+use super::findings::{Expiry, Findings, Remedy};
 use super::keystore::{GOVERNANCE_XML, IDENTITY_CA_KEY, Keystore, PERMISSIONS_CA_KEY};
 use super::time::{now, parse_time};
 use super::{failed, refused};
@@ -118,21 +118,21 @@ impl Checker {
     /// Checks a keystore and returns the names of its enclaves.
     fn keystore(&mut self, keystore: &Keystore) -> Result<Vec<String>> {
         let path = keystore.path().display().to_string();
-        let replaced = Mend::Advice("restore the file, or create a new keystore".to_owned());
+        let replaced = Remedy::Advice("restore the file, or create a new keystore".to_owned());
         for (key, issuer) in
             [(IDENTITY_CA_KEY, keystore.identity_issuer()), (PERMISSIONS_CA_KEY, keystore.permissions_issuer())]
         {
             // A keystore whose private keys are stored elsewhere is complete without them.
             let key = keystore.private(key);
             if key.exists() {
-                self.findings.keep(issuer, "the keystore cannot sign", &replaced);
+                self.findings.value_or_error(issuer, "the keystore cannot sign", &replaced);
                 self.check_access(&key);
             }
         }
         let (signed, document) = (keystore.governance_file(GOVERNANCE), keystore.governance_file(GOVERNANCE_XML));
-        let sign = Mend::Command(format!("takt security sign {path} {}", document.display()));
-        if let Some(authority) = self.findings.keep(keystore.permissions_authority(), NOT_CREATED, &replaced)
-            && self.findings.keep(keystore.governance(self.findings.now()), NOT_CREATED, &sign).is_some()
+        let sign = Remedy::Command(format!("takt security sign {path} {}", document.display()));
+        if let Some(authority) = self.findings.value_or_error(keystore.permissions_authority(), NOT_CREATED, &replaced)
+            && self.findings.value_or_error(keystore.governance(self.findings.now()), NOT_CREATED, &sign).is_some()
         {
             self.check_document(&document, &signed, &authority, &sign);
         }
@@ -143,9 +143,9 @@ impl Checker {
             names.push(name.clone());
             let certificate = enclave.certificate().and_then(|one| one.fingerprint().map_err(failed));
             if certificate.is_ok_and(|fingerprint| revoked.contains(&fingerprint)) {
-                let mend = Mend::Command(format!("takt security participant {path} {name} --renew"));
+                let mend = Remedy::Command(format!("takt security participant {path} {name} --renew"));
                 let what = format!("{}: its certificate is revoked", enclave.path().display());
-                self.findings.warn(what, REFUSED, &mend);
+                self.findings.add_warning(what, REFUSED, &mend);
                 continue;
             }
             let subject = self.enclave(&enclave);
@@ -153,8 +153,8 @@ impl Checker {
             let Some(subject) = subject else { continue };
             if let Some((_, other)) = subjects.iter().find(|(known, _)| *known == subject) {
                 let what = format!("{name} and {other} have the same subject \"{subject}\"");
-                let mend = Mend::Advice("create one of them again, with a unique name".to_owned());
-                self.findings.wrong(what, "each of them has the permissions of both", &mend);
+                let mend = Remedy::Advice("create one of them again, with a unique name".to_owned());
+                self.findings.add_error(what, "each of them has the permissions of both", &mend);
             }
             subjects.push((subject, name));
         }
@@ -164,9 +164,9 @@ impl Checker {
     /// Checks an enclave and returns the subject of its certificate, if it has one.
     fn enclave(&mut self, enclave: &Enclave) -> Option<SubjectName> {
         let renew = self.renew(enclave);
-        let certificate = self.findings.keep(enclave.certificate(), NOT_CREATED, &renew);
-        let identity = self.findings.keep(enclave.identity_authority(), NOT_CREATED, &self.copy());
-        let permissions = self.findings.keep(enclave.permissions_authority(), NOT_CREATED, &self.copy());
+        let certificate = self.findings.value_or_error(enclave.certificate(), NOT_CREATED, &renew);
+        let identity = self.findings.value_or_error(enclave.identity_authority(), NOT_CREATED, &self.copy());
+        let permissions = self.findings.value_or_error(enclave.permissions_authority(), NOT_CREATED, &self.copy());
         for authority in identity.iter().chain(&permissions) {
             self.authority_expires(authority);
         }
@@ -175,10 +175,10 @@ impl Checker {
         {
             let what = format!("{}: identities and permissions have the same authority", enclave.path().display());
             let why = "CycloneDDS 0.10 and Fast DDS 2.9 accept permissions that a participant signs with its own key";
-            self.findings.warn(
+            self.findings.add_warning(
                 what,
                 why,
-                &Mend::Advice("use a keystore with two authorities, as takt security init creates".to_owned()),
+                &Remedy::Advice("use a keystore with two authorities, as takt security init creates".to_owned()),
             );
         }
         let certificate = certificate?;
@@ -194,12 +194,12 @@ impl Checker {
         enclave: &Enclave,
         certificate: &Certificate,
         authority: Option<&Authority>,
-        renew: &Mend,
+        renew: &Remedy,
     ) {
         let (path, key) = (enclave.file(CERTIFICATE), enclave.key_file());
-        if let Some(private) = self.findings.keep(enclave.key(), NOT_CREATED, renew) {
+        if let Some(private) = self.findings.value_or_error(enclave.key(), NOT_CREATED, renew) {
             let identity = Identity::new(certificate.clone(), private).map_err(|error| refused(&key, error));
-            self.findings.keep(identity, NOT_CREATED, renew);
+            self.findings.value_or_error(identity, NOT_CREATED, renew);
             self.check_access(&key);
         }
         let Some(authority) = authority else { return };
@@ -213,7 +213,7 @@ impl Checker {
             );
         }
         let checked = authority.check(certificate, self.findings.now()).map_err(|error| refused(&path, error));
-        if self.findings.keep(checked, REFUSED, renew).is_some() {
+        if self.findings.value_or_error(checked, REFUSED, renew).is_some() {
             let what = format!("certificate of \"{}\"", certificate.subject());
             self.findings.expires(what, certificate.not_after(), "from then on, remote participants refuse it", renew);
         }
@@ -222,10 +222,11 @@ impl Checker {
     fn check_permissions(&mut self, enclave: &Enclave, certificate: &Certificate, authority: &Authority) {
         let subject = certificate.subject();
         let now = self.findings.now();
-        let governance = self.findings.keep(enclave.governance(authority, now), NOT_CREATED, &self.copy());
+        let governance = self.findings.value_or_error(enclave.governance(authority, now), NOT_CREATED, &self.copy());
         let (signed, document) = (enclave.file(PERMISSIONS), enclave.file(PERMISSIONS_XML));
         let sign = self.sign(&document);
-        let Some(permissions) = self.findings.keep(enclave.permissions(authority, now), NOT_CREATED, &sign) else {
+        let Some(permissions) = self.findings.value_or_error(enclave.permissions(authority, now), NOT_CREATED, &sign)
+        else {
             return;
         };
         self.check_document(&document, &signed, authority, &sign);
@@ -237,19 +238,19 @@ impl Checker {
             .max()
         {
             None => sign,
-            Some(last) if last < certificate.not_after() => self.prolong(enclave),
+            Some(last) if last < certificate.not_after() => self.extend_validity(enclave),
             // The grant ends with the certificate.
             Some(_) => self.renew(enclave),
         };
         let grant = permissions.grant(subject, now).map_err(|error| refused(&signed, error));
-        let Some(grant) = self.findings.keep(grant, REFUSED, &prolong) else { return };
+        let Some(grant) = self.findings.value_or_error(grant, REFUSED, &prolong) else { return };
         let what = format!("grant \"{}\" of \"{subject}\"", grant.name);
         self.findings.expires(what, grant.not_after, "from then on, remote participants refuse it", &prolong);
         if let Some(governance) = governance.filter(|governance| !joins_any(governance, |id| grant.joins(id))) {
             let domains: Vec<_> = governance.domain_rules.iter().map(|rule| rule.domains.to_string()).collect();
             let what =
                 format!("{}: no allow_rule for the domains {} of the governance", signed.display(), domains.join(", "));
-            self.findings.wrong(what, "the participant may not join any domain", &self.grant(enclave));
+            self.findings.add_error(what, "the participant may not join any domain", &self.grant(enclave));
         }
     }
 
@@ -257,7 +258,7 @@ impl Checker {
         // An authority that renewed its certificate has several.
         if let Some(last) = authority.certificates().iter().max_by_key(|one| one.not_after()) {
             let what = format!("certificate of \"{}\"", last.subject());
-            let mend = Mend::Advice("create a keystore with new authorities, and its participants".to_owned());
+            let mend = Remedy::Advice("create a keystore with new authorities, and its participants".to_owned());
             self.findings.expires(
                 what,
                 last.not_after(),
@@ -269,25 +270,25 @@ impl Checker {
 
     /// Checks that only the owner has access to a private key.
     fn check_access(&mut self, path: &Path) {
-        let mend = Mend::Command(format!("chmod 600 {}", path.display()));
-        if self.findings.keep(is_open_to_others(path), NOT_CREATED, &mend) == Some(true) {
+        let mend = Remedy::Command(format!("chmod 600 {}", path.display()));
+        if self.findings.value_or_error(is_open_to_others(path), NOT_CREATED, &mend) == Some(true) {
             let what = format!("{}: other users have access to the private key", path.display());
-            self.findings.wrong(what, "they can impersonate its owner", &mend);
+            self.findings.add_error(what, "they can impersonate its owner", &mend);
         }
     }
 
     /// Warns of a document that was edited after it was signed.
-    fn check_document(&mut self, document: &Path, signed: &Path, authority: &Authority, sign: &Mend) {
+    fn check_document(&mut self, document: &Path, signed: &Path, authority: &Authority, sign: &Remedy) {
         if !document.exists() {
             return;
         }
         let texts =
             read_text(document).and_then(|text| Ok((text, signed_text(signed, authority, self.findings.now())?)));
-        if let Some((text, signed_text)) = self.findings.keep(texts, NOT_CREATED, sign)
+        if let Some((text, signed_text)) = self.findings.value_or_error(texts, NOT_CREATED, sign)
             && !is_same_text(&text, &signed_text)
         {
             let what = format!("{} differs from {}", document.display(), signed.display());
-            self.findings.warn(what, "participants read the signed document", sign);
+            self.findings.add_warning(what, "participants read the signed document", sign);
         }
     }
 
@@ -296,16 +297,16 @@ impl Checker {
         for (name, path) in keystore.common_files() {
             let copy = enclave.file(name);
             let contents = read_optional(&path).and_then(|content| Ok((content, read_optional(&copy)?)));
-            let mend = match name {
+            let command_remedy = match name {
                 GOVERNANCE => self.sign(&keystore.governance_file(GOVERNANCE_XML)),
                 REVOCATION_LIST => self.revoke(),
                 _ => self.copy_from(&path, &copy),
             };
-            if let Some((content, copied)) = self.findings.keep(contents, NOT_CREATED, &mend)
+            if let Some((content, copied)) = self.findings.value_or_error(contents, NOT_CREATED, &command_remedy)
                 && content != copied
             {
                 let what = format!("{} differs from {}", copy.display(), path.display());
-                self.findings.wrong(what, STALE, &mend);
+                self.findings.add_error(what, STALE, &command_remedy);
             }
         }
     }
@@ -313,41 +314,43 @@ impl Checker {
 
 /// Remedies of findings, with a keystore and without.
 impl Checker {
-    fn mend(&self, command: impl FnOnce(&Keystore) -> String) -> Mend {
+    fn mend(&self, command: impl FnOnce(&Keystore) -> String) -> Remedy {
         match &self.keystore {
-            Some(keystore) => Mend::Command(command(keystore)),
+            Some(keystore) => Remedy::Command(command(keystore)),
             None => self.copy(),
         }
     }
 
-    fn copy(&self) -> Mend {
-        Mend::Advice("correct the enclave in its keystore (takt security check DIR), and copy it from there".to_owned())
+    fn copy(&self) -> Remedy {
+        Remedy::Advice(
+            "correct the enclave in its keystore (takt security check DIR), and copy it from there".to_owned(),
+        )
     }
 
-    fn copy_from(&self, path: &Path, copy: &Path) -> Mend {
-        Mend::Command(format!("cp {} {}", path.display(), copy.display()))
+    fn copy_from(&self, path: &Path, copy: &Path) -> Remedy {
+        Remedy::Command(format!("cp {} {}", path.display(), copy.display()))
     }
 
-    fn renew(&self, enclave: &Enclave) -> Mend {
+    fn renew(&self, enclave: &Enclave) -> Remedy {
         self.mend(|keys| {
             format!("takt security participant {} {} --renew", keys.path().display(), keys.name_of(enclave))
         })
     }
 
-    fn prolong(&self, enclave: &Enclave) -> Mend {
+    fn extend_validity(&self, enclave: &Enclave) -> Remedy {
         self.mend(|keys| format!("takt security grant {} {} --days 365", keys.path().display(), keys.name_of(enclave)))
     }
 
-    fn grant(&self, enclave: &Enclave) -> Mend {
+    fn grant(&self, enclave: &Enclave) -> Remedy {
         let place = |keys: &Keystore| format!("{} {}", keys.path().display(), keys.name_of(enclave));
         self.mend(|keys| format!("takt security grant {} --publish TOPIC", place(keys)))
     }
 
-    fn sign(&self, document: &Path) -> Mend {
+    fn sign(&self, document: &Path) -> Remedy {
         self.mend(|keys| format!("takt security sign {} {}", keys.path().display(), document.display()))
     }
 
-    fn revoke(&self) -> Mend {
+    fn revoke(&self) -> Remedy {
         self.mend(|keys| format!("takt security revoke {}", keys.path().display()))
     }
 }

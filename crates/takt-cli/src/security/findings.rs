@@ -12,7 +12,7 @@ use crate::finding::Finding;
 
 /// Remedy of a finding.
 #[derive(Clone)]
-pub enum Mend {
+pub enum Remedy {
     /// Shell command.
     Command(String),
     /// Other advice.
@@ -52,19 +52,19 @@ impl Findings {
     }
 
     /// Adds an error.
-    pub fn wrong(&mut self, what: impl Display, why: &str, mend: &Mend) {
+    pub fn add_error(&mut self, what: impl Display, why: &str, mend: &Remedy) {
         self.push(what, why, mend, true);
     }
 
     /// Adds a warning.
-    pub fn warn(&mut self, what: impl Display, why: &str, mend: &Mend) {
+    pub fn add_warning(&mut self, what: impl Display, why: &str, mend: &Remedy) {
         self.push(what, why, mend, false);
     }
 
-    fn push(&mut self, what: impl Display, why: &str, mend: &Mend, matters: bool) {
+    fn push(&mut self, what: impl Display, why: &str, mend: &Remedy, matters: bool) {
         let (mend, is_command) = match mend {
-            Mend::Command(line) => (line.clone(), true),
-            Mend::Advice(text) => (text.clone(), false),
+            Remedy::Command(line) => (line.clone(), true),
+            Remedy::Advice(text) => (text.clone(), false),
         };
         let finding = Finding { what: what.to_string(), why: why.to_owned(), mend, is_command, matters };
         // Files that all enclaves share are checked once for each enclave.
@@ -74,25 +74,25 @@ impl Findings {
     }
 
     /// Returns the value of a result. Adds an error and returns `None` if there is none.
-    pub fn keep<T>(&mut self, result: Result<T>, why: &str, mend: &Mend) -> Option<T> {
+    pub fn value_or_error<T>(&mut self, result: Result<T>, why: &str, mend: &Remedy) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
-                self.wrong(error, why, mend);
+                self.add_error(error, why, mend);
                 None
             }
         }
     }
 
     /// Records an expiry date. Other checks find dates in the past.
-    pub fn expires(&mut self, what: String, not_after: UnixSeconds, why: &str, mend: &Mend) {
+    pub fn expires(&mut self, what: String, not_after: UnixSeconds, why: &str, mend: &Remedy) {
         let days = (not_after - self.now).div_euclid(DAY);
         if days < 0 {
             return;
         }
         let time = format_date_time(not_after);
         if days < self.warning_days {
-            self.warn(format_args!("{what} expires at {time}, in {days} days"), why, mend);
+            self.add_warning(format_args!("{what} expires at {time}, in {days} days"), why, mend);
         }
         let expiry = Expiry { what, not_after: time, days };
         if !self.expiries.contains(&expiry) {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn expiry_within_the_warning_days_is_a_warning() {
-        let mend = Mend::Advice("renew the certificate".to_owned());
+        let mend = Remedy::Advice("renew the certificate".to_owned());
         let mut findings = Findings::new(100 * DAY, 30);
         for (what, day) in [("past", 99), ("soon", 129), ("soon", 129), ("later", 130)] {
             findings.expires(what.to_owned(), day * DAY, "why", &mend);
@@ -129,10 +129,10 @@ mod tests {
     #[test]
     fn error_becomes_an_error_finding() {
         let mut findings = Findings::new(0, 30);
-        let mend = Mend::Command("takt security check keys".to_owned());
-        assert_eq!(findings.keep(Ok(7), "why", &mend), Some(7));
+        let mend = Remedy::Command("takt security check keys".to_owned());
+        assert_eq!(findings.value_or_error(Ok(7), "why", &mend), Some(7));
         let error = Error::NotKept { what: "a.pem: not a certificate".to_owned() };
-        assert_eq!(findings.keep::<()>(Err(error), "why", &mend), None);
+        assert_eq!(findings.value_or_error::<()>(Err(error), "why", &mend), None);
         assert_eq!((findings.found[0].what.as_str(), findings.found[0].matters), ("a.pem: not a certificate", true));
     }
 }

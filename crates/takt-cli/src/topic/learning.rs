@@ -12,11 +12,11 @@ use takt_config::similar;
 use crate::finding::count;
 
 /// Time to look for further endpoints after the first one, since their policies count too.
-const COMPANY: Duration = Duration::from_millis(300);
+const ENDPOINT_SETTLE_TIME: Duration = Duration::from_millis(300);
 /// Length of one attempt to learn a type. It suffices to query a server in every known way.
 const ATTEMPT: Duration = Duration::from_millis(1_500);
 /// Time that a server has to answer if the caller sets no limit.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TYPE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Writers and readers of a topic.
 pub struct Endpoints {
@@ -101,14 +101,14 @@ fn find_until(
     is_enough: impl Fn(&Endpoints) -> bool,
 ) -> Result<Endpoints> {
     if spin_until(participant, deadline, || Ok(is_enough(&endpoints(participant, topic)?)))? {
-        spin_until(participant, Some(Instant::now() + COMPANY), || Ok(false))?;
+        spin_until(participant, Some(Instant::now() + ENDPOINT_SETTLE_TIME), || Ok(false))?;
     }
     endpoints(participant, topic)
 }
 
 /// Learns the type of a topic that has endpoints.
 pub fn learn(participant: &DomainParticipant, topic: &str, deadline: Option<Instant>) -> Result<DynamicTypeSupport> {
-    let deadline = deadline.unwrap_or_else(|| Instant::now() + PATIENCE);
+    let deadline = deadline.unwrap_or_else(|| Instant::now() + TYPE_TIMEOUT);
     loop {
         if stopped() {
             return Err(Error::Stopped);

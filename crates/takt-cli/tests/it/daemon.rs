@@ -121,7 +121,7 @@ fn killed_application_is_removed_and_others_continue() {
     writer.write(&Number { number: 0 }).expect("open");
     assert_arrive(&reader, 0..1);
     drop((writer, reader, from, to));
-    daemon.says(&["joined", "joined", "joined", "left", "left", "left"]);
+    daemon.expect_line(&["joined", "joined", "joined", "left", "left", "left"]);
 }
 
 #[test]

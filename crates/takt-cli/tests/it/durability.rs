@@ -16,7 +16,7 @@ use takt_testkit::directory::Directory;
 use takt_testkit::domain::domain;
 use takt_testkit::waiting::{join, until};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Rounds of a short run, and of `make test-long`.
 const ROUNDS: u32 = 5;
 const ROUNDS_LONG: u32 = 100;
@@ -74,7 +74,7 @@ fn late_joiner(domain: u32, expected: &[Range<u32>]) -> Vec<u32> {
     let reader = subscriber.create_datareader(&topic, qos).expect("reader");
     let mut missing: BTreeSet<u32> = expected.iter().cloned().flatten().collect();
     let mut values = Vec::new();
-    let mut deadline = Instant::now() + PATIENCE;
+    let mut deadline = Instant::now() + TIMEOUT;
     let mut is_complete = false;
     while Instant::now() < deadline {
         for sample in reader.take(usize::MAX).expect("open") {
@@ -121,7 +121,7 @@ fn round(domain: u32, store: &Path, first: u32, lifetime: Duration, end: End) ->
     let writer = writer(&publisher);
     let (mut next, mut durable) = (first, first);
     let mut killed_at = None;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while killed_at.is_none_or(|at| Instant::now() < at) {
         assert!(Instant::now() < deadline, "the service keeps nothing from {first} on");
         // No sample is replaced before it is stored, and the service always has samples to store.

@@ -52,11 +52,11 @@ fn processes_are_listed_with_their_endpoints() {
 #[test]
 fn watched_list_is_printed_again_when_the_domain_changes() {
     let watch = start("ls --watch --wait 0.5", 229);
-    watch.says(&["domain 229: no participants"]);
+    watch.expect_line(&["domain 229: no participants"]);
     let publisher = publisher("Square", 229);
-    watch.says(&["domain 229: 1 participant", "topic Square: 1 writer, no reader"]);
+    watch.expect_line(&["domain 229: 1 participant", "topic Square: 1 writer, no reader"]);
     publisher.terminate();
-    watch.says(&["domain 229: no participants"]);
+    watch.expect_line(&["domain 229: no participants"]);
     watch.terminate();
     assert_eq!(watch.complaint().1, Some(143));
 }

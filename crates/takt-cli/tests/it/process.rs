@@ -136,7 +136,7 @@ impl Takt {
 
     /// Reads standard output until its lines contain all of these texts, in any order, each as
     /// often as listed.
-    pub fn says(&self, wanted: &[&str]) {
+    pub fn expect_line(&self, wanted: &[&str]) {
         let (mut missing, begin) = (wanted.to_vec(), Instant::now());
         while !missing.is_empty() {
             assert!(begin.elapsed() < waiting::LIMIT, "it does not say {missing:?}");

@@ -23,15 +23,19 @@ fn participants_match_and_exchange_samples_through_the_controller() {
     }
     let lab = up("cli-sdn", &two_switches());
     let controller = start(&lab, SWITCHES, "sdn run --listen 127.0.0.1:6653");
-    controller.says(&["listening at 127.0.0.1:6653", "switch 0000000000000001 is up", "switch 0000000000000002 is up"]);
-    controller.says(&["floods follow 1 links"]);
+    controller.expect_line(&[
+        "listening at 127.0.0.1:6653",
+        "switch 0000000000000001 is up",
+        "switch 0000000000000002 is up",
+    ]);
+    controller.expect_line(&["floods follow 1 links"]);
     let options = "--transport udp --interface eth0 --domain 3 --samples 300 --warmup 20 --json";
     let pong = start(&lab, "right", &format!("perf pong {options}"));
     let report = start(&lab, "left", &format!("perf ping {options}")).json();
     assert_eq!(pong.json()["samples"]["sent"], json!(320));
     assert_eq!((&report["samples"]["received"], &report["samples"]["lost"]), (&json!(300), &json!(0)));
     let found = ["10.9.0.1:", "10.9.0.2:"].map(|address| format!("found, {address}"));
-    controller.says(&["without a contract", "has the address", &found[0], &found[1]]);
+    controller.expect_line(&["without a contract", "has the address", &found[0], &found[1]]);
     controller.terminate();
     let complaint = controller.complaint().0;
     assert!(complaint.contains("2 switches, 1 links, 2 hosts"), "{complaint}");
@@ -94,12 +98,12 @@ fn reliable_pair_with_a_contract_is_admitted_and_its_samples_arrive() {
     let control = format!("--control {}", directory.join("control.sock").display());
     let options = format!("--network {} --contracts {} {control}", network.display(), contracts.display());
     let controller = start(&lab, SWITCHES, &format!("sdn run --listen 127.0.0.1:6653 {options}"));
-    controller.says(&["floods follow 1 links"]);
+    controller.expect_line(&["floods follow 1 links"]);
     let shared = "--type ShapeType --reliable --transport udp --interface eth0 --domain 4";
     let _reader = start(&lab, "right", &format!("sub Square {shared}"));
     let value = r#"{"color":"RED","x":10}"#;
     let publisher = start(&lab, "left", &format!("pub Square {value} {shared} --rate 50 --count 100"));
-    controller.says(&["found, with a contract", "is admitted: "]);
+    controller.expect_line(&["found, with a contract", "is admitted: "]);
     explain_admitted_pair(&control);
     let (_, status) = publisher.finish();
     assert!(status.success(), "{status}: all samples are acknowledged");
@@ -128,15 +132,15 @@ fn registered_pair_is_admitted_shown_held_and_removed() {
     let control = format!("--control {}", directory.join("control.sock").display());
     let options = format!("--network {} {control}", network.display());
     let controller = start(&lab, SWITCHES, &format!("sdn run --listen 127.0.0.1:6653 {options}"));
-    controller.says(&["floods follow 1 links"]);
+    controller.expect_line(&["floods follow 1 links"]);
     greet(&lab);
-    controller.says(&["has the address 10.9.0.1", "has the address 10.9.0.2"]);
+    controller.expect_line(&["has the address 10.9.0.1", "has the address 10.9.0.2"]);
     let contract = "--from 10.9.0.1 --to 10.9.0.2 --separation 5ms --size 1000 --overhead 0";
     let names = "--writer robot/camera --reader desk/screen";
     let register = |rest: &str| format!("sdn register {rest} {names} {contract} {control}");
     let (text, status) = Takt::start(&register("Camera --port 7421 --answer-port 7413 --limit 50ms")).finish();
     assert!(status.success() && text.contains("registration 1 (Camera) is admitted: "), "{text}");
-    controller.says(&["registration 1 (Camera) is admitted: "]);
+    controller.expect_line(&["registration 1 (Camera) is admitted: "]);
     let (text, status) = Takt::start(&format!("sdn explain Camera {control}")).finish();
     assert!(status.success(), "{text}");
     for line in ["registered  1 by control socket: admitted", "sockets     samples at 7421, ACKNACKs at 7413"] {
@@ -146,12 +150,12 @@ fn registered_pair_is_admitted_shown_held_and_removed() {
     assert_eq!(status.code(), Some(1), "{text}");
     assert!(text.contains("(Strict) is refused") && text.contains("would fit   a limit of "), "{text}");
     let held = Takt::start(&register("Held --port 7423 --limit 50ms --lease 5 --hold"));
-    controller.says(&["registration 3 (Held) is admitted: "]);
+    controller.expect_line(&["registration 3 (Held) is admitted: "]);
     let flows = Takt::start(&format!("sdn flows {control} --json")).json();
     let states = flows["flows"].as_array().unwrap().iter().map(|flow| flow["registration"]["state"].clone());
     assert_eq!(states.collect::<Vec<_>>(), [json!("admitted"), json!("refused"), json!("admitted")], "{flows}");
     held.terminate();
-    controller.says(&["registration 3 (Held) is gone"]);
+    controller.expect_line(&["registration 3 (Held) is gone"]);
     let (text, status) = Takt::start(&format!("sdn unregister 1 {control}")).finish();
     assert!(status.success() && text.contains("registration 1 (Camera) removed"), "{text}");
     let (complaint, code) = Takt::start(&format!("sdn unregister 1 {control}")).complaint();
@@ -170,7 +174,7 @@ fn controller_without_switches_answers_and_its_absence_is_an_error() {
     assert_eq!(code, Some(3), "{complaint}");
     assert!(complaint.contains("no controller answers at ") && complaint.contains("control.sock"), "{complaint}");
     let controller = Takt::start(&format!("sdn run --listen 127.0.0.1:0 --api 127.0.0.1:0 --api-open-read {control}"));
-    controller.says(&["listening at 127.0.0.1:", "API and web page at http://127.0.0.1:"]);
+    controller.expect_line(&["listening at 127.0.0.1:", "API and web page at http://127.0.0.1:"]);
     let (text, _) = Takt::start(&format!("sdn status {control}")).finish();
     assert!(text.contains("off: no network description"), "{text}");
     let (text, _) = Takt::start(&format!("sdn topology {control}")).finish();

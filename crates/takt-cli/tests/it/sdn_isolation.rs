@@ -79,7 +79,7 @@ fn hosts_that_the_policy_separates_exchange_nothing_and_others_do() {
     let control = format!("--control {}", directory.join("control.sock").display());
     let options = format!("--isolation {} {control}", policy.display());
     let controller = start(&lab, SWITCHES, &format!("sdn run --listen 127.0.0.1:6653 {options}"));
-    controller.says(&["is up with", "is up with", "floods follow 1 links"]);
+    controller.expect_line(&["is up with", "is up with", "floods follow 1 links"]);
     let [red, black, white] = ["red", "black", "white"].map(|host| socket(&lab, host));
     assert_eq!(first_sender(&white, Ipv4Addr::new(10, 9, 2, 3), &[&red]), RED, "red reaches white");
     // The red host sends first each time, over the same link.
@@ -97,7 +97,7 @@ fn hosts_that_the_policy_separates_exchange_nothing_and_others_do() {
     let other = start(&lab, "white", &format!("sub Square {shared} --count 5"));
     let _writer =
         start(&lab, "red", &format!(r#"pub Square {{"color":"RED","x":10}} {shared} --rate 20 --count 1000"#));
-    controller.says(&["is denied: isolation: line"]);
+    controller.expect_line(&["is denied: isolation: line"]);
     assert!(other.finish().1.success(), "white gets the samples");
     let status = Takt::start(&format!("sdn status {control} --json")).json();
     assert_eq!(status["isolation"]["denied_pairs"], json!(1), "{status}");

@@ -224,7 +224,7 @@ fn measured_model_has_the_configured_queues_and_the_switch_is_restored() {
     assert!(status.success(), "{text}");
     let text = std::fs::read_to_string(&file).unwrap();
     let model = SwitchModel::parse("measured.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let marks = |queue: &takt_sdn::model::Queue| (queue.reach.set_queue, queue.reach.dscp);
+    let marks = |queue: &takt_sdn::model::Queue| (queue.selection.set_queue, queue.selection.dscp);
     let found: Vec<_> = model.queues.iter().chain(&model.control).map(marks).collect();
     assert_eq!(found, [46, 34, 26, 18, 48].map(|dscp| (None, Some(dscp))), "{text}");
     assert!(text.contains("4 of 4 pairs of neighboring queues are served by strict priority"), "{text}");

@@ -25,7 +25,7 @@ const MARGIN_MAX: f64 = 1000.0;
 /// Job statistics of one executor.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Accounts {
+pub struct JobStatistics {
     /// Name of the file.
     #[serde(skip)]
     source: String,
@@ -86,12 +86,12 @@ impl Jobs {
     }
 
     /// Returns the name of the jobs in a system description.
-    fn called(&self) -> &str {
+    fn name_in_description(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.kind)
     }
 }
 
-impl Accounts {
+impl JobStatistics {
     /// Reads job statistics from a file.
     ///
     /// # Errors
@@ -107,14 +107,14 @@ impl Accounts {
     /// As [`read`](Self::read).
     pub fn parse(source: &str, text: &str) -> Result<Self, ConfigError> {
         let refuse = |what: String| ConfigError::new(Origin { source: source.to_owned(), line: 0 }, "", what);
-        let mut accounts: Self =
+        let mut statistics: Self =
             serde_json::from_str(text).map_err(|error| refuse(format!("not a job statistics file: {error}")))?;
-        accounts.source = source.to_owned();
+        statistics.source = source.to_owned();
         let is_kind = |jobs: &&Jobs| JobKind::ALL.iter().any(|kind| kind.name() == jobs.kind);
-        if let Some(unknown) = accounts.jobs.iter().find(|jobs| !is_kind(jobs)) {
+        if let Some(unknown) = statistics.jobs.iter().find(|jobs| !is_kind(jobs)) {
             return Err(refuse(format!("not a job statistics file: unknown kind {:?}", unknown.kind)));
         }
-        Ok(accounts)
+        Ok(statistics)
     }
 
     /// Describes the origin of the statistics, for certificates.
@@ -126,7 +126,7 @@ impl Accounts {
 /// Job statistics of all executors of a system, and the margin of their times.
 #[derive(Clone, Debug)]
 pub struct Measurements {
-    accounts: Vec<Accounts>,
+    statistics: Vec<JobStatistics>,
     /// Costs of protection by executor.
     protection: BTreeMap<String, ProtectionCosts>,
     margin_permille: u64,
@@ -137,12 +137,12 @@ impl Measurements {
     ///
     /// # Errors
     /// The margin is below 1, above 1000, or no number.
-    pub fn new(accounts: Vec<Accounts>, margin: f64) -> Result<Self, String> {
+    pub fn new(statistics: Vec<JobStatistics>, margin: f64) -> Result<Self, String> {
         if !(1.0..=MARGIN_MAX).contains(&margin) {
             return Err(format!("margin {margin} is out of range: expected 1 to {MARGIN_MAX}"));
         }
         let margin_permille = (margin * 1000.0).round() as u64;
-        Ok(Self { accounts, protection: BTreeMap::new(), margin_permille })
+        Ok(Self { statistics, protection: BTreeMap::new(), margin_permille })
     }
 
     /// Adds the costs of protection on the machines of these executors.
@@ -153,9 +153,9 @@ impl Measurements {
 
     /// Checks that all statistics belong to these executors.
     pub(super) fn check_executors<'a>(&self, executors: impl Iterator<Item = &'a str> + Clone) -> Result<(), String> {
-        match self.accounts.iter().find(|accounts| !executors.clone().any(|name| name == accounts.executor)) {
+        match self.statistics.iter().find(|statistics| !executors.clone().any(|name| name == statistics.executor)) {
             None => Ok(()),
-            Some(Accounts { source, executor, .. }) => {
+            Some(JobStatistics { source, executor, .. }) => {
                 Err(format!("{source}: statistics of executor {executor:?}, which is not in the system"))
             }
         }
@@ -175,7 +175,8 @@ impl Measurements {
         if self.of_executor(executor).next().is_none() {
             return Err(format!("no job statistics of executor {executor:?}, which has measured times"));
         }
-        let jobs = names.iter().map(|name| self.enough(executor, priority, name)).collect::<Result<_, String>>()?;
+        let jobs =
+            names.iter().map(|name| self.significant_jobs(executor, priority, name)).collect::<Result<_, String>>()?;
         Ok(self.time(executor, jobs, (flow, stage)))
     }
 
@@ -196,18 +197,18 @@ impl Measurements {
     }
 
     fn time(&self, executor: &str, jobs: Vec<MeasuredJobs>, (flow, stage): (usize, usize)) -> MeasuredTime {
-        let from = self.of_executor(executor).map(Accounts::origin).collect();
+        let from = self.of_executor(executor).map(JobStatistics::origin).collect();
         MeasuredTime { flow, stage, jobs, margin_permille: self.margin_permille, from }
     }
 
-    fn of_executor(&self, executor: &str) -> impl Iterator<Item = &Accounts> {
-        self.accounts.iter().filter(move |accounts| accounts.executor == executor)
+    fn of_executor(&self, executor: &str) -> impl Iterator<Item = &JobStatistics> {
+        self.statistics.iter().filter(move |statistics| statistics.executor == executor)
     }
 
     /// Returns the jobs of a class in all statistics of the executor.
     fn longest(&self, executor: &str, priority: i32, name: &str) -> MeasuredJobs {
-        let jobs = self.of_executor(executor).flat_map(|accounts| &accounts.jobs);
-        let class = jobs.filter(|jobs| jobs.called() == name && jobs.priority == priority);
+        let jobs = self.of_executor(executor).flat_map(|statistics| &statistics.jobs);
+        let class = jobs.filter(|jobs| jobs.name_in_description() == name && jobs.priority == priority);
         class.fold(MeasuredJobs { name: name.to_owned(), count: 0, max_ns: 0 }, |sum, jobs| MeasuredJobs {
             count: sum.count.saturating_add(jobs.count),
             max_ns: sum.max_ns.max(jobs.max_ns),
@@ -220,10 +221,10 @@ impl Measurements {
     /// whichever is longer. `planned` are the priorities of the executor's flows.
     pub(super) fn lock_ns(&self, executor: &str, planned: impl Iterator<Item = i32>) -> u64 {
         let of = |kind: JobKind| self.longest_of_kinds(executor, &[kind], |_| true);
-        let jobs = self.of_executor(executor).flat_map(|accounts| &accounts.jobs);
+        let jobs = self.of_executor(executor).flat_map(|statistics| &statistics.jobs);
         let seen = jobs.filter(|jobs| !jobs.is_of_lock()).map(|jobs| jobs.priority);
         let priorities: BTreeSet<i32> = seen.chain(planned).collect();
-        let participants = self.of_executor(executor).map(|accounts| accounts.participants).max().unwrap_or(1);
+        let participants = self.of_executor(executor).map(|statistics| statistics.participants).max().unwrap_or(1);
         let waits = lock_waits(participants, priorities.len() as u64);
         self.with_margin(of(JobKind::LockWait).max(of(JobKind::LockHold).saturating_mul(waits)))
     }
@@ -235,7 +236,7 @@ impl Measurements {
     }
 
     fn longest_of_kinds(&self, executor: &str, kinds: &[JobKind], meant: fn(i32) -> bool) -> u64 {
-        let jobs = self.of_executor(executor).flat_map(|accounts| &accounts.jobs);
+        let jobs = self.of_executor(executor).flat_map(|statistics| &statistics.jobs);
         let jobs = jobs.filter(|jobs| meant(jobs.priority) && kinds.iter().any(|kind| kind.name() == jobs.kind));
         jobs.map(|jobs| jobs.max_ns).max().unwrap_or(0)
     }
@@ -246,13 +247,14 @@ impl Measurements {
     }
 
     /// Returns the jobs of a class, if enough of them were measured.
-    fn enough(&self, executor: &str, priority: i32, name: &str) -> Result<MeasuredJobs, String> {
+    fn significant_jobs(&self, executor: &str, priority: i32, name: &str) -> Result<MeasuredJobs, String> {
         let longest = self.longest(executor, priority, name);
         let what = format!("jobs {name:?} of priority {priority}");
         match longest.count {
             0 => {
-                let known = self.of_executor(executor).flat_map(|accounts| &accounts.jobs);
-                let known: Vec<String> = known.map(|jobs| format!("{} {}", jobs.called(), jobs.priority)).collect();
+                let known = self.of_executor(executor).flat_map(|statistics| &statistics.jobs);
+                let known: Vec<String> =
+                    known.map(|jobs| format!("{} {}", jobs.name_in_description(), jobs.priority)).collect();
                 Err(format!("executor {executor:?} had no {what}; it had {}", known.join(", ")))
             }
             MEASURED_JOBS_MIN.. => Ok(longest),
@@ -270,13 +272,13 @@ impl Measurements {
         system: &mut System,
         measured: &mut Vec<MeasuredTime>,
     ) -> Result<(), String> {
-        for accounts in &self.accounts {
-            let executor = &accounts.executor;
+        for statistics in &self.statistics {
+            let executor = &statistics.executor;
             let Some(resource) = system.resources.iter().position(|resource| resource.name == *executor) else {
                 continue;
             };
-            for jobs in &accounts.jobs {
-                let (name, priority) = (jobs.called(), jobs.priority);
+            for jobs in &statistics.jobs {
+                let (name, priority) = (jobs.name_in_description(), jobs.priority);
                 if jobs.is_of_lock() || has_jobs(system, measured, (resource, priority), name) {
                     continue;
                 }

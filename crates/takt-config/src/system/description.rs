@@ -171,12 +171,12 @@ pub(super) struct Described {
 }
 
 /// Resources of stages, by name.
-type Places = BTreeMap<String, (usize, Option<LinkSpeed>)>;
+type ResourceMap = BTreeMap<String, (usize, Option<LinkSpeed>)>;
 
 /// Converts a description to a system. Errors are for users.
 pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Described, String> {
     let mut resources = Vec::new();
-    let mut places = Places::new();
+    let mut places = ResourceMap::new();
     let declared: Vec<_> = file.executor.iter().map(|executor| (executor.lock, executor.normal)).collect();
     let executors = declared.len();
     let names = file.executor.into_iter().map(|executor| (executor.name, None));
@@ -201,8 +201,8 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
         resources.push(Resource::new(NETWORK));
     }
     let topics = file.flow.iter().map(|flow| flow.topic.clone()).collect();
-    let mut maker = Maker {
-        places,
+    let mut maker = FlowBuilder {
+        resources: places,
         measurements,
         has_network,
         measured: Vec::new(),
@@ -213,7 +213,7 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
     for flow in file.flow {
         maker.add(flow)?;
     }
-    let Maker { flows, mut measured, protected, networks, .. } = maker;
+    let FlowBuilder { flows, mut measured, protected, networks, .. } = maker;
     for (place, (lock, normal)) in declared.into_iter().enumerate() {
         let resource = &mut resources[place];
         let here = flows.iter().flat_map(|flow| &flow.stages).filter(|stage| stage.resource == place);
@@ -243,8 +243,8 @@ fn longest_normal(flows: &[Flow], measured: &[MeasuredTime], resource: usize) ->
 }
 
 /// Builder of flows, in the order of the file.
-struct Maker<'a> {
-    places: Places,
+struct FlowBuilder<'a> {
+    resources: ResourceMap,
     measurements: &'a Measurements,
     measured: Vec<MeasuredTime>,
     /// Protection costs that are added to declared times.
@@ -255,7 +255,7 @@ struct Maker<'a> {
     has_network: bool,
 }
 
-impl Maker<'_> {
+impl FlowBuilder<'_> {
     fn add(&mut self, entry: FlowEntry) -> Result<(), String> {
         let wrong = |what: &dyn Display| format!("flow {:?}: {what}", entry.name);
         let arrivals = arrivals_of(&entry).map_err(|what| wrong(&what))?;
@@ -277,7 +277,7 @@ impl Maker<'_> {
             return Err(wrong(&"a flow with a network stage needs min_separation"));
         }
         self.networks.push(network);
-        let place = |stage: &StageEntry| stage.on.as_ref().and_then(|on| self.places.get(on));
+        let place = |stage: &StageEntry| stage.on.as_ref().and_then(|on| self.resources.get(on));
         let on_executor = |stage: &StageEntry| place(stage).is_some_and(|(_, speed)| speed.is_none());
         if let Some(topic) = entry.topic.as_ref().filter(|_| !entry.stages.iter().any(on_executor)) {
             return Err(wrong(&format_args!("topic {topic:?} has no stage on an executor")));
@@ -296,7 +296,7 @@ impl Maker<'_> {
         if on.is_some() || priority.is_some() || is_busy || entry.time_min > 0 {
             return Err("a network stage allows only the keys delay and delay_min");
         }
-        let resource = self.places.get(NETWORK).map_or(0, |(resource, _)| *resource);
+        let resource = self.resources.get(NETWORK).map_or(0, |(resource, _)| *resource);
         let pass = |delay_ns, delay_ns_min| Stage {
             resource,
             priority: 0,
@@ -317,7 +317,7 @@ impl Maker<'_> {
         let (Some(on), Some(priority)) = (&entry.on, &entry.priority) else {
             return Err("a stage needs on and priority, or network".to_owned());
         };
-        let Some((resource, speed)) = self.places.get(on).copied().filter(|_| on != NETWORK || !self.has_network)
+        let Some((resource, speed)) = self.resources.get(on).copied().filter(|_| on != NETWORK || !self.has_network)
         else {
             return Err(format!("unknown executor or link {on:?}"));
         };

@@ -18,7 +18,7 @@ use takt::{HostStage, HostStages, TimingPlan, TopicStages, TopicTiming};
 use takt_calculus::system::Infeasible;
 use takt_calculus::{Certificate, MeasuredTime, Stage, System, advice};
 
-pub use accounts::{Accounts, MARGIN, MEASURED_JOBS_MIN, Measurements};
+pub use accounts::{JobStatistics, MARGIN, MEASURED_JOBS_MIN, Measurements};
 pub use protection::{Cost, Layer, Operation, ProtectionCosts};
 
 use crate::error::{ConfigError, Origin, Result};
@@ -50,7 +50,8 @@ pub fn read_system(path: impl AsRef<Path>, accounts: &[PathBuf], margin: Option<
     let file = parse(&source, &text)?;
     let beside = path.parent().unwrap_or(Path::new(""));
     let named = file.measured.iter().map(|name| beside.join(name));
-    let accounts = named.chain(accounts.iter().cloned()).map(|path| Accounts::read(&path)).collect::<Result<_>>()?;
+    let accounts =
+        named.chain(accounts.iter().cloned()).map(|path| JobStatistics::read(&path)).collect::<Result<_>>()?;
     let protection = file.protection().map(|(executor, name)| {
         let costs = ProtectionCosts::read(&beside.join(name))?;
         Ok((executor.to_owned(), costs))
@@ -74,7 +75,7 @@ fn read_text(path: &Path) -> Result<(String, String)> {
     use std::io::Read;
 
     let source = path.display().to_string();
-    let refuse = |what: String| wrong(&source, what);
+    let refuse = |what: String| config_error(&source, what);
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
@@ -85,10 +86,10 @@ fn read_text(path: &Path) -> Result<(String, String)> {
 }
 
 fn parse(source: &str, text: &str) -> Result<File> {
-    toml::from_str(text).map_err(|error| wrong(source, error.to_string()))
+    toml::from_str(text).map_err(|error| config_error(source, error.to_string()))
 }
 
-fn wrong(source: &str, what: String) -> ConfigError {
+fn config_error(source: &str, what: String) -> ConfigError {
     ConfigError::new(Origin { source: source.to_owned(), line: 0 }, "", what)
 }
 
@@ -98,18 +99,18 @@ impl SystemFile {
     ///
     /// # Errors
     /// Same as [`read_system`].
-    pub fn parse(source: &str, text: &str, accounts: Vec<Accounts>, margin: Option<f64>) -> Result<Self> {
+    pub fn parse(source: &str, text: &str, accounts: Vec<JobStatistics>, margin: Option<f64>) -> Result<Self> {
         Self::of(source, parse(source, text)?, accounts, BTreeMap::new(), margin)
     }
 
     fn of(
         source: &str,
         file: File,
-        accounts: Vec<Accounts>,
+        accounts: Vec<JobStatistics>,
         protection: BTreeMap<String, ProtectionCosts>,
         margin: Option<f64>,
     ) -> Result<Self> {
-        let refuse = |what| wrong(source, what);
+        let refuse = |what| config_error(source, what);
         let margin = margin.or(file.margin).unwrap_or(MARGIN);
         let measurements = Measurements::new(accounts, margin).map_err(refuse)?.with_protection(protection);
         let described = description::describe(file, &measurements).map_err(refuse)?;
@@ -130,7 +131,7 @@ impl SystemFile {
     /// A resource is overloaded, the system is invalid, or other jobs may run between the jobs of a
     /// stage.
     pub fn analyse(&self) -> Result<Certificate> {
-        let refuse = |what| wrong(&self.source, what);
+        let refuse = |what| config_error(&self.source, what);
         let certificate = takt_calculus::analyse(&self.system).map_err(|why| refuse(infeasible(&self.system, &why)))?;
         let certificate = Certificate { measured: self.measured.clone(), ..certificate };
         match certificate.measured.iter().find(|time| !is_one_piece(&certificate, time)) {
@@ -209,7 +210,7 @@ impl SystemFile {
     /// # Errors
     /// There are no bounds, limits are not kept, or flows of a topic contradict each other.
     pub fn timing_plan(&self) -> Result<TimingPlan> {
-        let refuse = |what| wrong(&self.source, what);
+        let refuse = |what| config_error(&self.source, what);
         let certificate = self.analyse()?;
         if let Some(what) = self.not_kept(&certificate) {
             return Err(refuse(what));
@@ -261,7 +262,7 @@ fn is_one_piece(certificate: &Certificate, time: &MeasuredTime) -> bool {
 /// Says why there are no bounds, with names.
 fn infeasible(system: &System, why: &Infeasible) -> String {
     match why {
-        Infeasible::Nonsense { flow, what } => format!("flow {}: {what}", system.flows[*flow].name),
+        Infeasible::InvalidDescription { flow, what } => format!("flow {}: {what}", system.flows[*flow].name),
         Infeasible::Unbounded { flow, stage, why } => {
             let flow = &system.flows[*flow];
             let resource = flow.stages[*stage].resource;

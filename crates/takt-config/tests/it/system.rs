@@ -7,7 +7,7 @@ use std::time::Instant;
 use takt::qos::*;
 use takt::real_time::{JobKind, Priority};
 use takt::*;
-use takt_config::system::{Accounts, MEASURED_JOBS_MIN, SystemFile};
+use takt_config::system::{JobStatistics, MEASURED_JOBS_MIN, SystemFile};
 use takt_config::{Format, Settings, read_system, read_timing_plan};
 use takt_testkit::directory::Directory;
 use takt_testkit::domain::domain;
@@ -144,7 +144,7 @@ fn measured_times_give_bounds_that_a_second_run_uses() {
         let first = run(domain, &directory.write("first.toml", &declared("5 ms", "")), 200);
         for (executor, name) in first.executors.iter().zip(["pedal.json", "wheel.json"]) {
             let mut accounts = Vec::new();
-            executor.write_job_accounts(&mut accounts).expect("memory");
+            executor.write_job_statistics(&mut accounts).expect("memory");
             directory.write(name, std::str::from_utf8(&accounts).expect("text"));
         }
         drop(first);
@@ -240,7 +240,7 @@ fn accounts(executor: &str, jobs: &[(&str, Option<&str>, i32, u64, u64)]) -> Str
 
 /// Returns the system with times of these accounts, or the error.
 fn read(text: &str, accounts: &[String], margin: Option<f64>) -> std::result::Result<SystemFile, String> {
-    let parse = |text: &String| Accounts::parse("a.json", text).map_err(|error| error.to_string());
+    let parse = |text: &String| JobStatistics::parse("a.json", text).map_err(|error| error.to_string());
     let accounts = accounts.iter().map(parse).collect::<std::result::Result<_, _>>()?;
     SystemFile::parse("system.toml", text, accounts, margin).map_err(|error| error.to_string())
 }

@@ -44,7 +44,7 @@ pub struct LatencyExceededStatus {
 #[derive(Debug)]
 pub(crate) struct LatencyMonitor {
     since: Timestamp,
-    has_news: bool,
+    has_changed: bool,
     status: LatencyExceededStatus,
 }
 
@@ -53,7 +53,7 @@ impl LatencyMonitor {
     pub(crate) fn new(LatencyTerms { limit_ns, bound_ns }: LatencyTerms, since: Timestamp) -> Option<Self> {
         limit_ns.or(bound_ns)?;
         let status = LatencyExceededStatus { limit_ns, bound_ns, ..LatencyExceededStatus::default() };
-        Some(Self { since, has_news: false, status })
+        Some(Self { since, has_changed: false, status })
     }
 
     /// Records a sample that has become readable.
@@ -73,7 +73,7 @@ impl LatencyMonitor {
         status.above_bound_count_change += bound;
         if limit + bound > 0 {
             status.last_ns = age_ns;
-            self.has_news = true;
+            self.has_changed = true;
         }
     }
 
@@ -83,8 +83,8 @@ impl LatencyMonitor {
     }
 
     /// Takes whether a sample exceeded limit or bound since the last call.
-    pub(crate) fn take_news(&mut self) -> bool {
-        core::mem::take(&mut self.has_news)
+    pub(crate) fn take_changed(&mut self) -> bool {
+        core::mem::take(&mut self.has_changed)
     }
 
     pub(crate) fn read(&mut self) -> LatencyExceededStatus {
@@ -106,7 +106,7 @@ mod tests {
         let mut monitor = LatencyMonitor::new(terms, SINCE).expect("there is something to compare with");
         let mut arrived = |age: u32| {
             monitor.arrived(SINCE, Timestamp { seconds: 100 + age, fraction: 0 });
-            let news = monitor.take_news();
+            let news = monitor.take_changed();
             let status = monitor.read();
             let changes = (status.above_bound_count_change, status.total_count_change);
             (news, changes, (status.above_bound_count, status.total_count), status.last_ns)

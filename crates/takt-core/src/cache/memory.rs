@@ -11,13 +11,13 @@ use core::ops::{Index, IndexMut, Range};
 #[derive(Debug)]
 pub(super) struct Memory {
     /// Part that was zeroed so far; its allocation holds `capacity`.
-    reached: Vec<u8>,
+    initialized: Vec<u8>,
     capacity: usize,
 }
 
 impl Memory {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { reached: Vec::with_capacity(capacity), capacity }
+        Self { initialized: Vec::with_capacity(capacity), capacity }
     }
 
     /// Returns the capacity in octets, used or not.
@@ -27,9 +27,9 @@ impl Memory {
 
     /// Makes the octets before `end`, which is at most [`len`](Self::len), ready for use. Does not
     /// allocate.
-    pub(super) fn reach(&mut self, end: usize) {
-        if self.reached.len() < end {
-            self.reached.resize(end.min(self.capacity), 0);
+    pub(super) fn initialize_up_to(&mut self, end: usize) {
+        if self.initialized.len() < end {
+            self.initialized.resize(end.min(self.capacity), 0);
         }
     }
 }
@@ -39,12 +39,12 @@ impl Index<Range<usize>> for Memory {
     type Output = [u8];
 
     fn index(&self, range: Range<usize>) -> &[u8] {
-        &self.reached[range]
+        &self.initialized[range]
     }
 }
 
 impl IndexMut<Range<usize>> for Memory {
     fn index_mut(&mut self, range: Range<usize>) -> &mut [u8] {
-        &mut self.reached[range]
+        &mut self.initialized[range]
     }
 }

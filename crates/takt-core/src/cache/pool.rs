@@ -23,7 +23,7 @@
 use super::marks::Marks;
 use super::memory::Memory;
 use alloc::vec::Vec;
-use takt_wire::Lent;
+use takt_wire::SharedPayload;
 
 /// Block of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +49,9 @@ const NONE: u32 = u32::MAX;
 /// Capacity of the table of loans when the first one arrives; more make it grow.
 const LOANS_INITIAL: usize = 1024;
 /// Class number of a loaned payload.
-const LENT: u8 = u8::MAX;
+const LOANED: u8 = u8::MAX;
 /// Class number of a block within another one, with which it is released.
-const WITHIN: u8 = u8::MAX - 1;
+const NESTED: u8 = u8::MAX - 1;
 
 /// Capacity of a pool.
 #[derive(Clone, Copy, Debug)]
@@ -85,9 +85,9 @@ pub(crate) struct PayloadPool {
     /// class that it can serve.
     free: [u32; CLASSES],
     /// Adjacent free blocks were merged, and are merged on release.
-    joins: bool,
+    coalesces: bool,
     /// Number of free blocks that are not merged.
-    unjoined: usize,
+    uncoalesced: usize,
     /// Number of blocks merged since the last query.
     steps: usize,
     /// Set of classes with a merged block.
@@ -98,7 +98,7 @@ pub(crate) struct PayloadPool {
     class_min: usize,
     used_bytes: usize,
     /// Loaned payloads.
-    lent: Vec<Option<Lent>>,
+    loans: Vec<Option<SharedPayload>>,
     free_loans: Vec<u32>,
     /// Copy of the loaned payload that was read last.
     copy: Vec<u8>,
@@ -144,14 +144,14 @@ impl PayloadPool {
             memory: Memory::new(capacity),
             fresh: 0,
             free: [NONE; CLASSES],
-            joins: false,
-            unjoined: 0,
+            coalesces: false,
+            uncoalesced: 0,
             steps: 0,
             has_free: 0,
             marks: Marks::new(capacity / GRAIN),
             class_min: class_of(size.payload_len).0,
             used_bytes: 0,
-            lent: Vec::new(),
+            loans: Vec::new(),
             free_loans: Vec::new(),
             copy: Vec::new(),
         }
@@ -169,7 +169,7 @@ impl PayloadPool {
 
     /// Returns the octets that a block takes.
     pub(crate) fn bytes_of(&self, piece: PayloadRef) -> usize {
-        let is_on_this_host = piece.len > 0 && piece.class < WITHIN;
+        let is_on_this_host = piece.len > 0 && piece.class < NESTED;
         if is_on_this_host { self.size_of(usize::from(piece.class)) } else { 0 }
     }
 
@@ -180,7 +180,7 @@ impl PayloadPool {
 
     /// Returns the most free blocks that one call of [`allocate`](Self::allocate) may merge.
     pub(crate) fn steps_max(&self) -> usize {
-        self.unjoined
+        self.uncoalesced
     }
 
     /// Takes the number of free blocks that were merged in one pass since the last call.
@@ -192,7 +192,7 @@ impl PayloadPool {
     /// suffices. May merge all free blocks.
     pub(crate) fn allocate(&mut self, len: usize) -> Option<PayloadRef> {
         let piece = self.allocate_without_coalescing(len);
-        if piece.is_some() || self.joins {
+        if piece.is_some() || self.coalesces {
             return piece;
         }
         self.coalesce_all();
@@ -208,16 +208,16 @@ impl PayloadPool {
             return None;
         }
         let (class, size) = self.class_of(len);
-        let start = match self.joins {
+        let start = match self.coalesces {
             false => self.pop(class),
-            true => self.cut(class, size),
+            true => self.split(class, size),
         };
         let start = match start {
             Some(start) => start,
             None if self.fresh + size <= self.memory.len() => {
                 let start = self.fresh;
                 self.fresh += size;
-                self.memory.reach(self.fresh);
+                self.memory.initialize_up_to(self.fresh);
                 start
             }
             None => return None,
@@ -233,64 +233,64 @@ impl PayloadPool {
         }
         let start = start as usize * GRAIN;
         self.free[class] = self.word(start + NEXT);
-        self.unjoined -= 1;
+        self.uncoalesced -= 1;
         Some(start)
     }
 
     fn push(&mut self, class: usize, start: usize) {
         let next = core::mem::replace(&mut self.free[class], (start / GRAIN) as u32);
         self.set_word(start + NEXT, next);
-        self.unjoined += 1;
+        self.uncoalesced += 1;
     }
 
     /// Enables merging, and merges all adjacent free blocks.
     fn coalesce_all(&mut self) {
-        self.joins = true;
-        self.steps += core::mem::take(&mut self.unjoined);
+        self.coalesces = true;
+        self.steps += core::mem::take(&mut self.uncoalesced);
         let unjoined = core::mem::replace(&mut self.free, [NONE; CLASSES]);
         for (class, mut piece) in unjoined.into_iter().enumerate() {
             while piece != NONE {
                 let start = piece as usize * GRAIN;
                 piece = self.word(start + NEXT);
-                self.join(start, self.size_of(class));
+                self.coalesce(start, self.size_of(class));
             }
         }
     }
 
     /// Frees a block and merges it with its free neighbors.
-    fn join(&mut self, own: usize, len: usize) {
+    fn coalesce(&mut self, own: usize, len: usize) {
         let own_end = own + len;
-        let (start, end) = self.joined(own, own_end);
+        let (start, end) = self.coalesced(own, own_end);
         if start < own {
-            self.unlist(start);
+            self.remove_free(start);
         }
         if end > own_end {
-            self.unlist(own_end);
+            self.remove_free(own_end);
         }
         if end == self.fresh {
             self.fresh = start;
         } else {
-            self.list(start, end - start);
+            self.insert_free(start, end - start);
         }
     }
 
     /// Resets the pool to one free block when nothing is in use.
     fn reset_if_empty(&mut self) {
-        (self.fresh, self.unjoined) = (0, 0);
-        (self.joins, self.has_free) = (false, 0);
+        (self.fresh, self.uncoalesced) = (0, 0);
+        (self.coalesces, self.has_free) = (false, 0);
         self.free = [NONE; CLASSES];
     }
 
     /// Takes `size` bytes from a sufficiently long merged block; the rest stays free.
-    fn cut(&mut self, class: usize, size: usize) -> Option<usize> {
+    fn split(&mut self, class: usize, size: usize) -> Option<usize> {
         let classes = self.has_free >> class;
         if classes == 0 {
             return None;
         }
         let start = self.free[class + classes.trailing_zeros() as usize] as usize * GRAIN;
-        let len = self.unlist(start);
+        let len = self.remove_free(start);
         if len > size {
-            self.list(start + size, len - size);
+            self.insert_free(start + size, len - size);
         }
         Some(start)
     }
@@ -310,7 +310,7 @@ impl PayloadPool {
         let side_at = len.next_multiple_of(GRAIN);
         let both = self.allocate(side_at + side_len)?;
         let offset = both.offset + (side_at / GRAIN) as u32;
-        Some((PayloadRef { len: len as u32, ..both }, PayloadRef { offset, len: side_len as u32, class: WITHIN }))
+        Some((PayloadRef { len: len as u32, ..both }, PayloadRef { offset, len: side_len as u32, class: NESTED }))
     }
 
     /// Reports whether an empty pool holds a block for each.
@@ -336,17 +336,17 @@ impl PayloadPool {
     /// Reports whether a payload of that length finds room once a block is released, if it finds
     /// none now.
     pub(crate) fn is_enough(&self, piece: PayloadRef, len: usize) -> bool {
-        if piece.len == 0 || piece.class == LENT || !self.has_room_ever(len) {
+        if piece.len == 0 || piece.class == LOANED || !self.has_room_ever(len) {
             return false;
         }
         let own = piece.offset as usize * GRAIN;
-        let (start, end) = self.joined(own, own + self.size_of(usize::from(piece.class)));
+        let (start, end) = self.coalesced(own, own + self.size_of(usize::from(piece.class)));
         let end = if end == self.fresh { self.memory.len() } else { end };
         end - start >= self.class_of(len).1
     }
 
     /// Returns a block together with its free neighbors, as far as these are merged.
-    fn joined(&self, start: usize, end: usize) -> (usize, usize) {
+    fn coalesced(&self, start: usize, end: usize) -> (usize, usize) {
         let before = if self.marks.ends_before(start / GRAIN) { self.word(start - 4) } else { 0 };
         let behind = if self.marks.begins_at(end / GRAIN) { self.word(end + LENGTH) } else { 0 };
         (start - before as usize * GRAIN, end + behind as usize * GRAIN)
@@ -363,7 +363,7 @@ impl PayloadPool {
     }
 
     /// Lists a merged block.
-    fn list(&mut self, start: usize, len: usize) {
+    fn insert_free(&mut self, start: usize, len: usize) {
         let (grain, grains) = ((start / GRAIN) as u32, len / GRAIN);
         let class = class_within(grains);
         let next = core::mem::replace(&mut self.free[class], grain);
@@ -379,7 +379,7 @@ impl PayloadPool {
     }
 
     /// Removes a merged block from its list; returns its length.
-    fn unlist(&mut self, start: usize) -> usize {
+    fn remove_free(&mut self, start: usize) -> usize {
         let (next, previous) = (self.word(start + NEXT), self.word(start + PREVIOUS));
         let grains = self.word(start + LENGTH) as usize;
         if next != NONE {
@@ -399,48 +399,48 @@ impl PayloadPool {
     }
 
     pub(crate) fn release(&mut self, piece: PayloadRef) {
-        if piece.len == 0 || piece.class == WITHIN {
+        if piece.len == 0 || piece.class == NESTED {
             return;
         }
-        if piece.class == LENT {
-            self.lent[piece.offset as usize] = None;
+        if piece.class == LOANED {
+            self.loans[piece.offset as usize] = None;
             return self.free_loans.push(piece.offset);
         }
         let (class, start) = (usize::from(piece.class), piece.offset as usize * GRAIN);
         let size = self.size_of(class);
         self.used_bytes -= size;
-        match self.joins {
+        match self.coalesces {
             false => self.push(class, start),
-            true => self.join(start, size),
+            true => self.coalesce(start, size),
         }
-        if self.used_bytes == 0 && (self.joins || self.fresh > self.memory.len() / 2) {
+        if self.used_bytes == 0 && (self.coalesces || self.fresh > self.memory.len() / 2) {
             self.reset_if_empty();
         }
     }
 
     /// Keeps the loan of a payload until the block is released.
-    pub(crate) fn adopt(&mut self, lent: Lent) -> PayloadRef {
+    pub(crate) fn insert_loan(&mut self, lent: SharedPayload) -> PayloadRef {
         let len = lent.piece().len;
         let offset = match self.free_loans.pop() {
             Some(offset) => {
-                self.lent[offset as usize] = Some(lent);
+                self.loans[offset as usize] = Some(lent);
                 offset
             }
             None => {
-                if self.lent.len() == self.lent.capacity() {
-                    self.lent.reserve_exact(self.lent.len().max(LOANS_INITIAL));
-                    self.free_loans.reserve_exact(self.lent.capacity());
+                if self.loans.len() == self.loans.capacity() {
+                    self.loans.reserve_exact(self.loans.len().max(LOANS_INITIAL));
+                    self.free_loans.reserve_exact(self.loans.capacity());
                 }
-                self.lent.push(Some(lent));
-                (self.lent.len() - 1) as u32
+                self.loans.push(Some(lent));
+                (self.loans.len() - 1) as u32
             }
         };
-        PayloadRef { offset, len, class: LENT }
+        PayloadRef { offset, len, class: LOANED }
     }
 
     /// Returns the loan of a block, if its payload is loaned.
-    pub(crate) fn lent(&self, piece: PayloadRef) -> Option<&Lent> {
-        if piece.class == LENT { self.lent[piece.offset as usize].as_ref() } else { None }
+    pub(crate) fn loan(&self, piece: PayloadRef) -> Option<&SharedPayload> {
+        if piece.class == LOANED { self.loans[piece.offset as usize].as_ref() } else { None }
     }
 
     /// Returns the capacity in octets.
@@ -457,7 +457,7 @@ impl PayloadPool {
     /// valid until the next call; empty if the memory was overwritten.
     pub(crate) fn readable(&mut self, piece: PayloadRef) -> &[u8] {
         if let Some(lent) =
-            self.lent.get(piece.offset as usize).and_then(Option::as_ref).filter(|_| piece.class == LENT)
+            self.loans.get(piece.offset as usize).and_then(Option::as_ref).filter(|_| piece.class == LOANED)
             && lent.bytes().is_none()
         {
             self.copy.resize(lent.len(), 0);
@@ -485,7 +485,7 @@ impl PayloadPool {
         if piece.len == 0 {
             return &[];
         }
-        if let Some(lent) = self.lent(piece) {
+        if let Some(lent) = self.loan(piece) {
             return lent.bytes().unwrap_or_default();
         }
         let start = piece.offset as usize * GRAIN;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use takt_wire::inline_qos::SampleIdentity;
-use takt_wire::{Guid, Lent, SequenceNumber, Timestamp};
+use takt_wire::{Guid, SequenceNumber, SharedPayload, Timestamp};
 
 /// Key hash (RTPS 2.5 §9.6.4.8): the key itself if it never exceeds 16 bytes, else its MD5.
 pub type KeyHash = [u8; 16];
@@ -146,7 +146,7 @@ pub struct SampleRef<'a> {
     /// Begins with the 4 bytes of the encapsulation header.
     pub payload: &'a [u8],
     /// Loan of the data, if another participant owns them and the call does not copy them.
-    pub lent: Option<&'a Lent>,
+    pub loan: Option<&'a SharedPayload>,
     /// Index, counted from 0, of the previous sample of the same instance among those that this
     /// pass returned.
     pub previous: Option<u32>,
@@ -317,7 +317,7 @@ impl ReadCursor {
 /// Content query of a QueryCondition (DDS 1.4 §2.2.2.5.9). The implementation knows the type.
 pub trait SampleQuery {
     /// Reports whether a sample with this payload, or one without data, matches.
-    fn meets(&self, payload: Option<&[u8]>) -> bool;
+    fn matches(&self, payload: Option<&[u8]>) -> bool;
 
     /// Compares two payloads; that of a sample without data is empty.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;

@@ -91,16 +91,16 @@ impl BuiltinTopic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Departure {
     /// The entity was deleted, and announced that.
-    Farewell,
+    Deleted,
     /// The entity was silent for too long, or is ignored from now on.
-    Silence,
+    Lost,
 }
 
 impl Departure {
     fn change(self) -> ChangeKind {
         match self {
-            Self::Farewell => ChangeKind::DisposedUnregistered,
-            Self::Silence => ChangeKind::Unregistered,
+            Self::Deleted => ChangeKind::DisposedUnregistered,
+            Self::Lost => ChangeKind::Unregistered,
         }
     }
 }
@@ -243,7 +243,7 @@ impl Participant {
         }
     }
 
-    fn tell(&mut self, now: Instant, change: &Change<'_>) {
+    fn deliver_to_builtin_reader(&mut self, now: Instant, change: &Change<'_>) {
         let Self { readers, ctx, builtin_topics, .. } = self;
         for (_, index) in builtin_topics.readers.iter().filter(|(topic, _)| *topic == change.topic) {
             if let Some(reader) = readers.get_mut(*index) {
@@ -261,12 +261,15 @@ impl Participant {
         else {
             return;
         };
-        self.tell(now, &Change::of(BuiltinTopic::Participant, guid, ChangeKind::Alive, &payload));
+        self.deliver_to_builtin_reader(now, &Change::of(BuiltinTopic::Participant, guid, ChangeKind::Alive, &payload));
     }
 
     /// Shows the departure of a participant.
     pub(super) fn withdraw_participant(&mut self, now: Instant, remote: &Remote, departure: Departure) {
-        self.tell(now, &Change::of(BuiltinTopic::Participant, remote.data.guid, departure.change(), &[]));
+        self.deliver_to_builtin_reader(
+            now,
+            &Change::of(BuiltinTopic::Participant, remote.data.guid, departure.change(), &[]),
+        );
     }
 
     /// Shows a remote writer that was discovered or changed its policies.
@@ -276,7 +279,7 @@ impl Participant {
             return;
         }
         let payload = data.to_bytes();
-        self.tell(now, &Change::of(publication, data.guid, ChangeKind::Alive, &payload));
+        self.deliver_to_builtin_reader(now, &Change::of(publication, data.guid, ChangeKind::Alive, &payload));
         self.present_topic(now, &data.topic_name, &data.type_name, true, &payload);
     }
 
@@ -287,19 +290,22 @@ impl Participant {
             return;
         }
         let payload = data.to_bytes();
-        self.tell(now, &Change::of(subscription, data.guid, ChangeKind::Alive, &payload));
+        self.deliver_to_builtin_reader(now, &Change::of(subscription, data.guid, ChangeKind::Alive, &payload));
         self.present_topic(now, &data.topic_name, &data.type_name, false, &payload);
     }
 
     /// Shows the departure of a remote writer.
     pub(super) fn withdraw_publication(&mut self, now: Instant, data: &PublicationData, departure: Departure) {
-        self.tell(now, &Change::of(BuiltinTopic::Publication, data.guid, departure.change(), &[]));
+        self.deliver_to_builtin_reader(now, &Change::of(BuiltinTopic::Publication, data.guid, departure.change(), &[]));
         self.withdraw_topic(now, &data.topic_name, &data.type_name, departure);
     }
 
     /// Shows the departure of a remote reader.
     pub(super) fn withdraw_subscription(&mut self, now: Instant, data: &SubscriptionData, departure: Departure) {
-        self.tell(now, &Change::of(BuiltinTopic::Subscription, data.guid, departure.change(), &[]));
+        self.deliver_to_builtin_reader(
+            now,
+            &Change::of(BuiltinTopic::Subscription, data.guid, departure.change(), &[]),
+        );
         self.withdraw_topic(now, &data.topic_name, &data.type_name, departure);
     }
 
@@ -314,7 +320,7 @@ impl Participant {
         let is_news = endpoints.count == 1 || (is_writer && !endpoints.from_writer);
         endpoints.from_writer |= is_writer;
         if is_news {
-            self.tell_topic(now, topic_name, type_name, ChangeKind::Alive, payload);
+            self.deliver_topic(now, topic_name, type_name, ChangeKind::Alive, payload);
         }
     }
 
@@ -328,15 +334,15 @@ impl Participant {
         endpoints.count -= 1;
         if endpoints.count == 0 {
             self.builtin_topics.topics.remove(&key);
-            self.tell_topic(now, topic_name, type_name, departure.change(), &[]);
+            self.deliver_topic(now, topic_name, type_name, departure.change(), &[]);
         }
     }
 
-    fn tell_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, kind: ChangeKind, payload: &[u8]) {
+    fn deliver_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, kind: ChangeKind, payload: &[u8]) {
         let topic = BuiltinTopic::Topic;
         // Topics are derived locally, not announced.
         let writer = Guid { prefix: self.header.prefix, entity_id: topic.writer_id() };
         let key_hash = topic_key(topic_name, type_name);
-        self.tell(now, &Change { topic, kind, writer, key_hash, payload });
+        self.deliver_to_builtin_reader(now, &Change { topic, kind, writer, key_hash, payload });
     }
 }

@@ -22,7 +22,9 @@
 //! Not supported: IPv6 groups, and groups that endpoints announce for themselves.
 
 use super::{PARTICIPANT_MESSAGES, Remote};
-use crate::channel::{Channel, Hearing, MULTICAST_GROUPS_MAX, MulticastSet, PROBES_MAX, Phase};
+use crate::channel::{
+    MULTICAST_GROUPS_MAX, MulticastGroup, MulticastReachability, MulticastSet, PROBES_MAX, ProbePhase,
+};
 use crate::context::Job;
 use crate::participant::Participant;
 use crate::time::Instant;
@@ -38,22 +40,22 @@ use takt_wire::message::AckNack;
 use takt_wire::{EntityId, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
 
 /// Wait for answers to the first probe of a round; doubles with each probe.
-const PATIENCE: Duration = Duration::from_millis(50);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Time between two rounds.
-const REST: Duration = Duration::from_secs(2);
+const PROBE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Time between two rounds without traffic. Switches forget group memberships after minutes
 /// (RFC 3376 §8.4: 260 s).
-const QUIET: Duration = Duration::from_secs(64);
+const DORMANT_PROBE_PERIOD: Duration = Duration::from_secs(64);
 
 /// Channels of a remote participant.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ears {
+pub(crate) struct ListenedGroups {
     /// Channels that the participant announces.
     announced: MulticastSet,
-    proven: MulticastSet,
-    deaf: MulticastSet,
+    validated: MulticastSet,
+    unreachable: MulticastSet,
     /// Channels of which it answered a probe in the current round.
     answered: MulticastSet,
 }
@@ -61,29 +63,29 @@ pub(crate) struct Ears {
 impl Participant {
     /// Registers the channels: each IPv4 group of this participant on each interface.
     pub(crate) fn open_multicast_groups(&mut self) {
-        for channel in self.ctx.channels.list.drain(..) {
+        for channel in self.ctx.multicast_groups.list.drain(..) {
             self.ctx.timers.release(channel.timer);
         }
-        if self.ctx.channels.readers_min == 0 {
+        if self.ctx.multicast_groups.readers_min == 0 {
             return;
         }
         let groups = self.locators.default_multicast.iter().filter(|group| group.kind == Locator::KIND_UDP_V4);
         for group in groups {
             for (address, max_message) in self.reachability.interface_addresses_v4() {
-                let channel = self.ctx.channels.list.len();
+                let channel = self.ctx.multicast_groups.list.len();
                 if channel == MULTICAST_GROUPS_MAX {
                     return;
                 }
-                let timer = self.ctx.timers.register(TimerKind::Ask { channel });
-                self.ctx.channels.list.push(Channel {
+                let timer = self.ctx.timers.register(TimerKind::MulticastProbe { group: channel });
+                self.ctx.multicast_groups.list.push(MulticastGroup {
                     locator: group.by_interface(address),
                     max_message,
                     listeners: 0,
-                    deaf: 0,
+                    unreachable: 0,
                     timer,
-                    phase: Phase::Idle,
-                    questions: [SequenceNumber::ZERO; PROBES_MAX],
-                    asked: 0,
+                    phase: ProbePhase::Idle,
+                    probes: [SequenceNumber::ZERO; PROBES_MAX],
+                    probes_sent: 0,
                     in_use: false,
                 });
             }
@@ -92,7 +94,7 @@ impl Participant {
 
     /// Resets all channels after a change of the interfaces.
     pub(super) fn reset_multicast_groups(&mut self) {
-        if self.ctx.channels.list.is_empty() && self.locators.default_multicast.is_empty() {
+        if self.ctx.multicast_groups.list.is_empty() && self.locators.default_multicast.is_empty() {
             return;
         }
         self.open_multicast_groups();
@@ -100,10 +102,10 @@ impl Participant {
         for index in known {
             self.ctx.work.unit();
             let Some(remote) = self.remotes.get_mut(index) else { continue };
-            remote.ears = Ears::default();
+            remote.listened_groups = ListenedGroups::default();
             let prefix = remote.prefix;
             self.update_multicast_groups(index);
-            self.follow(prefix);
+            self.redirect_endpoints(prefix);
         }
     }
 
@@ -112,33 +114,33 @@ impl Participant {
     pub(super) fn update_multicast_groups(&mut self, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
         let announced = if remote.is_on_probation() { 0 } else { self.announced_multicast_groups(remote) };
-        let (prefix, before) = (remote.prefix, remote.ears);
+        let (prefix, before) = (remote.prefix, remote.listened_groups);
         if announced == before.announced {
             return;
         }
         self.count_listener(&before, announced);
         if let Some(remote) = self.remotes.get_mut(index) {
-            remote.ears = Ears { announced, ..Ears::default() };
+            remote.listened_groups = ListenedGroups { announced, ..ListenedGroups::default() };
         }
-        self.follow(prefix);
+        self.redirect_endpoints(prefix);
     }
 
     /// Removes a departed participant from its channels.
     pub(super) fn leave_multicast_groups(&mut self, remote: &Remote) {
-        self.count_listener(&remote.ears, 0);
+        self.count_listener(&remote.listened_groups, 0);
     }
 
-    fn count_listener(&mut self, before: &Ears, announced: MulticastSet) {
-        for (at, channel) in self.ctx.channels.list.iter_mut().enumerate() {
+    fn count_listener(&mut self, before: &ListenedGroups, announced: MulticastSet) {
+        for (at, channel) in self.ctx.multicast_groups.list.iter_mut().enumerate() {
             let is_in = |set: MulticastSet| usize::from(set >> at & 1);
             channel.listeners = channel.listeners + is_in(announced) - is_in(before.announced);
-            channel.deaf -= is_in(before.deaf).min(channel.deaf);
+            channel.unreachable -= is_in(before.unreachable).min(channel.unreachable);
         }
     }
 
     fn announced_multicast_groups(&self, remote: &Remote) -> MulticastSet {
         let mut announced = 0;
-        for (at, channel) in self.ctx.channels.list.iter().enumerate() {
+        for (at, channel) in self.ctx.multicast_groups.list.iter().enumerate() {
             let is_group = |locator: &Locator| {
                 (locator.ip(), locator.port) == (channel.locator.ip(), channel.locator.port) && !locator.is_tcp()
             };
@@ -156,34 +158,40 @@ impl Participant {
     /// Returns the channels of a reader that is reached by `path`. Data use the channels of its
     /// participant unless the reader has locators of its own. Paths other than UDP use no channel,
     /// because data would arrive twice.
-    pub(super) fn multicast_reachability_of(&self, prefix: GuidPrefix, has_own_locators: bool, path: &Path) -> Hearing {
+    pub(super) fn multicast_reachability_of(
+        &self,
+        prefix: GuidPrefix,
+        has_own_locators: bool,
+        path: &Path,
+    ) -> MulticastReachability {
         // Local readers use no channel: the participant ignores its own multicast datagrams.
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
-        let Some(Remote { ears, .. }) = remote else { return Hearing::default() };
+        let Some(Remote { listened_groups: ears, .. }) = remote else { return MulticastReachability::default() };
         let takes = !has_own_locators && path.locator.kind == Locator::KIND_UDP_V4;
-        Hearing {
-            hears: ears.announced & !ears.deaf,
-            takes: if takes { ears.announced } else { 0 },
-            proven: ears.proven,
+        MulticastReachability {
+            listens: ears.announced & !ears.unreachable,
+            allowed: if takes { ears.announced } else { 0 },
+            validated: ears.validated,
         }
     }
 
     /// Builds the next probe of a channel. Looks at each remote participant for the first probe of
     /// a round.
     pub(crate) fn transmit_multicast_probe(&mut self, now: Instant, at: usize, frame: &mut [u8]) -> Option<usize> {
-        let channel = self.ctx.channels.list.get_mut(at).filter(|channel| channel.phase == Phase::Queued)?;
-        if channel.asked == 0 {
+        let channel =
+            self.ctx.multicast_groups.list.get_mut(at).filter(|channel| channel.phase == ProbePhase::Queued)?;
+        if channel.probes_sent == 0 {
             self.ctx.work.steps(self.remotes.len());
-            self.remotes.iter_mut().for_each(|(_, remote)| remote.ears.answered &= !(1 << at));
+            self.remotes.iter_mut().for_each(|(_, remote)| remote.listened_groups.answered &= !(1 << at));
             channel.in_use = false;
         }
         let (number, builder) = self.build_probe(frame)?;
         let len = builder.len();
-        let channel = self.ctx.channels.list.get_mut(at)?;
-        channel.questions[channel.asked] = number;
-        self.ctx.timers.arm(channel.timer, now.after(PATIENCE * (1 << channel.asked)));
-        channel.asked += 1;
-        channel.phase = Phase::Asking;
+        let channel = self.ctx.multicast_groups.list.get_mut(at)?;
+        channel.probes[channel.probes_sent] = number;
+        self.ctx.timers.arm(channel.timer, now.after(ANSWER_TIMEOUT * (1 << channel.probes_sent)));
+        channel.probes_sent += 1;
+        channel.phase = ProbePhase::Probing;
         self.ctx.counters.multicast_probes_sent += 1;
         self.destinations.push(channel.locator);
         Some(len)
@@ -192,13 +200,13 @@ impl Participant {
     /// Builds a probe: its sequence number, and the message.
     fn build_probe<'a>(&mut self, frame: &'a mut [u8]) -> Option<(SequenceNumber, MessageBuilder<'a>)> {
         let writer = self.writers.get_mut(PARTICIPANT_MESSAGES)?;
-        let last = self.ctx.channels.last_probe.max(writer.history.last_sn());
+        let last = self.ctx.multicast_groups.last_probe.max(writer.history.last_sn());
         // The acknowledgement of all written samples has the number in between.
         let number = last.next().next();
         let question = writer.challenge(EntityId::UNKNOWN, number);
         let mut builder = MessageBuilder::new(frame, &self.header).ok()?;
         builder.heartbeat(&question).ok()?;
-        self.ctx.channels.last_probe = number;
+        self.ctx.multicast_groups.last_probe = number;
         Some((number, builder))
     }
 
@@ -207,7 +215,7 @@ impl Participant {
         self.writers.get_mut(index)?.take_queued_probe().then_some(())?;
         let (number, mut builder) = self.build_probe(frame)?;
         let writer = self.writers.get_mut(index)?;
-        let len = writer.ask(now, number, &mut self.ctx, &mut self.destinations);
+        let len = writer.address_probe(now, number, &mut self.ctx, &mut self.destinations);
         if let Some(more) = len.checked_sub(builder.len() + SUBMESSAGE_HEADER_LEN) {
             // Rounded down, because the length of a submessage is a multiple of four octets.
             builder.pad((more & !3) as u16).ok()?;
@@ -217,17 +225,17 @@ impl Participant {
 
     /// Handles an acknowledgement of participant messages that may answer a probe. Returns it
     /// limited to the written samples, if it extends beyond them.
-    pub(crate) fn handle_answer(&mut self, prefix: GuidPrefix, acknack: &AckNack) -> Option<AckNack> {
+    pub(crate) fn handle_probe_answer(&mut self, prefix: GuidPrefix, acknack: &AckNack) -> Option<AckNack> {
         let number = acknack.reader_sn_state.base();
-        let is_question = |channel: &Channel| channel.questions[..channel.asked].contains(&number);
-        if let Some(at) = self.ctx.channels.list.iter().position(is_question)
+        let is_question = |channel: &MulticastGroup| channel.probes[..channel.probes_sent].contains(&number);
+        if let Some(at) = self.ctx.multicast_groups.list.iter().position(is_question)
             && let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index))
         {
-            remote.ears.answered |= 1 << at;
+            remote.listened_groups.answered |= 1 << at;
         }
         self.ctx.work.steps(self.writers.len());
         for (_, writer) in self.writers.iter_mut() {
-            writer.handle_answer(&mut self.ctx, prefix, number);
+            writer.handle_probe_answer(&mut self.ctx, prefix, number);
         }
         let end = self.writers.get(PARTICIPANT_MESSAGES)?.history.last_sn().next();
         let reader_sn_state = SequenceNumberSet::new(end);
@@ -237,82 +245,85 @@ impl Participant {
     /// Handles the timer of a channel: ends the wait for answers to a probe, or starts another
     /// round. Looks at each remote participant, writer and match.
     pub(crate) fn handle_multicast_probe_timeout(&mut self, now: Instant, at: usize) {
-        let Some(channel) = self.ctx.channels.list.get(at) else { return };
-        let (phase, asked, in_use) = (channel.phase, channel.asked, channel.in_use);
+        let Some(channel) = self.ctx.multicast_groups.list.get(at) else { return };
+        let (phase, asked, in_use) = (channel.phase, channel.probes_sent, channel.in_use);
         self.ctx.work.steps(2 * self.remotes.len() + self.writers.len());
         let is_wanted = self.writers.iter().any(|(_, writer)| writer.wanted_multicast_groups() & (1 << at) != 0);
         match phase {
             _ if !is_wanted => self.reset_probes(at),
-            Phase::Idle | Phase::Queued => {}
-            Phase::Resting if !in_use && !self.has_unprobed_listeners(at) => self.enter_dormant_phase(now, at),
-            Phase::Resting | Phase::Quiet => self.ask(at, 0),
-            Phase::Asking => self.evaluate_probe_answers(now, at, asked),
+            ProbePhase::Idle | ProbePhase::Queued => {}
+            ProbePhase::Probed if !in_use && !self.has_unprobed_listeners(at) => self.enter_dormant_phase(now, at),
+            ProbePhase::Probed | ProbePhase::Dormant => self.queue_multicast_probe(at, 0),
+            ProbePhase::Probing => self.evaluate_probe_answers(now, at, asked),
         }
     }
 
     fn evaluate_probe_answers(&mut self, now: Instant, at: usize, asked: usize) {
         let bit: MulticastSet = 1 << at;
         let (mut waits, mut is_news, mut deaf) = (false, false, 0);
-        for (_, Remote { ears, .. }) in self.remotes.iter_mut().filter(|(_, remote)| remote.ears.announced & bit != 0) {
-            let before = (ears.proven & bit, ears.deaf & bit);
+        for (_, Remote { listened_groups: ears, .. }) in
+            self.remotes.iter_mut().filter(|(_, remote)| remote.listened_groups.announced & bit != 0)
+        {
+            let before = (ears.validated & bit, ears.unreachable & bit);
             if ears.answered & bit != 0 {
-                (ears.proven, ears.deaf) = (ears.proven | bit, ears.deaf & !bit);
-            } else if asked < PROBES_MAX && ears.deaf & bit == 0 {
+                (ears.validated, ears.unreachable) = (ears.validated | bit, ears.unreachable & !bit);
+            } else if asked < PROBES_MAX && ears.unreachable & bit == 0 {
                 waits = true;
             } else {
-                self.ctx.counters.participants_unreachable_by_multicast += u64::from(ears.deaf & bit == 0);
-                (ears.proven, ears.deaf) = (ears.proven & !bit, ears.deaf | bit);
+                self.ctx.counters.participants_unreachable_by_multicast += u64::from(ears.unreachable & bit == 0);
+                (ears.validated, ears.unreachable) = (ears.validated & !bit, ears.unreachable | bit);
             }
-            deaf += usize::from(ears.deaf & bit != 0);
-            is_news |= before != (ears.proven & bit, ears.deaf & bit);
+            deaf += usize::from(ears.unreachable & bit != 0);
+            is_news |= before != (ears.validated & bit, ears.unreachable & bit);
         }
-        if let Some(channel) = self.ctx.channels.list.get_mut(at) {
-            channel.deaf = deaf;
+        if let Some(channel) = self.ctx.multicast_groups.list.get_mut(at) {
+            channel.unreachable = deaf;
         }
         match waits {
-            true => self.ask(at, asked),
-            false => self.rest(now, at),
+            true => self.queue_multicast_probe(at, asked),
+            false => self.end_probe_round(now, at),
         }
         if is_news {
             self.notify_writers();
         }
     }
 
-    fn ask(&mut self, at: usize, asked: usize) {
-        if let Some(channel) = self.ctx.channels.list.get_mut(at) {
-            (channel.phase, channel.asked) = (Phase::Queued, asked);
-            self.ctx.jobs.push(Priority::NORMAL, Job::Ask { channel: at });
+    fn queue_multicast_probe(&mut self, at: usize, asked: usize) {
+        if let Some(channel) = self.ctx.multicast_groups.list.get_mut(at) {
+            (channel.phase, channel.probes_sent) = (ProbePhase::Queued, asked);
+            self.ctx.jobs.push(Priority::NORMAL, Job::MulticastProbe { group: at });
         }
     }
 
-    fn rest(&mut self, now: Instant, at: usize) {
-        if let Some(channel) = self.ctx.channels.list.get_mut(at) {
-            channel.phase = Phase::Resting;
-            self.ctx.timers.arm(channel.timer, now.after(REST));
+    fn end_probe_round(&mut self, now: Instant, at: usize) {
+        if let Some(channel) = self.ctx.multicast_groups.list.get_mut(at) {
+            channel.phase = ProbePhase::Probed;
+            self.ctx.timers.arm(channel.timer, now.after(PROBE_PERIOD));
         }
     }
 
     /// Reports whether a listener of a channel has neither answered nor been found unreachable.
     /// Looks at each remote participant.
     fn has_unprobed_listeners(&self, at: usize) -> bool {
-        let lacks_heartbeat = |ears: &Ears| ears.announced & !ears.proven & !ears.deaf & 1 << at != 0;
-        self.remotes.iter().any(|(_, remote)| lacks_heartbeat(&remote.ears))
+        let lacks_heartbeat =
+            |ears: &ListenedGroups| ears.announced & !ears.validated & !ears.unreachable & 1 << at != 0;
+        self.remotes.iter().any(|(_, remote)| lacks_heartbeat(&remote.listened_groups))
     }
 
     fn enter_dormant_phase(&mut self, now: Instant, at: usize) {
-        if let Some(channel) = self.ctx.channels.list.get_mut(at) {
-            channel.phase = Phase::Quiet;
-            self.ctx.timers.arm(channel.timer, now.after(QUIET - REST));
+        if let Some(channel) = self.ctx.multicast_groups.list.get_mut(at) {
+            channel.phase = ProbePhase::Dormant;
+            self.ctx.timers.arm(channel.timer, now.after(DORMANT_PROBE_PERIOD - PROBE_PERIOD));
         }
     }
 
     /// Resets the probe results of a channel that no writer wants.
     fn reset_probes(&mut self, at: usize) {
-        if let Some(channel) = self.ctx.channels.list.get_mut(at) {
-            (channel.phase, channel.asked, channel.deaf) = (Phase::Idle, 0, 0);
+        if let Some(channel) = self.ctx.multicast_groups.list.get_mut(at) {
+            (channel.phase, channel.probes_sent, channel.unreachable) = (ProbePhase::Idle, 0, 0);
         }
-        for (_, Remote { ears, .. }) in self.remotes.iter_mut() {
-            (ears.proven, ears.deaf) = (ears.proven & !(1 << at), ears.deaf & !(1 << at));
+        for (_, Remote { listened_groups: ears, .. }) in self.remotes.iter_mut() {
+            (ears.validated, ears.unreachable) = (ears.validated & !(1 << at), ears.unreachable & !(1 << at));
         }
         self.notify_writers();
     }
@@ -322,10 +333,15 @@ impl Participant {
         let Self { writers, remotes, remote_by_prefix, ctx, .. } = self;
         let ears_of = |prefix: GuidPrefix| {
             let remote = remote_by_prefix.get(&prefix).and_then(|&index| remotes.get(index));
-            remote.map(|remote| (remote.ears.announced & !remote.ears.deaf, remote.ears.proven))
+            remote.map(|remote| {
+                (
+                    remote.listened_groups.announced & !remote.listened_groups.unreachable,
+                    remote.listened_groups.validated,
+                )
+            })
         };
         for (_, writer) in writers.iter_mut() {
-            writer.rehear(ctx, &ears_of);
+            writer.update_multicast_reachability(ctx, &ears_of);
         }
     }
 }

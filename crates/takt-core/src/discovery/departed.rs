@@ -15,7 +15,7 @@ use takt_wire::{GuidPrefix, SequenceNumber};
 const DEPARTED_MAX: usize = 64;
 /// Time for which a farewell is remembered. It is limited because a forged farewell must not
 /// exclude its victim for longer.
-const MEMORY: Duration = Duration::from_secs(10);
+const RETENTION_TIME: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct Farewell {
@@ -47,7 +47,7 @@ impl Departed {
     /// Reports whether an announcement is older than its participant's farewell. Takes at most
     /// [`DEPARTED_MAX`] steps.
     pub(super) fn precedes_farewell(&self, now: Instant, prefix: GuidPrefix, sn: SequenceNumber) -> bool {
-        let recent = self.0.iter().rev().take_while(|farewell| now.since(farewell.at) < MEMORY);
+        let recent = self.0.iter().rev().take_while(|farewell| now.since(farewell.at) < RETENTION_TIME);
         recent.into_iter().any(|farewell| farewell.prefix == prefix && sn <= farewell.sn)
     }
 }
@@ -69,7 +69,7 @@ mod tests {
         assert!(departed.precedes_farewell(now, prefix(1), sn));
         assert!(!departed.precedes_farewell(now, prefix(1), sn.next()), "it has come back");
         assert!(!departed.precedes_farewell(now, prefix(2), sn), "somebody else");
-        assert!(!departed.precedes_farewell(now.after(MEMORY), prefix(1), sn), "forgotten");
+        assert!(!departed.precedes_farewell(now.after(RETENTION_TIME), prefix(1), sn), "forgotten");
     }
 
     #[test]

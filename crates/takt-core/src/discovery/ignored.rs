@@ -50,7 +50,7 @@ impl Participant {
     pub fn ignore_participant(&mut self, now: Instant, participant: GuidPrefix) -> Result<(), Error> {
         self.ignored.check_room()?;
         self.ignored.participants.insert(participant);
-        self.remove_participant(now, participant, Departure::Farewell);
+        self.remove_participant(now, participant, Departure::Deleted);
         Ok(())
     }
 
@@ -94,13 +94,13 @@ impl Participant {
 
     fn drop_publication(&mut self, now: Instant, guid: Guid) {
         if let Some(data) = self.remove_publication(now, guid) {
-            self.withdraw_publication(now, &data, Departure::Farewell);
+            self.withdraw_publication(now, &data, Departure::Deleted);
         }
     }
 
     fn drop_subscription(&mut self, now: Instant, guid: Guid) {
         if let Some(data) = self.remove_subscription(guid) {
-            self.withdraw_subscription(now, &data, Departure::Farewell);
+            self.withdraw_subscription(now, &data, Departure::Deleted);
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::channels::has_own_locators;
 use super::neighbours::is_memory;
 use super::reachability::MAX_MESSAGE;
-use super::type_checks::Fit;
-use crate::channel::Hearing;
+use super::type_checks::Compatibility;
+use crate::channel::MulticastReachability;
 use crate::event::Event;
 use crate::locator_kinds::LocatorKinds;
 use crate::participant::{Participant, is_durability_service};
@@ -46,7 +46,7 @@ pub enum RefusalReason {
     /// TYPE_CONSISTENCY_ENFORCEMENT forbids it.
     TypesDiffer {
         /// Description of the difference.
-        why: String,
+        reason: String,
     },
     /// The endpoints have no partition in common.
     Partition {
@@ -66,7 +66,7 @@ pub enum RefusalReason {
     /// DDS Security does not allow the pair.
     Security {
         /// Failed check (certificate, permissions, governance or masks), and its side.
-        why: String,
+        reason: String,
     },
     /// No locator of the remote endpoint is reachable.
     Unreachable,
@@ -144,12 +144,12 @@ impl fmt::Display for RefusalReason {
             RefusalReason::Keys { writer_has_key: false } => {
                 f.write_str("the reader's type has a key, the writer's has none")
             }
-            RefusalReason::TypesDiffer { why } => write!(f, "their types differ: {why}"),
+            RefusalReason::TypesDiffer { reason: why } => write!(f, "their types differ: {why}"),
             RefusalReason::Partition { writer, reader } => {
                 write!(f, "the writer is in partitions {writer:?}, the reader in {reader:?}")
             }
             RefusalReason::Network { reason } => write!(f, "the network controller refuses the pair: {reason}"),
-            RefusalReason::Security { why } => write!(f, "security: {why}"),
+            RefusalReason::Security { reason: why } => write!(f, "security: {why}"),
             RefusalReason::Unreachable => f.write_str("no announced locator of the remote endpoint is reachable"),
             RefusalReason::Qos(list) => {
                 for (i, incompatibility) in list.iter().enumerate() {
@@ -215,7 +215,7 @@ impl Participant {
         } else {
             let remote = self.remotes.get(*self.remote_by_prefix.get(&prefix)?)?;
             let announced = &of_kinds(if unicast.is_empty() { &remote.data.default_unicast } else { unicast })[..];
-            if let Some(path) = remote.shortcut.and_then(|shortcut| shortcut.path(announced, memory_max)) {
+            if let Some(path) = remote.shared_memory_path.and_then(|shortcut| shortcut.path(announced, memory_max)) {
                 return Some(path);
             }
             if remote.metatraffic.locator.is_tcp() {
@@ -347,10 +347,10 @@ impl Participant {
         }
         let Some(writer) = self.writers.get(index) else { return };
         if reason.is_none() {
-            reason = match self.type_checks.fit(&mut self.ctx, &writer.data, subscription) {
-                Fit::Yes => None,
-                Fit::Wait => return,
-                Fit::No(why) => Some(RefusalReason::TypesDiffer { why }),
+            reason = match self.type_checks.compatibility(&mut self.ctx, &writer.data, subscription) {
+                Compatibility::Yes => None,
+                Compatibility::Pending => return,
+                Compatibility::No(why) => Some(RefusalReason::TypesDiffer { reason: why }),
             };
         }
         let (local, kinds) = (writer.data.guid, writer.kinds);
@@ -358,7 +358,7 @@ impl Participant {
         let vendor = self.vendor_of(subscription.guid.prefix);
         let hearing =
             |path| self.multicast_reachability_of(subscription.guid.prefix, has_own_locators(subscription), path);
-        let hearing = path.as_ref().map_or_else(Hearing::default, hearing);
+        let hearing = path.as_ref().map_or_else(MulticastReachability::default, hearing);
         let Some(writer) = self.writers.get_mut(index) else { return };
         match (reason, path) {
             (None, Some(path)) if is_matched => writer.redirect(&mut self.ctx, subscription.guid, path, hearing),
@@ -372,7 +372,7 @@ impl Participant {
                     wants_history: subscription.qos.durability != Durability::Volatile,
                     drops_repeats: vendor == VendorId::TAKT,
                     path,
-                    hearing,
+                    reachability: hearing,
                 };
                 writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
                 writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
@@ -388,7 +388,7 @@ impl Participant {
                 if is_matched {
                     writer.remove_proxy(&mut self.ctx, subscription.guid);
                     if let Some(security) = self.ctx.security.as_mut() {
-                        security.pair_parted(entity_id, subscription.guid);
+                        security.pair_unmatched(entity_id, subscription.guid);
                     }
                 }
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
@@ -428,10 +428,10 @@ impl Participant {
         }
         let Some(reader) = self.readers.get(index) else { return };
         if reason.is_none() {
-            reason = match self.type_checks.fit(&mut self.ctx, publication, &reader.data) {
-                Fit::Yes => None,
-                Fit::Wait => return,
-                Fit::No(why) => Some(RefusalReason::TypesDiffer { why }),
+            reason = match self.type_checks.compatibility(&mut self.ctx, publication, &reader.data) {
+                Compatibility::Yes => None,
+                Compatibility::Pending => return,
+                Compatibility::No(why) => Some(RefusalReason::TypesDiffer { reason: why }),
             };
         }
         let (local, kinds) = (reader.data.guid, reader.kinds);
@@ -587,7 +587,7 @@ impl Participant {
             if writer.proxy_index(guid).is_some() {
                 writer.remove_proxy(&mut self.ctx, guid);
                 if let Some(security) = self.ctx.security.as_mut() {
-                    security.pair_parted(writer.entity_id, guid);
+                    security.pair_unmatched(writer.entity_id, guid);
                 }
             }
         }

@@ -22,7 +22,7 @@ use super::Remote;
 use super::channels::has_own_locators;
 use super::footprint::Footprint;
 use super::validation::Probation;
-use crate::channel::Hearing;
+use crate::channel::MulticastReachability;
 use crate::config::{Interface, Locators};
 use crate::locator_kinds::LocatorKinds;
 use crate::participant::{Participant, Received};
@@ -37,7 +37,7 @@ use takt_wire::{Guid, GuidPrefix, Locator, VendorId};
 /// New address that a validated participant announces and has yet to validate.
 #[derive(Debug)]
 pub(super) struct Move {
-    pub(super) news: News,
+    pub(super) changed: ChangedAnnouncement,
     pub(super) path: Path,
     pub(super) probation: Probation,
     /// Memory in bytes of this struct; included in the participant's footprint.
@@ -46,13 +46,13 @@ pub(super) struct Move {
 
 /// Changed announcement of a participant.
 #[derive(Clone, Debug)]
-pub(super) struct News {
+pub(super) struct ChangedAnnouncement {
     pub(super) data: Box<ParticipantData>,
     pub(super) announcement: Box<[u8]>,
     pub(super) source: Locator,
 }
 
-impl News {
+impl ChangedAnnouncement {
     fn footprint(&self) -> usize {
         self.data.footprint() + self.announcement.len()
     }
@@ -61,9 +61,9 @@ impl News {
 /// Decision about the announced addresses of a participant.
 enum Verdict {
     /// Accepted without further validation.
-    At(Path),
+    Accepted(Path),
     /// Possible; must be validated.
-    Doubtful(Path),
+    NeedsValidation(Path),
     Unreachable,
 }
 
@@ -86,7 +86,7 @@ impl Participant {
         if moved && remote.probation.is_some() {
             return self.rediscover(now, from, index, data, payload, false);
         }
-        let news = News { data: Box::new(data), announcement: payload.into(), source: from.source };
+        let news = ChangedAnnouncement { data: Box::new(data), announcement: payload.into(), source: from.source };
         let here = remote.metatraffic;
         if !moved {
             if is_authentic {
@@ -94,14 +94,14 @@ impl Participant {
             }
             return;
         }
-        match self.judge(index, &news) {
+        match self.evaluate_address(index, &news) {
             // It adds addresses, and was sent from one that was not announced before.
-            Verdict::At(path) if path == here && !is_authentic => {}
-            Verdict::At(path) => self.adopt(now, index, news, path),
-            Verdict::Doubtful(_) if news.data.vendor_id != VendorId::TAKT => {
+            Verdict::Accepted(path) if path == here && !is_authentic => {}
+            Verdict::Accepted(path) => self.adopt(now, index, news, path),
+            Verdict::NeedsValidation(_) if news.data.vendor_id != VendorId::TAKT => {
                 self.rediscover(now, from, index, *news.data, payload, true);
             }
-            Verdict::Doubtful(path) => self.begin_move(index, news, path),
+            Verdict::NeedsValidation(path) => self.begin_move(index, news, path),
             // The participant keeps its address, for as long as its lease.
             Verdict::Unreachable => self.ctx.counters.refused_remote_entities += 1,
         }
@@ -120,37 +120,37 @@ impl Participant {
         let Some(remote) = self.remotes.get(index) else { return };
         let (prefix, former) = (remote.prefix, remote.challenged_at());
         let credit = remote.probation.as_ref().map_or(0, Probation::credit);
-        self.remove_participant(now, prefix, super::Departure::Silence);
+        self.remove_participant(now, prefix, super::Departure::Lost);
         self.handle_participant_data(now, from, data, payload);
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) {
-            probation.follow(former, credit);
+            probation.continue_at(former, credit);
         }
         if farewell {
             self.queue_farewell(now, index);
         }
     }
 
-    fn judge(&mut self, index: u32, news: &News) -> Verdict {
+    fn evaluate_address(&mut self, index: u32, news: &ChangedAnnouncement) -> Verdict {
         let Some(remote) = self.remotes.get(index) else { return Verdict::Unreachable };
         let (here, announced) = (remote.metatraffic, &news.data.metatraffic_unicast);
         if news.source.is_tcp() && !here.locator.is_tcp() && announced.contains(&here.locator) {
-            return Verdict::At(here);
+            return Verdict::Accepted(here);
         }
         let mut refused = 0;
         let best = self.reachability.choose(announced, news.source, &mut refused);
         self.ctx.counters.refused_locators += refused;
         let Some(best) = best else { return Verdict::Unreachable };
         if self.reachability.is_validated_by(&here.locator, &best.locator) {
-            return Verdict::At(best);
+            return Verdict::Accepted(best);
         }
         let still_here = announced.contains(&here.locator)
             && self.reachability.choose(&[here.locator], news.source, &mut 0).is_some();
-        if still_here { Verdict::At(here) } else { Verdict::Doubtful(best) }
+        if still_here { Verdict::Accepted(here) } else { Verdict::NeedsValidation(best) }
     }
 
     /// Starts the validation of a participant's new address.
-    fn begin_move(&mut self, index: u32, news: News, path: Path) {
+    fn begin_move(&mut self, index: u32, news: ChangedAnnouncement, path: Path) {
         let former = self.remotes.get(index).map(Remote::challenged_at).unwrap_or_default();
         self.cancel_move(index);
         let footprint = size_of::<Move>() + news.footprint();
@@ -163,18 +163,18 @@ impl Participant {
             return;
         }
         let mut probation = Probation::of_known(&mut self.ctx);
-        probation.follow(former, 0);
+        probation.continue_at(former, 0);
         probation.set_index(index, &mut self.ctx);
         remote.footprint += footprint;
         self.discovery_bytes += footprint;
-        remote.moving = Some(Box::new(Move { news, path, probation, footprint }));
+        remote.moving = Some(Box::new(Move { changed: news, path, probation, footprint }));
         self.queue_validation(index);
     }
 
     /// Cancels the validation of a new address.
-    pub(super) fn cancel_move(&mut self, index: u32) -> Option<(News, Path)> {
+    pub(super) fn cancel_move(&mut self, index: u32) -> Option<(ChangedAnnouncement, Path)> {
         let remote = self.remotes.get_mut(index)?;
-        let Move { news, path, probation, footprint } = *remote.moving.take()?;
+        let Move { changed: news, path, probation, footprint } = *remote.moving.take()?;
         probation.close(&mut self.ctx);
         remote.footprint -= footprint;
         self.discovery_bytes -= footprint;
@@ -202,11 +202,11 @@ impl Participant {
         let mut refused = 0;
         let path = self.reachability.choose(&data.metatraffic_unicast, source, &mut refused).unwrap_or(here);
         self.ctx.counters.refused_locators += refused;
-        self.adopt(now, index, News { data: Box::new(data), announcement, source }, path);
+        self.adopt(now, index, ChangedAnnouncement { data: Box::new(data), announcement, source }, path);
     }
 
     /// Adopts an announcement and the path to its participant.
-    fn adopt(&mut self, now: Instant, index: u32, news: News, path: Path) {
+    fn adopt(&mut self, now: Instant, index: u32, news: ChangedAnnouncement, path: Path) {
         self.cancel_move(index);
         let limits = self.ctx.limits;
         let Some(remote) = self.remotes.get_mut(index) else { return };
@@ -221,10 +221,10 @@ impl Participant {
         }
         remote.footprint = remote.footprint - before + after;
         self.discovery_bytes = self.discovery_bytes - before + after;
-        let News { data, announcement, source } = news;
+        let ChangedAnnouncement { data, announcement, source } = news;
         let moved = remote.metatraffic != path || remote.data.default_unicast != data.default_unicast;
         let prefix = remote.prefix;
-        remote.voices.prove(&remote.metatraffic.locator);
+        remote.source_addresses.add_validated(&remote.metatraffic.locator);
         remote.metatraffic = path;
         remote.last_received_on_path = now;
         remote.source = source;
@@ -236,7 +236,7 @@ impl Participant {
         self.update_multicast_groups(index);
         if moved {
             self.ctx.counters.participants_moved += 1;
-            self.follow(prefix);
+            self.redirect_endpoints(prefix);
             self.match_unreachable(now, prefix);
         }
     }
@@ -244,13 +244,13 @@ impl Participant {
     /// Redirects traffic for a participant's endpoints, this participant's own included, to their
     /// present locators. Looks at each of its endpoints, at each local endpoint, and at each match
     /// between them.
-    pub(super) fn follow(&mut self, prefix: GuidPrefix) {
+    pub(super) fn redirect_endpoints(&mut self, prefix: GuidPrefix) {
         let announced = self.announced_locators(prefix);
         // Usually one: endpoints rarely have transports of their own.
         let of_writers = self.writers.iter().map(|(_, writer)| writer.kinds);
         let kinds: BTreeSet<LocatorKinds> = of_writers.chain(self.readers.iter().map(|(_, it)| it.kinds)).collect();
         self.ctx.work.steps(announced.len() * kinds.len() + self.writers.len());
-        let mut ways: BTreeMap<(LocatorKinds, Guid), (Locator, Hearing)> = BTreeMap::new();
+        let mut ways: BTreeMap<(LocatorKinds, Guid), (Locator, MulticastReachability)> = BTreeMap::new();
         for kinds in kinds {
             for (guid, unicast, has_own) in &announced {
                 if let Some(path) = self.path_to(prefix, unicast, kinds) {
@@ -262,14 +262,14 @@ impl Participant {
             }
         }
         let metatraffic = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
-        let metatraffic = metatraffic.map(|remote| (remote.metatraffic.locator, Hearing::default()));
+        let metatraffic = metatraffic.map(|remote| (remote.metatraffic.locator, MulticastReachability::default()));
         let way = |kinds: LocatorKinds, guid: &Guid| match guid.entity_id.is_builtin() {
             true => metatraffic,
             false => ways.get(&(kinds, *guid)).copied(),
         };
         for (_, writer) in self.writers.iter_mut() {
             let kinds = writer.kinds;
-            writer.follow(&mut self.ctx, prefix, &|guid| way(kinds, guid));
+            writer.redirect_readers(&mut self.ctx, prefix, &|guid| way(kinds, guid));
         }
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         for (guid, listeners) in self.sources.range(from..).take_while(|(guid, _)| guid.prefix == prefix) {
@@ -310,7 +310,7 @@ impl Participant {
     pub fn handle_interfaces(&mut self, now: Instant, interfaces: Vec<Interface>, locators: Locators) -> bool {
         if *self.reachability.interfaces() == interfaces && self.locators == locators {
             if self.is_enabled {
-                self.announcer.hurry(now, &mut self.ctx);
+                self.announcer.announce_soon(now, &mut self.ctx);
             }
             return false;
         }
@@ -321,14 +321,14 @@ impl Participant {
         self.reachability.set_interfaces(interfaces);
         self.reachability.set_own(&self.locators);
         let Self { announcer, locators, ctx, .. } = self;
-        announcer.urge(now, ctx, |data| {
+        announcer.announce_change(now, ctx, |data| {
             data.metatraffic_unicast.clone_from(&locators.metatraffic_unicast);
             data.metatraffic_multicast.clone_from(&locators.metatraffic_multicast);
             data.default_unicast.clone_from(&locators.default_unicast);
             data.default_multicast.clone_from(&locators.default_multicast);
         });
         self.announce_own_ports(now);
-        self.follow(self.header.prefix);
+        self.redirect_endpoints(self.header.prefix);
         self.reset_multicast_groups();
         let known: Vec<u32> = self.remotes.iter().map(|(index, _)| index).collect();
         for index in known {
@@ -368,14 +368,14 @@ impl Participant {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let prefix = remote.prefix;
         let news = match &remote.moving {
-            Some(moving) => moving.news.clone(),
+            Some(moving) => moving.changed.clone(),
             None => {
                 let (data, announcement) = (remote.data.clone(), remote.announcement.clone());
-                News { data, announcement, source: remote.source }
+                ChangedAnnouncement { data, announcement, source: remote.source }
             }
         };
-        match self.judge(index, &news) {
-            Verdict::At(path) => {
+        match self.evaluate_address(index, &news) {
+            Verdict::Accepted(path) => {
                 let Some(remote) = self.remotes.get_mut(index) else { return };
                 if remote.moving.is_some() {
                     return self.adopt(now, index, news, path);
@@ -383,22 +383,22 @@ impl Participant {
                 remote.metatraffic = path;
                 self.update_shared_memory_path(index);
                 self.update_multicast_groups(index);
-                self.follow(prefix);
+                self.redirect_endpoints(prefix);
                 self.match_unreachable(now, prefix);
             }
-            Verdict::Doubtful(path) => self.try_path(index, news, path),
+            Verdict::NeedsValidation(path) => self.try_path(index, news, path),
             // The interface may return.
             Verdict::Unreachable => {}
         }
     }
 
-    fn try_path(&mut self, index: u32, news: News, path: Path) {
+    fn try_path(&mut self, index: u32, news: ChangedAnnouncement, path: Path) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let former = remote.challenged_at();
         match &mut remote.probation {
             Some(probation) => {
                 remote.metatraffic = path;
-                probation.begin_again(former);
+                probation.restart(former);
                 self.queue_validation(index);
             }
             None if news.data.vendor_id == VendorId::TAKT => self.begin_move(index, news, path),

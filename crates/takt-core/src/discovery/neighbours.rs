@@ -20,7 +20,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 
 /// Shared-memory path to a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shortcut {
+pub(crate) struct SharedMemoryPath {
     /// Locator as announced. Its endpoints have ports of their own at this address.
     locator: Locator,
     /// The driver has been asked.
@@ -29,7 +29,7 @@ pub(crate) struct Shortcut {
     is_open: bool,
 }
 
-impl Shortcut {
+impl SharedMemoryPath {
     fn leads_to(&self, locator: &Locator) -> bool {
         (locator.kind, locator.address) == (self.locator.kind, self.locator.address)
     }
@@ -57,20 +57,20 @@ impl Participant {
         let is_on_this_host = self.reachability.is_on_this_host(&remote.metatraffic.locator);
         let announced = remote.data.default_unicast.iter().find(|locator| is_memory(locator));
         let Some(locator) = announced.filter(|_| is_on_this_host).copied() else {
-            remote.shortcut = None;
+            remote.shared_memory_path = None;
             return;
         };
-        if remote.shortcut.is_none_or(|known| !known.leads_to(&locator)) {
-            remote.shortcut = Some(Shortcut { locator, is_requested: false, is_open: false });
+        if remote.shared_memory_path.is_none_or(|known| !known.leads_to(&locator)) {
+            remote.shared_memory_path = Some(SharedMemoryPath { locator, is_requested: false, is_open: false });
             self.request_shared_memory_path(index);
         }
     }
 
     /// Returns the shortcut to this participant itself. Asks the driver about it the first time.
-    pub(super) fn own_shared_memory_path(&mut self) -> Option<Shortcut> {
+    pub(super) fn own_shared_memory_path(&mut self) -> Option<SharedMemoryPath> {
         if self.own_shared_memory_path.is_none() {
             let locator = *self.locators.default_unicast.iter().find(|locator| is_memory(locator))?;
-            self.own_shared_memory_path = Some(Shortcut { locator, is_requested: true, is_open: false });
+            self.own_shared_memory_path = Some(SharedMemoryPath { locator, is_requested: true, is_open: false });
             self.ctx.notify(Event::LocalPeerAnnounced(locator));
         }
         self.own_shared_memory_path
@@ -90,7 +90,8 @@ impl Participant {
     /// memory and descriptors. Returns whether it is asked.
     fn request_shared_memory_path(&mut self, index: u32) -> bool {
         let remote = self.remotes.get_mut(index).filter(|remote| remote.exchanges);
-        let Some(shortcut) = remote.and_then(|remote| remote.shortcut.as_mut()).filter(|it| !it.is_requested) else {
+        let Some(shortcut) = remote.and_then(|remote| remote.shared_memory_path.as_mut()).filter(|it| !it.is_requested)
+        else {
             return false;
         };
         shortcut.is_requested = true;
@@ -105,12 +106,12 @@ impl Participant {
         self.ctx.work.steps(self.remotes.len());
         let home = self.own_shared_memory_path.as_mut().map(|shortcut| (self.header.prefix, shortcut));
         let others = self.remotes.iter_mut();
-        let others = others.filter_map(|(_, remote)| Some((remote.prefix, remote.shortcut.as_mut()?)));
+        let others = others.filter_map(|(_, remote)| Some((remote.prefix, remote.shared_memory_path.as_mut()?)));
         let found = home.into_iter().chain(others).find(|(_, shortcut)| shortcut.leads_to(locator));
         let found = found.map(|(prefix, shortcut)| (prefix, core::mem::replace(&mut shortcut.is_open, is_reached)));
         let Some((prefix, before)) = found else { return };
         if before != is_reached {
-            self.follow(prefix);
+            self.redirect_endpoints(prefix);
         }
         self.match_unreachable(now, prefix);
     }
@@ -121,14 +122,13 @@ impl Participant {
     /// participant, and for each endpoint and each match of that one.
     pub fn handle_local_peer_end(&mut self, now: Instant, locator: &Locator) {
         self.ctx.work.steps(self.remotes.len());
-        let ended = self
-            .remotes
-            .iter()
-            .find(|(_, remote)| remote.shortcut.is_some_and(|shortcut| shortcut.is_open && shortcut.leads_to(locator)));
+        let ended = self.remotes.iter().find(|(_, remote)| {
+            remote.shared_memory_path.is_some_and(|shortcut| shortcut.is_open && shortcut.leads_to(locator))
+        });
         if let Some(prefix) = ended.map(|(_, remote)| remote.prefix) {
             self.ctx.counters.local_peers_ended += 1;
             self.departed.note(now, prefix, SequenceNumber::MAX);
-            self.depart(now, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Silence);
+            self.depart(now, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Lost);
         }
     }
 }

@@ -23,7 +23,7 @@ impl Participant {
         self.initial_peers.extend(new);
         self.reachability.set_peers(&self.initial_peers);
         if self.is_enabled {
-            self.announcer.hurry(now, &mut self.ctx);
+            self.announcer.announce_soon(now, &mut self.ctx);
         }
         Ok(())
     }

@@ -59,7 +59,7 @@ impl Host {
 
 /// Plausible kinds of paths, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum PathKind {
     Loopback,
     OwnAddress,
     Attached,
@@ -150,7 +150,7 @@ impl Reachability {
     }
 
     fn choose_announced(&self, announced: &[Locator], source: Locator, refused: &mut u64) -> Option<Path> {
-        let mut best: Option<(Way, Path)> = None;
+        let mut best: Option<(PathKind, Path)> = None;
         for locator in announced.iter().filter(|locator| !is_memory(locator)) {
             match self.path(*locator, source) {
                 Some((way, path)) if best.is_none_or(|(known, _)| way < known) => best = Some((way, path)),
@@ -173,7 +173,7 @@ impl Reachability {
         })
     }
 
-    fn path(&self, locator: Locator, source: Locator) -> Option<(Way, Path)> {
+    fn path(&self, locator: Locator, source: Locator) -> Option<(PathKind, Path)> {
         if locator.kind == Locator::KIND_TAKT_ETHERNET {
             return self.ethernet_path(locator, source);
         }
@@ -192,13 +192,13 @@ impl Reachability {
             if !from_here || !self.interfaces.iter().any(|interface| interface.loopback) {
                 return None;
             }
-            (Way::Loopback, LOOPBACK_MTU)
+            (PathKind::Loopback, LOOPBACK_MTU)
         } else if self.is_own(ip) {
-            (Way::OwnAddress, LOOPBACK_MTU)
+            (PathKind::OwnAddress, LOOPBACK_MTU)
         } else if let Some(interface) = self.attached(ip) {
-            (Way::Attached, interface.mtu)
+            (PathKind::Attached, interface.mtu)
         } else if from == Some(ip) || self.peers.contains(&ip) {
-            (Way::Answer, self.mtu_min())
+            (PathKind::Answer, self.mtu_min())
         } else {
             return None;
         };
@@ -207,12 +207,12 @@ impl Reachability {
         Some((way, Path { locator, max_message: self.message_max(if is_tcp { MAX_MESSAGE } else { packet }) }))
     }
 
-    fn ethernet_path(&self, locator: Locator, source: Locator) -> Option<(Way, Path)> {
+    fn ethernet_path(&self, locator: Locator, source: Locator) -> Option<(PathKind, Path)> {
         let (mac, _) = locator.mac_and_port().filter(|_| !locator.is_multicast() && !self.macs.is_empty())?;
         let way = match self.macs.contains(&mac) {
             true if !self.is_on_this_host(&source) => return None,
-            true => Way::OwnAddress,
-            false => Way::Attached,
+            true => PathKind::OwnAddress,
+            false => PathKind::Attached,
         };
         // Interfaces without addresses carry no IP.
         let mtu = self.interfaces.iter().filter(|interface| interface.addresses.is_empty()).map(|i| i.mtu).min();

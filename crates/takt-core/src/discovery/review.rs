@@ -27,7 +27,7 @@ pub(crate) struct Reviews(BTreeMap<Guid, Review>);
 #[derive(Debug)]
 struct Review {
     /// Endpoints that the history has not contained so far. Bounded by the number of endpoints.
-    doubtful: BTreeSet<Guid>,
+    unconfirmed: BTreeSet<Guid>,
     is_second: bool,
 }
 
@@ -36,13 +36,13 @@ impl Reviews {
     pub(super) fn confirm(&mut self, writers: [EntityId; 2], endpoint: Guid) {
         for entity_id in writers {
             if let Some(review) = self.0.get_mut(&Guid { prefix: endpoint.prefix, entity_id }) {
-                review.doubtful.remove(&endpoint);
+                review.unconfirmed.remove(&endpoint);
             }
         }
     }
 
     /// Ends the reviews of a departed participant.
-    pub(super) fn forget(&mut self, prefix: GuidPrefix) {
+    pub(super) fn remove(&mut self, prefix: GuidPrefix) {
         for entity_id in PUBLICATIONS.into_iter().chain(SUBSCRIPTIONS) {
             self.0.remove(&Guid { prefix, entity_id });
         }
@@ -67,15 +67,15 @@ impl Participant {
             let doubtful = self.endpoints_of(writer);
             self.ctx.work.steps(doubtful.len());
             if !doubtful.is_empty() {
-                self.reviews.0.insert(writer, Review { doubtful, is_second: false });
+                self.reviews.0.insert(writer, Review { unconfirmed: doubtful, is_second: false });
                 self.rematch_writer(now, reader, index, writer);
             }
         } else if proxy.has_history()
-            && let Some(Review { doubtful, is_second }) = self.reviews.0.remove(&writer)
+            && let Some(Review { unconfirmed: doubtful, is_second }) = self.reviews.0.remove(&writer)
         {
             self.ctx.work.steps(doubtful.len());
             if !doubtful.is_empty() && !is_second {
-                self.reviews.0.insert(writer, Review { doubtful, is_second: true });
+                self.reviews.0.insert(writer, Review { unconfirmed: doubtful, is_second: true });
                 return self.rematch_writer(now, reader, index, writer);
             }
             for guid in doubtful {

@@ -7,10 +7,10 @@ use super::{
     SEDP_SUBSCRIPTIONS_SECURE, review,
 };
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, ReadCursor, SampleRef, Selector};
-use crate::channel::Hearing;
+use crate::channel::MulticastReachability;
 use crate::error::WriteError;
 use crate::participant::Participant;
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::reader::WriterTraits;
 use crate::time::Instant;
 use crate::writer::{Directed, ReaderTraits, Write};
@@ -21,19 +21,20 @@ use takt_wire::qos::{Durability, Liveliness, Presentation, ReliabilityKind};
 use takt_wire::{Duration, EntityId, Guid, GuidPrefix, SequenceNumber, Timestamp};
 
 /// Announcement of a remote endpoint.
-enum News<T> {
+enum Announcement<T> {
     Announced(Guid, Box<T>),
     Gone(Guid),
     Malformed,
 }
 
-fn news<T>(sample: &SampleRef<'_>, parse: impl FnOnce(&[u8]) -> Option<(Guid, T)>) -> News<T> {
+fn parse_announcement<T>(sample: &SampleRef<'_>, parse: impl FnOnce(&[u8]) -> Option<(Guid, T)>) -> Announcement<T> {
     if sample.info.valid_data {
-        return parse(sample.payload).map_or(News::Malformed, |(guid, data)| News::Announced(guid, Box::new(data)));
+        return parse(sample.payload)
+            .map_or(Announcement::Malformed, |(guid, data)| Announcement::Announced(guid, Box::new(data)));
     }
     // Without a payload, the key hash is the GUID: 16 bytes are their own hash (RTPS 2.5 §9.6.4.8).
     let by_hash = Guid::from_bytes(sample.info.instance_handle.0);
-    News::Gone(PublicationData::parse_key(sample.payload).unwrap_or(by_hash))
+    Announcement::Gone(PublicationData::parse_key(sample.payload).unwrap_or(by_hash))
 }
 
 /// Consequence of a changed announcement of an endpoint.
@@ -41,9 +42,9 @@ fn news<T>(sample: &SampleRef<'_>, parse: impl FnOnce(&[u8]) -> Option<(Guid, T)
 enum Step {
     /// Rediscover the endpoint: it is another one, or differs in an immutable policy
     /// (DDS 1.4 §2.2.3).
-    Anew,
+    Rediscover,
     /// Re-evaluate the matches of the endpoint.
-    Judge,
+    Rematch,
     /// Keep all matches.
     Refresh,
 }
@@ -51,8 +52,8 @@ enum Step {
 /// Compares two announcements: first the immutable terms, then the other terms of the match.
 fn step<F: PartialEq, J: PartialEq>(from: (F, J), to: (F, J)) -> Step {
     match (from.0 == to.0, from.1 == to.1) {
-        (false, _) => Step::Anew,
-        (true, false) => Step::Judge,
+        (false, _) => Step::Rediscover,
+        (true, false) => Step::Rematch,
         (true, true) => Step::Refresh,
     }
 }
@@ -79,8 +80,13 @@ impl Participant {
         if let Some(writer) = self.writers.get_mut(writer) {
             let wants_history = writer.data.qos.durability != Durability::Volatile;
             let reliable = writer.data.qos.reliability.kind == ReliabilityKind::Reliable;
-            let traits =
-                ReaderTraits { reliable, wants_history, drops_repeats: false, path, hearing: Hearing::default() };
+            let traits = ReaderTraits {
+                reliable,
+                wants_history,
+                drops_repeats: false,
+                path,
+                reachability: MulticastReachability::default(),
+            };
             writer.add_proxy(now, &mut self.ctx, guid, &traits);
         }
     }
@@ -113,22 +119,22 @@ impl Participant {
     /// Handles samples of one of the two readers of publications.
     pub(super) fn take_publications(&mut self, now: Instant, reader: u32) {
         while let Some((news, instance)) = self.take_builtin(reader, EntityId::is_writer, |sample| {
-            news(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
+            parse_announcement(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
             let topic_name = match &news {
-                News::Announced(_, data) => Some(&data.topic_name),
-                News::Gone(guid) => self.publications.get(guid).map(|data| &data.topic_name),
-                News::Malformed => None,
+                Announcement::Announced(_, data) => Some(&data.topic_name),
+                Announcement::Gone(guid) => self.publications.get(guid).map(|data| &data.topic_name),
+                Announcement::Malformed => None,
             };
             let is_unprotected = topic_name.is_some_and(|name| self.is_unprotected(reader, name));
             match news {
                 _ if is_unprotected => self.ctx.counters.unprotected_announcements += 1,
-                News::Announced(guid, data) => {
+                Announcement::Announced(guid, data) => {
                     self.conclude_departure_of(now, guid);
                     self.handle_publication(now, data);
                 }
-                News::Gone(guid) => self.depart(now, guid, Departure::Farewell),
-                News::Malformed => self.ctx.counters.malformed_discovery += 1,
+                Announcement::Gone(guid) => self.depart(now, guid, Departure::Deleted),
+                Announcement::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
             if is_unprotected || !self.publications.contains_key(&Guid::from_bytes(instance.0)) {
                 self.abandon(reader, instance);
@@ -139,19 +145,19 @@ impl Participant {
     /// Handles samples of one of the two readers of subscriptions.
     pub(super) fn take_subscriptions(&mut self, now: Instant, reader: u32) {
         while let Some((news, instance)) = self.take_builtin(reader, EntityId::is_reader, |sample| {
-            news(sample, |bytes| SubscriptionData::parse(bytes).ok().map(|data| (data.guid, data)))
+            parse_announcement(sample, |bytes| SubscriptionData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
             let topic_name = match &news {
-                News::Announced(_, data) => Some(&data.topic_name),
-                News::Gone(guid) => self.subscriptions.get(guid).map(|data| &data.topic_name),
-                News::Malformed => None,
+                Announcement::Announced(_, data) => Some(&data.topic_name),
+                Announcement::Gone(guid) => self.subscriptions.get(guid).map(|data| &data.topic_name),
+                Announcement::Malformed => None,
             };
             let is_unprotected = topic_name.is_some_and(|name| self.is_unprotected(reader, name));
             match news {
                 _ if is_unprotected => self.ctx.counters.unprotected_announcements += 1,
-                News::Announced(_, data) => self.handle_subscription(now, data),
-                News::Gone(guid) => self.handle_deleted_subscription(now, guid),
-                News::Malformed => self.ctx.counters.malformed_discovery += 1,
+                Announcement::Announced(_, data) => self.handle_subscription(now, data),
+                Announcement::Gone(guid) => self.handle_deleted_subscription(now, guid),
+                Announcement::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
             if is_unprotected || !self.subscriptions.contains_key(&Guid::from_bytes(instance.0)) {
                 self.abandon(reader, instance);
@@ -188,8 +194,8 @@ impl Participant {
         &mut self,
         reader: u32,
         is_right_kind: impl Fn(EntityId) -> bool,
-        read: impl FnOnce(&SampleRef<'_>) -> News<T>,
-    ) -> Option<(News<T>, InstanceHandle)> {
+        read: impl FnOnce(&SampleRef<'_>) -> Announcement<T>,
+    ) -> Option<(Announcement<T>, InstanceHandle)> {
         let cache = &mut self.readers.get_mut(reader)?.cache;
         let sample = cache.next(Selector::TAKE, &mut ReadCursor::default())?;
         self.ctx.work.unit();
@@ -198,7 +204,9 @@ impl Participant {
         let is_credible =
             |guid: Guid| guid.prefix == from && !guid.entity_id.is_builtin() && is_right_kind(guid.entity_id);
         let news = match news {
-            News::Announced(guid, _) | News::Gone(guid) if !is_credible(guid) => News::Malformed,
+            Announcement::Announced(guid, _) | Announcement::Gone(guid) if !is_credible(guid) => {
+                Announcement::Malformed
+            }
             news => news,
         };
         Some((news, instance))
@@ -228,24 +236,24 @@ impl Participant {
             self.uncount_endpoint(data.guid.prefix, former.footprint());
         }
         let has_room = self.count_endpoint(data.guid.prefix, data.footprint(), self.publications.len());
-        let step = former.as_ref().map_or(Step::Anew, |former| step(writer_terms(former), writer_terms(&data)));
-        if !has_room || step == Step::Anew {
+        let step = former.as_ref().map_or(Step::Rediscover, |former| step(writer_terms(former), writer_terms(&data)));
+        if !has_room || step == Step::Rediscover {
             self.unmatch_writer(now, data.guid);
-            self.type_checks.forget(&mut self.ctx, data.guid);
+            self.type_checks.remove_endpoint(&mut self.ctx, data.guid);
         }
         if !has_room {
             if let Some(former) = former {
-                self.withdraw_publication(now, &former, Departure::Silence);
+                self.withdraw_publication(now, &former, Departure::Lost);
             }
             return;
         }
         match step {
-            Step::Anew | Step::Judge => self.match_publication(now, &data),
+            Step::Rediscover | Step::Rematch => self.match_publication(now, &data),
             Step::Refresh => self.refresh_publication(now, &data),
         }
         self.present_publication(now, &data);
         if let Some(former) = former {
-            self.withdraw_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
+            self.withdraw_topic(now, &former.topic_name, &former.type_name, Departure::Deleted);
         }
         self.schedule_introduction(now, data.guid.prefix);
         self.publications.insert(data.guid, data);
@@ -275,14 +283,14 @@ impl Participant {
             self.uncount_endpoint(data.guid.prefix, former.footprint());
         }
         let has_room = self.count_endpoint(data.guid.prefix, data.footprint(), self.subscriptions.len());
-        let step = former.as_ref().map_or(Step::Anew, |former| step(reader_terms(former), reader_terms(&data)));
-        if !has_room || step == Step::Anew {
+        let step = former.as_ref().map_or(Step::Rediscover, |former| step(reader_terms(former), reader_terms(&data)));
+        if !has_room || step == Step::Rediscover {
             self.unmatch_reader(data.guid);
-            self.type_checks.forget(&mut self.ctx, data.guid);
+            self.type_checks.remove_endpoint(&mut self.ctx, data.guid);
         }
         if !has_room {
             if let Some(former) = former {
-                self.withdraw_subscription(now, &former, Departure::Silence);
+                self.withdraw_subscription(now, &former, Departure::Lost);
             }
             return;
         }
@@ -294,7 +302,7 @@ impl Participant {
         }
         self.present_subscription(now, &data);
         if let Some(former) = former {
-            self.withdraw_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
+            self.withdraw_topic(now, &former.topic_name, &former.type_name, Departure::Deleted);
         }
         self.schedule_introduction(now, data.guid.prefix);
         self.subscriptions.insert(data.guid, data);
@@ -305,7 +313,7 @@ impl Participant {
         self.present_publication(now, &data);
         let prefix = data.guid.prefix;
         self.publications.insert(data.guid, data);
-        self.follow(prefix);
+        self.redirect_endpoints(prefix);
         self.match_unreachable(now, prefix);
     }
 
@@ -314,7 +322,7 @@ impl Participant {
         self.present_subscription(now, &data);
         let prefix = data.guid.prefix;
         self.subscriptions.insert(data.guid, data);
-        self.follow(prefix);
+        self.redirect_endpoints(prefix);
         self.match_unreachable(now, prefix);
     }
 
@@ -370,7 +378,7 @@ impl Participant {
         let data = self.publications.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
         self.unmatch_writer(now, guid);
-        self.type_checks.forget(&mut self.ctx, guid);
+        self.type_checks.remove_endpoint(&mut self.ctx, guid);
         Some(data)
     }
 
@@ -378,21 +386,21 @@ impl Participant {
         let data = self.subscriptions.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
         self.unmatch_reader(guid);
-        self.type_checks.forget(&mut self.ctx, guid);
+        self.type_checks.remove_endpoint(&mut self.ctx, guid);
         Some(data)
     }
 
     /// Removes a writer that its participant has deleted.
     pub(super) fn handle_deleted_publication(&mut self, now: Instant, guid: Guid) {
         if let Some(data) = self.remove_publication(now, guid) {
-            self.withdraw_publication(now, &data, Departure::Farewell);
+            self.withdraw_publication(now, &data, Departure::Deleted);
         }
     }
 
     /// Removes a reader that its participant has deleted.
     pub(super) fn handle_deleted_subscription(&mut self, now: Instant, guid: Guid) {
         if let Some(data) = self.remove_subscription(guid) {
-            self.withdraw_subscription(now, &data, Departure::Farewell);
+            self.withdraw_subscription(now, &data, Departure::Deleted);
         }
     }
 
@@ -423,14 +431,14 @@ impl Participant {
         for reader in concerned {
             if let Some(reader) = self.readers.get_mut(reader) {
                 let last = Guid::new(prefix, EntityId([u8::MAX; 4]));
-                reader.forget_writers(now, &mut self.ctx, &(Guid::new(prefix, EntityId::UNKNOWN)..=last));
+                reader.remove_writers(now, &mut self.ctx, &(Guid::new(prefix, EntityId::UNKNOWN)..=last));
             }
         }
         for (_, writer) in self.writers.iter_mut() {
             writer.remove_proxies_of(&mut self.ctx, prefix);
         }
         self.unreachable.retain(|(remote, _)| remote.prefix != prefix);
-        self.reviews.forget(prefix);
+        self.reviews.remove(prefix);
     }
 
     /// Announces a local writer to all participants.
@@ -477,12 +485,12 @@ impl Participant {
             source_timestamp: Timestamp::INVALID,
             payload_len: payload.len(),
             directed: Directed::default(),
-            place: Place::default(),
+            position: SetPosition::default(),
             in_set: false,
             origin: None,
         };
         let questions =
-            if writer == PARTICIPANT_MESSAGES { self.ctx.channels.last_probe } else { SequenceNumber::ZERO };
+            if writer == PARTICIPANT_MESSAGES { self.ctx.multicast_groups.last_probe } else { SequenceNumber::ZERO };
         let Some(writer) = self.writers.get_mut(writer) else { return };
         writer.skip_to(questions);
         let result = writer.write(now, &mut self.ctx, &write, |slot| {

@@ -50,7 +50,7 @@ const COLLECTION_TIME: Duration = Duration::from_millis(30);
 /// Number of announcements with which an introduction is repeated.
 const REPEATS: u32 = 3;
 /// Number of announcements per later introduction.
-const RARELY: u32 = 8;
+const LATER_REPEAT_INTERVAL: u32 = 8;
 
 /// Most lost participants that still receive announcements; the oldest is replaced.
 const LOST_MAX: usize = 256;
@@ -59,21 +59,21 @@ const LOST_TIME: Duration = Duration::from_secs(600);
 
 /// Pending work of a server.
 #[derive(Debug)]
-pub(crate) struct Introducer {
+pub(crate) struct DiscoveryServer {
     /// Indices of the participants to be introduced.
     due: BTreeSet<u32>,
     timer: TimerId,
 }
 
-impl Introducer {
+impl DiscoveryServer {
     pub(crate) fn new(ctx: &mut Context) -> Self {
-        Self { due: BTreeSet::new(), timer: ctx.timers.register(TimerKind::Introduce) }
+        Self { due: BTreeSet::new(), timer: ctx.timers.register(TimerKind::Introduction) }
     }
 }
 
 /// Introductions of a remote participant, received and sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct IntroductionState {
     /// The participant was introduced by a trusted server.
     pub(super) introduced: bool,
     /// Number of its announcements with which it will be introduced in any case.
@@ -88,7 +88,7 @@ pub(crate) struct Lost(VecDeque<(Locator, Instant)>);
 
 impl Lost {
     /// Remembers the address of a lost participant that only unicast reaches.
-    pub(super) fn remember(&mut self, now: Instant, at: Locator) {
+    pub(super) fn insert(&mut self, now: Instant, at: Locator) {
         self.0.retain(|(known, until)| *known != at && *until > now);
         if self.0.len() == LOST_MAX {
             self.0.pop_front();
@@ -97,12 +97,12 @@ impl Lost {
     }
 
     /// Forgets an address at which a participant was found.
-    pub(super) fn forget(&mut self, at: &Locator) {
+    pub(super) fn remove(&mut self, at: &Locator) {
         self.0.retain(|(known, _)| known != at);
     }
 
     /// Returns the additional destinations of announcements.
-    pub(super) fn places(&self, now: Instant) -> impl Iterator<Item = Locator> {
+    pub(super) fn locators(&self, now: Instant) -> impl Iterator<Item = Locator> {
         self.0.iter().filter(move |(_, until)| *until > now).map(|(at, _)| *at)
     }
 }
@@ -140,7 +140,7 @@ impl Participant {
     fn is_trusted_server(&self, remote: &Remote) -> bool {
         let at = remote.metatraffic.locator;
         let is_named = self.servers.iter().any(|server| server.ip() == at.ip());
-        !remote.is_on_probation() && claims_to_serve(&remote.data) && (is_named || remote.standing.introduced)
+        !remote.is_on_probation() && claims_to_serve(&remote.data) && (is_named || remote.introduction.introduced)
     }
 
     /// Handles an announcement that was forwarded by another participant. Returns whether it was an
@@ -161,16 +161,16 @@ impl Participant {
         }
         self.ctx.counters.introductions_received += 1;
         if let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index)) {
-            remote.standing.introduced = true;
+            remote.introduction.introduced = true;
             return true;
         }
         let from = Received { multicast: false, ..*from };
-        self.introducing = true;
+        self.is_introduction = true;
         self.handle_announcement(now, &from, prefix, sn, payload);
-        self.introducing = false;
+        self.is_introduction = false;
         if let Some(&index) = self.remote_by_prefix.get(&prefix) {
             if let Some(remote) = self.remotes.get_mut(index) {
-                remote.standing.introduced = true;
+                remote.introduction.introduced = true;
             }
             if self.receive_announcement(index, *octets) {
                 *octets = 0;
@@ -181,10 +181,10 @@ impl Participant {
 
     /// Schedules the introduction of a participant whose endpoints have changed.
     pub(super) fn schedule_introduction(&mut self, now: Instant, prefix: GuidPrefix) {
-        let Some(introducer) = &mut self.introducer else { return };
+        let Some(introducer) = &mut self.discovery_server else { return };
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if let Some(remote) = self.remotes.get_mut(index) {
-            remote.standing.repeats_left = REPEATS;
+            remote.introduction.repeats_left = REPEATS;
             introducer.due.insert(index);
             self.ctx.timers.arm_by(introducer.timer, now.after(COLLECTION_TIME));
         }
@@ -192,10 +192,10 @@ impl Participant {
 
     /// Counts an announcement of a participant, and repeats its introduction if that is due.
     pub(super) fn repeat_introduction(&mut self, now: Instant, index: u32) {
-        let Some(introducer) = &mut self.introducer else { return };
-        let Some(Remote { standing, .. }) = self.remotes.get_mut(index) else { return };
+        let Some(introducer) = &mut self.discovery_server else { return };
+        let Some(Remote { introduction: standing, .. }) = self.remotes.get_mut(index) else { return };
         standing.announcements = standing.announcements.wrapping_add(1);
-        if standing.repeats_left > 0 || standing.announcements.is_multiple_of(RARELY) {
+        if standing.repeats_left > 0 || standing.announcements.is_multiple_of(LATER_REPEAT_INTERVAL) {
             standing.repeats_left = standing.repeats_left.saturating_sub(1);
             introducer.due.insert(index);
             self.ctx.timers.arm_by(introducer.timer, now.after(COLLECTION_TIME));
@@ -204,17 +204,17 @@ impl Participant {
 
     /// Cancels the introduction of a departed participant.
     pub(super) fn cancel_introduction(&mut self, index: u32) {
-        if let Some(introducer) = &mut self.introducer {
+        if let Some(introducer) = &mut self.discovery_server {
             introducer.due.remove(&index);
         }
     }
 
     /// Queues the due introductions. Takes a step for each.
     pub(crate) fn handle_introductions(&mut self) {
-        let Some(introducer) = &mut self.introducer else { return };
+        let Some(introducer) = &mut self.discovery_server else { return };
         self.ctx.work.steps(introducer.due.len());
         for participant in core::mem::take(&mut introducer.due) {
-            self.ctx.jobs.push(Priority::NORMAL, Job::Introduce { participant });
+            self.ctx.jobs.push(Priority::NORMAL, Job::Introduction { participant });
         }
     }
 

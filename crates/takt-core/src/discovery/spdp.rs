@@ -5,15 +5,15 @@
 //! matched once its address is validated (`validation`).
 //! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
 
-use super::channels::Ears;
+use super::channels::ListenedGroups;
 use super::footprint::Footprint;
 use super::matching::RefusalReason;
 use super::moving::Move;
-use super::server::{Standing, mark_as_server};
-use super::speakers::Voices;
+use super::server::{IntroductionState, mark_as_server};
+use super::speakers::SourceAddresses;
 use super::static_endpoints::SEDP;
-use super::validation::{Letter, Probation};
-use super::{Departure, OWN_ENDPOINT_SET, PARTICIPANTS_SECURE, Shortcut};
+use super::validation::{PendingMessages, Probation};
+use super::{Departure, OWN_ENDPOINT_SET, PARTICIPANTS_SECURE, SharedMemoryPath};
 use crate::cache::{ChangeKind, InstanceState, ReadCursor, Selector};
 use crate::config::Limits;
 use crate::context::{Context, Job};
@@ -68,17 +68,17 @@ pub(crate) struct Remote {
     pub(crate) metatraffic: Path,
     lease: TimerId,
     /// Arrival of its last message.
-    heard: Instant,
+    last_received: Instant,
     /// Arrival of its last announcement over the connection by which it is answered.
     pub(super) last_received_on_path: Instant,
     /// Rank in the order of discovery.
     arrival: u64,
     /// Address validation in progress; `None` once its address is validated.
     pub(crate) probation: Option<Probation>,
-    pub(super) letter: Letter,
+    pub(super) pending_messages: PendingMessages,
     /// Shared-memory path to the participant.
-    pub(super) shortcut: Option<Shortcut>,
-    pub(super) ears: Ears,
+    pub(super) shared_memory_path: Option<SharedMemoryPath>,
+    pub(super) listened_groups: ListenedGroups,
     /// An endpoint of the participant was matched with a local one.
     pub(super) exchanges: bool,
     /// Validation of a new address of a participant whose former address was validated.
@@ -86,10 +86,10 @@ pub(crate) struct Remote {
     /// Its announcements arrive by unicast only, so it needs unicast announcements too.
     pub(super) unicast_only: bool,
     /// Validated source addresses of the participant.
-    pub(super) voices: Voices,
+    pub(super) source_addresses: SourceAddresses,
     /// Sequence number of its last announcement.
     pub(super) sn: SequenceNumber,
-    pub(super) standing: Standing,
+    pub(super) introduction: IntroductionState,
     pub(crate) security: RemoteSecurity,
     /// Number of its stored publications and subscriptions.
     pub(crate) endpoints: usize,
@@ -110,7 +110,7 @@ impl Remote {
 
     /// Returns the time at which it was last heard, its lease, and the own lease.
     pub(crate) fn presence(&self, own_lease: Duration) -> Presence {
-        Presence { heard: self.heard, lease: self.lease_duration(), own_lease }
+        Presence { last_received: self.last_received, lease: self.lease_duration(), own_lease }
     }
 }
 
@@ -185,7 +185,7 @@ impl Announcer {
 
     /// Changes the announcement, and sends it soon and repeatedly, also by unicast to known
     /// participants.
-    pub(super) fn urge(&mut self, now: Instant, ctx: &mut Context, edit: impl FnOnce(&mut ParticipantData)) {
+    pub(super) fn announce_change(&mut self, now: Instant, ctx: &mut Context, edit: impl FnOnce(&mut ParticipantData)) {
         if self.closing {
             return;
         }
@@ -198,9 +198,9 @@ impl Announcer {
     }
 
     /// Leaves one sequence number for a farewell, and announces soon, as after a return.
-    pub(super) fn come_back(&mut self, now: Instant, ctx: &mut Context) {
+    pub(super) fn restart(&mut self, now: Instant, ctx: &mut Context) {
         self.sn = self.sn.next().next();
-        self.hurry(now, ctx);
+        self.announce_soon(now, ctx);
     }
 
     fn queue(&mut self, ctx: &mut Context) {
@@ -219,7 +219,7 @@ impl Announcer {
     }
 
     /// Advances the next announcement for a new participant.
-    pub(super) fn hurry(&mut self, now: Instant, ctx: &mut Context) {
+    pub(super) fn announce_soon(&mut self, now: Instant, ctx: &mut Context) {
         match self.last {
             Some(last) if now.since(last) < ANNOUNCEMENT_PERIOD_MIN => {
                 ctx.timers.arm_by(self.timer, last.after(ANNOUNCEMENT_PERIOD_MIN));
@@ -349,7 +349,7 @@ impl Participant {
         self.announcer.last = Some(now);
         self.announce_securely(now);
         self.destinations.extend_from_slice(&self.initial_peers);
-        self.destinations.extend(self.lost.places(now));
+        self.destinations.extend(self.lost.locators(now));
         let len = self.announcer.build(&self.header, frame).ok()?;
         let to_known = self.announcer.to_known > 0;
         let to_all = self.announcer.closing || to_known;
@@ -395,7 +395,7 @@ impl Participant {
             match payload {
                 Some(payload) => self.handle_secure_announcement(now, from, &payload),
                 None if is_gone => {
-                    self.depart(now, Guid { prefix: from, entity_id: EntityId::PARTICIPANT }, Departure::Farewell);
+                    self.depart(now, Guid { prefix: from, entity_id: EntityId::PARTICIPANT }, Departure::Deleted);
                 }
                 None => {}
             }
@@ -439,7 +439,7 @@ impl Participant {
                 return;
             }
             self.departed.note(now, prefix, data.sn);
-            return self.depart(now, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Farewell);
+            return self.depart(now, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Deleted);
         }
         match data.payload {
             Payload::Data(payload) => {
@@ -476,7 +476,7 @@ impl Participant {
     ) -> bool {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
         let Some(remote) = self.remotes.get_mut(index) else { return false };
-        let moves = remote.moving.as_ref().is_some_and(|moving| *moving.news.announcement == *payload);
+        let moves = remote.moving.as_ref().is_some_and(|moving| *moving.changed.announcement == *payload);
         if !moves
             && (!is_authentic || *remote.announcement != *payload || remote.uses_other_connection(now, from.source))
         {
@@ -487,7 +487,7 @@ impl Participant {
         }
         if is_authentic {
             remote.unicast_only &= !from.multicast;
-            remote.heard = now;
+            remote.last_received = now;
         }
         if moves || remote.probation.is_some() {
             if self.receive_announcement(index, *octets) {
@@ -520,7 +520,7 @@ impl Participant {
                     if let Some(remote) = self.remotes.get_mut(index) {
                         remote.sn = sn;
                     }
-                    if !self.introducing {
+                    if !self.is_introduction {
                         self.repeat_introduction(now, index);
                     }
                 }
@@ -550,7 +550,7 @@ impl Participant {
             return self.refresh_participant(now, from, index, data, payload);
         }
         let mut refused = 0;
-        let path = match self.introducing {
+        let path = match self.is_introduction {
             true => self.reachability.choose_introduced(&data.metatraffic_unicast, from.source, &mut refused),
             false => self.reachability.choose(&data.metatraffic_unicast, from.source, &mut refused),
         };
@@ -576,20 +576,20 @@ impl Participant {
             source: from.source,
             metatraffic,
             lease,
-            heard: now,
+            last_received: now,
             last_received_on_path: now,
             arrival: self.ctx.counters.participants_discovered,
             probation: Some(probation),
-            letter: Letter::default(),
-            shortcut: None,
-            ears: Ears::default(),
+            pending_messages: PendingMessages::default(),
+            shared_memory_path: None,
+            listened_groups: ListenedGroups::default(),
             exchanges: false,
             moving: None,
             sn: SequenceNumber::FIRST,
-            standing: Standing::default(),
+            introduction: IntroductionState::default(),
             security: RemoteSecurity::default(),
             unicast_only: !from.multicast,
-            voices: Voices::default(),
+            source_addresses: SourceAddresses::default(),
             endpoints: 0,
             footprint,
         });
@@ -600,36 +600,36 @@ impl Participant {
             probation.set_index(index, &mut self.ctx);
         }
         self.remote_by_prefix.insert(prefix, index);
-        self.lost.forget(&metatraffic.locator);
+        self.lost.remove(&metatraffic.locator);
         self.renew_lease(now, index);
         self.ctx.notify(Event::ParticipantDiscovered(guid));
         self.present_participant(now, index);
         self.admit_participant(now, index);
         self.queue_validation(index);
-        self.announcer.hurry(now, &mut self.ctx);
+        self.announcer.announce_soon(now, &mut self.ctx);
         let has_to_authenticate = self.remotes.get(index).is_some_and(|remote| remote.security.has_to_authenticate());
-        if !has_to_authenticate && self.validation.knows(prefix, &metatraffic.locator) {
+        if !has_to_authenticate && self.validation.is_known(prefix, &metatraffic.locator) {
             self.end_probation(now, index);
         }
     }
 
     pub(super) fn renew_lease(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        remote.heard = now;
+        remote.last_received = now;
         self.ctx.timers.arm(remote.lease, now.after(remote.lease_duration()));
     }
 
     /// Renews the lease of a participant for any of its messages, because announcements may be lost
     /// under load. Returns the number of octets that are still not charged to a participant.
-    pub(crate) fn heard_from(&mut self, now: Instant, prefix: GuidPrefix, octets: usize) -> usize {
-        let Some(remote) = self.speaker(prefix) else { return octets };
-        remote.heard = now;
+    pub(crate) fn message_received(&mut self, now: Instant, prefix: GuidPrefix, octets: usize) -> usize {
+        let Some(remote) = self.sender(prefix) else { return octets };
+        remote.last_received = now;
         if remote.receive_octets(octets) { 0 } else { octets }
     }
 
     /// Returns the participant that sent a datagram; usually the one heard last.
     #[inline]
-    pub(super) fn speaker(&mut self, prefix: GuidPrefix) -> Option<&mut Remote> {
+    pub(super) fn sender(&mut self, prefix: GuidPrefix) -> Option<&mut Remote> {
         if self.remotes.get(self.last_sender).is_none_or(|remote| remote.prefix != prefix) {
             self.last_sender = *self.remote_by_prefix.get(&prefix)?;
         }
@@ -646,16 +646,17 @@ impl Participant {
             let candidates = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some());
             if let Some((_, oldest)) = candidates.min_by_key(|(_, remote)| remote.arrival) {
                 let prefix = oldest.prefix;
-                self.remove_participant(now, prefix, Departure::Silence);
+                self.remove_participant(now, prefix, Departure::Lost);
             }
         }
         if self.remotes.len() >= self.ctx.limits.max_participants {
-            let is_idle =
-                |remote: &Remote| remote.probation.is_none() && !remote.exchanges && now.since(remote.heard) >= IDLE;
+            let is_idle = |remote: &Remote| {
+                remote.probation.is_none() && !remote.exchanges && now.since(remote.last_received) >= IDLE
+            };
             let idle = self.remotes.iter().filter(|(_, remote)| is_idle(remote));
-            if let Some(prefix) = idle.min_by_key(|(_, remote)| remote.heard).map(|(_, remote)| remote.prefix) {
+            if let Some(prefix) = idle.min_by_key(|(_, remote)| remote.last_received).map(|(_, remote)| remote.prefix) {
                 self.ctx.counters.participants_displaced += 1;
-                self.remove_participant(now, prefix, Departure::Silence);
+                self.remove_participant(now, prefix, Departure::Lost);
             }
         }
         self.remotes.len() < self.ctx.limits.max_participants
@@ -666,14 +667,16 @@ impl Participant {
     /// Standstills of this participant do not count.
     pub(crate) fn handle_lease_end(&mut self, now: Instant, index: u32) {
         if let Some(remote) = self.remotes.get(index) {
-            let end = remote.heard.after(remote.lease_duration() + self.ctx.standstills.after(remote.heard));
+            let end = remote
+                .last_received
+                .after(remote.lease_duration() + self.ctx.standstills.excused_since(remote.last_received));
             if end > now {
                 let end = end.max(now.after(LEASE_MIN));
                 return self.ctx.timers.arm(remote.lease, end);
             }
             let prefix = remote.prefix;
             self.ctx.counters.leases_expired += 1;
-            self.remove_participant(now, prefix, Departure::Silence);
+            self.remove_participant(now, prefix, Departure::Lost);
         }
     }
 
@@ -692,10 +695,10 @@ impl Participant {
             }
             match remote.probation.take() {
                 Some(probation) => probation.close(&mut self.ctx),
-                None if departure == Departure::Silence => {
-                    self.validation.remember(prefix, &remote.metatraffic.locator);
+                None if departure == Departure::Lost => {
+                    self.validation.add_known(prefix, &remote.metatraffic.locator);
                     if remote.unicast_only {
-                        self.lost.remember(now, remote.metatraffic.locator);
+                        self.lost.insert(now, remote.metatraffic.locator);
                     }
                 }
                 None => {}

@@ -25,20 +25,20 @@ const VALIDATED_MAX: usize = 4;
 
 /// Source addresses of a participant.
 #[derive(Debug, Default)]
-pub(super) struct Voices {
+pub(super) struct SourceAddresses {
     /// Last accepted source.
     last: Option<Host>,
     /// Sources that answered a challenge; the oldest is replaced.
-    proven: [Option<Host>; VALIDATED_MAX],
+    validated: [Option<Host>; VALIDATED_MAX],
 }
 
-impl Voices {
+impl SourceAddresses {
     /// Records the source of a correct answer to a challenge.
-    pub(super) fn prove(&mut self, source: &Locator) {
+    pub(super) fn add_validated(&mut self, source: &Locator) {
         let Some(host) = Host::of(source) else { return };
-        if !self.proven.contains(&Some(host)) {
-            self.proven.rotate_right(1);
-            self.proven[0] = Some(host);
+        if !self.validated.contains(&Some(host)) {
+            self.validated.rotate_right(1);
+            self.validated[0] = Some(host);
         }
     }
 }
@@ -61,8 +61,8 @@ impl Participant {
         if prefix == self.header.prefix {
             return host.is_none() || self.reachability.is_on_this_host(source);
         }
-        let Some(remote) = self.speaker(prefix).filter(|remote| !remote.is_on_probation()) else { return true };
-        if host.is_some() && remote.voices.last == host {
+        let Some(remote) = self.sender(prefix).filter(|remote| !remote.is_on_probation()) else { return true };
+        if host.is_some() && remote.source_addresses.last == host {
             return true;
         }
         self.accepts_changed_source(source, host, prefix)
@@ -74,13 +74,13 @@ impl Participant {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return true };
         let Some(remote) = self.remotes.get_mut(index) else { return true };
         let is_neighbour = self.reachability.is_on_this_host(&remote.metatraffic.locator);
-        let Some(host) = host else { return remote.shortcut.is_some() || is_neighbour };
+        let Some(host) = host else { return remote.shared_memory_path.is_some() || is_neighbour };
         let is_good = remote.announces(host)
-            || remote.voices.proven.contains(&Some(host))
+            || remote.source_addresses.validated.contains(&Some(host))
             || (is_neighbour && self.reachability.is_on_this_host(source))
             || endpoint_announces(&self.publications, &self.subscriptions, prefix, host);
         if is_good {
-            remote.voices.last = Some(host);
+            remote.source_addresses.last = Some(host);
         }
         is_good
     }

@@ -45,13 +45,13 @@ pub(crate) struct StaticEndpoints {
     /// Name of this participant.
     own: String,
     /// Entity IDs in use by local endpoints.
-    taken: BTreeSet<EntityId>,
+    ids_in_use: BTreeSet<EntityId>,
 }
 
 /// Terms in which list and application must agree, by policy name.
 type Terms = [(&'static str, String); 7];
 
-fn wrong(what: String) -> Error {
+fn bad_parameter(what: String) -> Error {
     Error::BadParameter { what: format!("static endpoints: {what}") }
 }
 
@@ -64,13 +64,13 @@ impl StaticEndpoints {
             let name = participant.name.clone();
             check(&participant)?;
             if participants.insert(name.clone(), participant).is_some() {
-                return Err(wrong(format!("participant name '{name}' is used twice")));
+                return Err(bad_parameter(format!("participant name '{name}' is used twice")));
             }
         }
         if !participants.contains_key(own) {
-            return Err(wrong(format!("the local participant '{own}' is not in the list")));
+            return Err(bad_parameter(format!("the local participant '{own}' is not in the list")));
         }
-        Ok(Self { participants, own: own.to_string(), taken: BTreeSet::new() })
+        Ok(Self { participants, own: own.to_string(), ids_in_use: BTreeSet::new() })
     }
 
     /// Assigns the entity ID of a local writer to be created.
@@ -80,11 +80,11 @@ impl StaticEndpoints {
             known.topic_name == data.topic_name
                 && known.type_name == data.type_name
                 && known.guid.entity_id.has_key() == keyed
-                && !self.taken.contains(&known.guid.entity_id)
+                && !self.ids_in_use.contains(&known.guid.entity_id)
         };
         let found = known.iter().find(fits).ok_or_else(|| self.absent("writer", &data.topic_name, &data.type_name))?;
-        agree(&writer_terms(found), &writer_terms(data), &data.topic_name)?;
-        self.taken.insert(found.guid.entity_id);
+        check_terms(&writer_terms(found), &writer_terms(data), &data.topic_name)?;
+        self.ids_in_use.insert(found.guid.entity_id);
         Ok(found.guid.entity_id)
     }
 
@@ -95,11 +95,11 @@ impl StaticEndpoints {
             known.topic_name == data.topic_name
                 && known.type_name == data.type_name
                 && known.guid.entity_id.has_key() == keyed
-                && !self.taken.contains(&known.guid.entity_id)
+                && !self.ids_in_use.contains(&known.guid.entity_id)
         };
         let found = known.iter().find(fits).ok_or_else(|| self.absent("reader", &data.topic_name, &data.type_name))?;
-        agree(&reader_terms(found), &reader_terms(data), &data.topic_name)?;
-        self.taken.insert(found.guid.entity_id);
+        check_terms(&reader_terms(found), &reader_terms(data), &data.topic_name)?;
+        self.ids_in_use.insert(found.guid.entity_id);
         Ok(found.guid.entity_id)
     }
 
@@ -116,7 +116,7 @@ impl StaticEndpoints {
 fn check(participant: &StaticParticipant) -> Result<(), Error> {
     let name = &participant.name;
     if name.is_empty() {
-        return Err(wrong("a participant has no name".to_string()));
+        return Err(bad_parameter("a participant has no name".to_string()));
     }
     let writers = participant.publications.iter().map(|data| (data.guid.entity_id, true, &data.topic_name));
     let readers = participant.subscriptions.iter().map(|data| (data.guid.entity_id, false, &data.topic_name));
@@ -124,10 +124,12 @@ fn check(participant: &StaticParticipant) -> Result<(), Error> {
     for (id, is_writer, topic) in writers.chain(readers) {
         let right = !id.is_builtin() && if is_writer { id.is_writer() } else { id.is_reader() };
         if !right {
-            return Err(wrong(format!("{id:?} of topic '{topic}' of participant '{name}' has the wrong entity kind")));
+            return Err(bad_parameter(format!(
+                "{id:?} of topic '{topic}' of participant '{name}' has the wrong entity kind"
+            )));
         }
         if !ids.insert(id) {
-            return Err(wrong(format!("participant '{name}' has two endpoints with the entity ID {id:?}")));
+            return Err(bad_parameter(format!("participant '{name}' has two endpoints with the entity ID {id:?}")));
         }
     }
     Ok(())
@@ -163,7 +165,7 @@ fn reader_terms(data: &SubscriptionData) -> Terms {
     ]
 }
 
-fn agree(listed: &Terms, given: &Terms, topic: &str) -> Result<(), Error> {
+fn check_terms(listed: &Terms, given: &Terms, topic: &str) -> Result<(), Error> {
     match listed.iter().zip(given).find(|(listed, given)| listed != given) {
         None => Ok(()),
         Some(((policy, listed), (_, given))) => Err(Error::InconsistentPolicy {
@@ -190,9 +192,9 @@ impl Participant {
     }
 
     /// Releases the entity ID of a deleted local endpoint.
-    pub(crate) fn unname(&mut self, id: EntityId) {
+    pub(crate) fn release_static_id(&mut self, id: EntityId) {
         if let Some(list) = &mut self.static_endpoints {
-            list.taken.remove(&id);
+            list.ids_in_use.remove(&id);
         }
     }
 

@@ -32,7 +32,7 @@ pub struct TypeCheck {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeVerdict {
     /// The types are compatible, or nothing is known and nothing forbids the match.
-    Fit,
+    Compatible,
     /// The types are compatible here, but another implementation may refuse the pair: see
     /// [`Participant::cautions`].
     CompatibleWithCaution {
@@ -40,17 +40,17 @@ pub enum TypeVerdict {
         what: Box<str>,
     },
     /// The types are incompatible.
-    Differ {
+    Incompatible {
         /// Description of the incompatibility.
-        why: Box<str>,
+        reason: Box<str>,
     },
 }
 
 /// Present knowledge about a pair.
-pub(super) enum Fit {
+pub(super) enum Compatibility {
     Yes,
     /// A verdict is pending.
-    Wait,
+    Pending,
     No(String),
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct TypeChecks {
     /// Pairs ordered by reader.
     by_reader: BTreeSet<(Guid, Guid)>,
     /// Pairs that were not polled yet; some may be gone.
-    asked: VecDeque<TypeCheck>,
+    queued: VecDeque<TypeCheck>,
 }
 
 impl TypeChecks {
@@ -70,34 +70,36 @@ impl TypeChecks {
         self.verdicts.len()
     }
 
-    pub(super) fn fit(
+    pub(super) fn compatibility(
         &mut self,
         ctx: &mut Context,
         publication: &PublicationData,
         subscription: &SubscriptionData,
-    ) -> Fit {
+    ) -> Compatibility {
         let (writer, reader) = (&publication.type_information, &subscription.type_information);
         let (Some(writer), Some(reader)) = (writer, reader) else {
             let who = if writer.is_none() { "writer" } else { "reader" };
             return match subscription.qos.type_consistency.force_type_validation {
-                true => Fit::No(alloc::format!("force_type_validation is set, but the {who} announces no type")),
-                false => Fit::Yes,
+                true => {
+                    Compatibility::No(alloc::format!("force_type_validation is set, but the {who} announces no type"))
+                }
+                false => Compatibility::Yes,
             };
         };
         if writer == reader || !self.is_on {
-            return Fit::Yes;
+            return Compatibility::Yes;
         }
         let check = TypeCheck { writer: publication.guid, reader: subscription.guid };
         match self.verdicts.get(&check) {
-            Some(Some(TypeVerdict::Fit | TypeVerdict::CompatibleWithCaution { .. })) => Fit::Yes,
-            Some(Some(TypeVerdict::Differ { why })) => Fit::No(String::from(&**why)),
-            Some(None) => Fit::Wait,
+            Some(Some(TypeVerdict::Compatible | TypeVerdict::CompatibleWithCaution { .. })) => Compatibility::Yes,
+            Some(Some(TypeVerdict::Incompatible { reason: why })) => Compatibility::No(String::from(&**why)),
+            Some(None) => Compatibility::Pending,
             None => {
                 self.verdicts.insert(check, None);
                 self.by_reader.insert((check.reader, check.writer));
-                self.asked.push_back(check);
+                self.queued.push_back(check);
                 ctx.notify(Event::TypeChecks);
-                Fit::Wait
+                Compatibility::Pending
             }
         }
     }
@@ -111,7 +113,7 @@ impl TypeChecks {
     }
 
     /// Removes the pairs of an endpoint that was deleted or rediscovered.
-    pub(crate) fn forget(&mut self, ctx: &mut Context, guid: Guid) {
+    pub(crate) fn remove_endpoint(&mut self, ctx: &mut Context, guid: Guid) {
         let zero = Guid::from_bytes([0; 16]);
         let from = TypeCheck { writer: guid, reader: zero };
         while let Some(check) = self.verdicts.range(from..).next().map(|(check, _)| *check) {
@@ -152,14 +154,14 @@ impl TypeChecks {
         self.verdicts.remove(&check);
         self.by_reader.remove(&(check.reader, check.writer));
         if self.verdicts.is_empty() {
-            self.asked.clear();
+            self.queued.clear();
         }
     }
 
     /// Returns the next pending pair that was not polled.
     fn poll(&mut self) -> Option<TypeCheck> {
         loop {
-            let check = self.asked.pop_front()?;
+            let check = self.queued.pop_front()?;
             if self.verdicts.get(&check).is_some_and(Option::is_none) {
                 return Some(check);
             }

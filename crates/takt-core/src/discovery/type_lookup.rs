@@ -31,7 +31,7 @@ use crate::context::Context;
 use crate::error::{Error, WriteError};
 use crate::event::Event;
 use crate::participant::Participant;
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use crate::work::Work;
@@ -43,7 +43,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use takt_wire::discovery::builtin_endpoints;
 use takt_wire::type_lookup::{
-    Addressee, ContinuationPoint, EquivalenceId, Question, REMOTE_UNKNOWN_OPERATION, ReplyBody, RequestId,
+    Addressee, ContinuationPoint, EquivalenceId, Operation, REMOTE_UNKNOWN_OPERATION, ReplyBody, RequestId,
     TYPE_IDS_MAX, TypeReply, TypeRequest, TypesEmitter, UnionForm, dependencies_reply, failure_reply,
 };
 use takt_wire::{Endianness, EntityId, Guid, GuidPrefix, Timestamp};
@@ -107,7 +107,7 @@ pub enum TypeAnswer {
 
 #[derive(Debug)]
 struct Pending {
-    whom: GuidPrefix,
+    participant: GuidPrefix,
     /// Serialized request.
     payload: Box<[u8]>,
     /// Time of the next repetition.
@@ -159,8 +159,8 @@ impl TypeLookup {
     /// Returns the reply; `None` if the request addresses all participants and no type is known.
     fn answer(&self, request: &TypeRequest, work: &mut Work) -> Option<Vec<u8>> {
         let named = matches!(request.addressee, Addressee::Participant(_));
-        match &request.question {
-            Question::Types(type_ids) => {
+        match &request.operation {
+            Operation::Types(type_ids) => {
                 let mut reply = TypesEmitter::new(request.id, request.form, MAX_REPLY_BYTES);
                 for offered in type_ids.iter().filter_map(|id| self.offered.get(id)) {
                     if !reply.push(offered.id, &offered.object, offered.minimal) {
@@ -169,7 +169,7 @@ impl TypeLookup {
                 }
                 (named || reply.count() > 0).then(|| reply.finish())
             }
-            Question::Dependencies(type_ids, point) => {
+            Operation::Dependencies(type_ids, point) => {
                 if !named && !type_ids.iter().any(|id| self.offered.contains_key(id)) {
                     return None;
                 }
@@ -183,7 +183,7 @@ impl TypeLookup {
                 let point = if end < all.len() { ContinuationPoint::new(&(end as u32).to_le_bytes()) } else { None };
                 Some(dependencies_reply(request.id, request.form, &part, point.unwrap_or_default()))
             }
-            Question::Unknown => named.then(|| failure_reply(request.id, REMOTE_UNKNOWN_OPERATION)),
+            Operation::Unknown => named.then(|| failure_reply(request.id, REMOTE_UNKNOWN_OPERATION)),
         }
     }
 }
@@ -237,7 +237,7 @@ impl Participant {
         type_ids: &[EquivalenceId],
         form: UnionForm,
     ) -> Result<TypeRequestId, Error> {
-        self.request(now, whom, type_ids, form, Question::Types)
+        self.request(now, whom, type_ids, form, Operation::Types)
     }
 
     /// Requests the types that some types refer to, directly or indirectly. To continue, pass the
@@ -252,7 +252,7 @@ impl Participant {
         type_ids: &[EquivalenceId],
         from: ContinuationPoint,
     ) -> Result<TypeRequestId, Error> {
-        self.request(now, whom, type_ids, UnionForm::default(), |ids| Question::Dependencies(ids, from))
+        self.request(now, whom, type_ids, UnionForm::default(), |ids| Operation::Dependencies(ids, from))
     }
 
     fn request(
@@ -261,7 +261,7 @@ impl Participant {
         whom: GuidPrefix,
         type_ids: &[EquivalenceId],
         form: UnionForm,
-        question: impl FnOnce(Vec<EquivalenceId>) -> Question,
+        question: impl FnOnce(Vec<EquivalenceId>) -> Operation,
     ) -> Result<TypeRequestId, Error> {
         if !self.serves_types(whom) {
             return Err(Error::BadParameter { what: "the participant offers no type lookup service".to_string() });
@@ -276,10 +276,10 @@ impl Participant {
         let writer = Guid { prefix: self.header.prefix, entity_id: EntityId::TYPE_LOOKUP_REQUEST_WRITER };
         let addressee = Addressee::Participant(Guid { prefix: whom, entity_id: EntityId::PARTICIPANT });
         let id = RequestId { writer, number };
-        let payload = TypeRequest { id, addressee, question: question(type_ids.to_vec()), form }.to_bytes();
+        let payload = TypeRequest { id, addressee, operation: question(type_ids.to_vec()), form }.to_bytes();
         let id = TypeRequestId(number);
         let (payload, period) = (payload.into(), FIRST_REPETITION);
-        self.type_lookup.pending.insert(id, Pending { whom, payload, due: now, period, answer: None });
+        self.type_lookup.pending.insert(id, Pending { participant: whom, payload, due: now, period, answer: None });
         if !self.send_type_request(now, id) {
             self.type_lookup.pending.remove(&id);
             return Err(Error::OutOfResources { limit: "type requests", value: u64::from(REPLY_DEPTH) });
@@ -302,7 +302,7 @@ impl Participant {
         pending.due = now.after(pending.period);
         pending.period = (2 * pending.period).min(REPETITION_MAX);
         self.ctx.timers.arm_by(self.type_lookup.timer, pending.due);
-        let reader = Guid { prefix: pending.whom, entity_id: EntityId::TYPE_LOOKUP_REQUEST_READER };
+        let reader = Guid { prefix: pending.participant, entity_id: EntityId::TYPE_LOOKUP_REQUEST_READER };
         let payload = pending.payload.clone();
         !self.has_proxy(TYPE_REQUESTS, reader) || self.write_directed(now, TYPE_REQUESTS, reader, &payload)
     }
@@ -318,7 +318,7 @@ impl Participant {
 
     /// Sends the waiting requests to a participant that was validated.
     pub(super) fn send_type_requests_to(&mut self, now: Instant, whom: GuidPrefix) {
-        self.repeat_type_requests(now, |pending| pending.whom == whom);
+        self.repeat_type_requests(now, |pending| pending.participant == whom);
     }
 
     /// Sends the selected waiting requests; looks at all of them. A request without room is sent
@@ -365,7 +365,7 @@ impl Participant {
             source_timestamp: Timestamp::INVALID,
             payload_len: payload.len(),
             directed: Directed::new(&[reader]),
-            place: Place::default(),
+            position: SetPosition::default(),
             in_set: false,
             origin: None,
         };
@@ -397,8 +397,8 @@ impl Participant {
     fn serve_types(&mut self, now: Instant, from: GuidPrefix, request: &TypeRequest) {
         let for_us = match request.addressee {
             Addressee::Participant(guid) => guid.prefix == self.header.prefix,
-            Addressee::Anyone => true,
-            Addressee::Stranger => false,
+            Addressee::Any => true,
+            Addressee::Other => false,
         };
         if !for_us {
             return;
@@ -430,7 +430,7 @@ impl Participant {
             // INTEROP(CycloneDDS 0.10.2): names its own writer as that of the request, so only the
             // number identifies the request.
             let id = TypeRequestId(reply.request.number);
-            match self.type_lookup.pending.get_mut(&id).filter(|pending| pending.whom == from) {
+            match self.type_lookup.pending.get_mut(&id).filter(|pending| pending.participant == from) {
                 Some(pending) if pending.answer.is_none() => {
                     pending.answer = Some(answer_of(reply));
                     self.ctx.notify(Event::TypeAnswer(id));
@@ -443,7 +443,7 @@ impl Participant {
 
     /// Ends the requests to a departed participant.
     pub(super) fn abandon_type_requests(&mut self, prefix: GuidPrefix) {
-        let waiting = |pending: &Pending| pending.whom == prefix && pending.answer.is_none();
+        let waiting = |pending: &Pending| pending.participant == prefix && pending.answer.is_none();
         for (id, pending) in self.type_lookup.pending.iter_mut().filter(|(_, pending)| waiting(pending)) {
             pending.answer = Some(TypeAnswer::Gone);
             self.ctx.notify(Event::TypeAnswer(*id));

@@ -64,7 +64,7 @@ const CHALLENGE_PERIOD: Duration = Duration::from_millis(20);
 /// Challenges that are sent unsolicited; further ones follow its messages.
 const UNSOLICITED_CHALLENGES: u32 = 4;
 /// Silence after the first challenge from which a participant counts as not answering.
-const SILENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Least time between challenges that a participant causes by its messages. It doubles with each,
 /// up to [`CHALLENGE_DOUBLINGS`] times, because its messages may be forged. That is 320 ms, so a
 /// participant whose answers were lost for long is validated soon after it is heard again.
@@ -94,7 +94,7 @@ fn is_challenge(number: SequenceNumber) -> bool {
 
 /// Pending messages to a participant outside the protocol of its endpoints.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Letter {
+pub(crate) struct PendingMessages {
     queued: bool,
     /// Send a farewell.
     farewell: bool,
@@ -177,7 +177,7 @@ impl Probation {
     }
 
     /// Restarts the validation after a change of address. Earlier answers do not count.
-    pub(super) fn begin_again(&mut self, former: Vec<Locator>) {
+    pub(super) fn restart(&mut self, former: Vec<Locator>) {
         self.answered = [false; 2];
         self.challenge_due = true;
         self.former = former;
@@ -185,7 +185,7 @@ impl Probation {
 
     /// Continues an earlier probation at another address. `credit` is the number of octets that may
     /// still be sent.
-    pub(super) fn follow(&mut self, former: Vec<Locator>, credit: usize) {
+    pub(super) fn continue_at(&mut self, former: Vec<Locator>, credit: usize) {
         self.former = former;
         self.credit = credit;
     }
@@ -235,7 +235,7 @@ impl Probation {
             ctx.timers.arm(self.timer, now.after(delay));
         } else if !self.is_reported {
             // A late challenge is also given time for its answer.
-            ctx.timers.arm_by(self.timer, first.after(SILENCE).max(now.after(delay)));
+            ctx.timers.arm_by(self.timer, first.after(ANSWER_TIMEOUT).max(now.after(delay)));
         }
     }
 }
@@ -266,7 +266,7 @@ impl Validation {
     }
 
     /// Remembers a lost participant with a validated address.
-    pub(super) fn remember(&mut self, prefix: GuidPrefix, at: &Locator) {
+    pub(super) fn add_known(&mut self, prefix: GuidPrefix, at: &Locator) {
         let Some(host) = Host::of(at) else { return };
         self.known.retain(|(known, _)| *known != prefix);
         if self.known.len() == KNOWN_MAX {
@@ -276,7 +276,7 @@ impl Validation {
     }
 
     /// Reports whether a participant has validated this address before.
-    pub(super) fn knows(&self, prefix: GuidPrefix, at: &Locator) -> bool {
+    pub(super) fn is_known(&self, prefix: GuidPrefix, at: &Locator) -> bool {
         Host::of(at).is_some_and(|host| self.known.contains(&(prefix, host)))
     }
 }
@@ -316,9 +316,9 @@ impl Participant {
     /// Sends a farewell to a participant, so that it rediscovers this one.
     pub(super) fn queue_farewell(&mut self, now: Instant, index: u32) {
         if let Some(remote) = self.remotes.get_mut(index) {
-            remote.letter.farewell = true;
+            remote.pending_messages.farewell = true;
             self.queue_validation(index);
-            self.announcer.come_back(now, &mut self.ctx);
+            self.announcer.restart(now, &mut self.ctx);
         }
     }
 
@@ -356,7 +356,7 @@ impl Participant {
         let guid = remote.data.guid;
         if let Some((probation, _)) = remote.trial() {
             probation.challenge_due = true;
-            let is_late = probation.first_challenge.is_some_and(|first| now.since(first) >= SILENCE);
+            let is_late = probation.first_challenge.is_some_and(|first| now.since(first) >= ANSWER_TIMEOUT);
             let is_silent = is_late && probation.challenges >= UNSOLICITED_CHALLENGES;
             if is_silent && !core::mem::replace(&mut probation.is_reported, true) {
                 self.ctx.notify(Event::ParticipantSilent(guid));
@@ -389,9 +389,9 @@ impl Participant {
 
     pub(super) fn queue_validation(&mut self, index: u32) {
         if let Some(remote) = self.remotes.get_mut(index)
-            && !core::mem::replace(&mut remote.letter.queued, true)
+            && !core::mem::replace(&mut remote.pending_messages.queued, true)
         {
-            self.ctx.jobs.push(Priority::NORMAL, Job::Greet { participant: index });
+            self.ctx.jobs.push(Priority::NORMAL, Job::DirectedAnnouncement { participant: index });
         }
     }
 
@@ -402,7 +402,7 @@ impl Participant {
         let may_be = heartbeat.last_sn < heartbeat.first_sn && is_challenge(heartbeat.first_sn);
         let Some(&index) = self.remote_by_prefix.get(&prefix).filter(|_| may_be) else { return };
         if let Some(remote) = self.remotes.get_mut(index) {
-            remote.letter.answers[place] = Some(heartbeat.first_sn);
+            remote.pending_messages.answers[place] = Some(heartbeat.first_sn);
             self.queue_validation(index);
         }
     }
@@ -437,7 +437,7 @@ impl Participant {
         if probation.answered != [true; 2] || probation.wrong_answers >= WRONG_ANSWERS_MAX {
             return;
         }
-        remote.voices.prove(&from.source);
+        remote.source_addresses.add_validated(&from.source);
         let is_new = remote.probation.is_some();
         if is_new && remote.security.has_to_authenticate() {
             // The address is valid, so handshakes need not wait for further octets from the
@@ -490,10 +490,10 @@ impl Participant {
     /// or a challenge and the answers to its own. Queues itself again if there is more.
     pub(crate) fn transmit_validation(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get_mut(index)?;
-        if !core::mem::take(&mut remote.letter.queued) {
+        if !core::mem::take(&mut remote.pending_messages.queued) {
             return None;
         }
-        if core::mem::take(&mut remote.letter.farewell) {
+        if core::mem::take(&mut remote.pending_messages.farewell) {
             let len = self.announcer.build_farewell(&self.header, remote.prefix, frame).ok()?;
             let may_go = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
             self.destinations.extend(may_go.then_some(remote.metatraffic.locator));
@@ -515,7 +515,7 @@ impl Participant {
     fn transmit_challenge(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get_mut(index)?;
         let (prefix, here) = (remote.prefix, remote.metatraffic);
-        let answers = core::mem::take(&mut remote.letter.answers);
+        let answers = core::mem::take(&mut remote.pending_messages.answers);
         let there = remote.moving.as_ref().map(|moving| moving.path);
         // The challenge must reach only the new address, but the answers have to reach the old one
         // too.
@@ -635,11 +635,11 @@ mod tests {
         let mut validation = Validation::new([0; 2]);
         let prefix = |n: usize| GuidPrefix([n as u8, (n >> 8) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         let at = |host| Locator::udp_v4(Ipv4Addr::new(10, 0, 0, host), 7410);
-        (0..=KNOWN_MAX).for_each(|n| validation.remember(prefix(n), &at(1)));
+        (0..=KNOWN_MAX).for_each(|n| validation.add_known(prefix(n), &at(1)));
         assert_eq!(validation.known.len(), KNOWN_MAX);
-        assert!(!validation.knows(prefix(0), &at(1)) && validation.knows(prefix(1), &at(1)));
-        assert!(!validation.knows(prefix(1), &at(2)));
-        validation.remember(prefix(1), &at(2));
-        assert!(validation.knows(prefix(1), &at(2)) && !validation.knows(prefix(1), &at(1)));
+        assert!(!validation.is_known(prefix(0), &at(1)) && validation.is_known(prefix(1), &at(1)));
+        assert!(!validation.is_known(prefix(1), &at(2)));
+        validation.add_known(prefix(1), &at(2));
+        assert!(validation.is_known(prefix(1), &at(2)) && !validation.is_known(prefix(1), &at(1)));
     }
 }

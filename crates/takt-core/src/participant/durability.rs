@@ -10,7 +10,7 @@ use super::Participant;
 use super::endpoints::{NewChange, live_reader, live_writer};
 use crate::cache::InstanceHandle;
 use crate::error::{Error, WriteError};
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::slots::{ReaderHandle, WriterHandle};
 use crate::time::Instant;
 use crate::writer::{Directed, Write};
@@ -61,7 +61,7 @@ impl Participant {
             source_timestamp: change.source_timestamp.unwrap_or(ctx.wall_clock(now)),
             payload_len: payload.len(),
             directed: Directed::default(),
-            place: Place::default(),
+            position: SetPosition::default(),
             in_set: false,
             origin: Some(origin),
         };
@@ -139,8 +139,8 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn unkept(&mut self, handle: ReaderHandle) -> Result<Vec<SampleIdentity>, Error> {
-        Ok(self.reader(handle)?.unkept().collect())
+    pub fn first_unstored(&mut self, handle: ReaderHandle) -> Result<Vec<SampleIdentity>, Error> {
+        Ok(self.reader(handle)?.first_unstored().collect())
     }
 
     /// Returns the readers of durability services that are matched with a writer, and the last

@@ -8,7 +8,7 @@ use crate::cache::{
 };
 use crate::content_filter::{FilterFactory, ReaderFilter};
 use crate::error::{Error, WriteError};
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::reader::{REORDER_WINDOW, Reader};
 use crate::slots::{PublisherHandle, ReaderHandle, Slots, SubscriberHandle, WriterHandle};
 use crate::time::Instant;
@@ -23,7 +23,7 @@ use takt_wire::qos::{
     Contract, DataReaderQos, DataWriterQos, History, PublisherQos, ResourceLimits, SubscriberQos, TopicData,
     contradictions,
 };
-use takt_wire::{EntityId, Guid, Lent, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, Locator, SequenceNumber, SharedPayload, Timestamp};
 
 /// Longest topic or type name in bytes.
 const MAX_NAME_LEN: usize = 255;
@@ -340,13 +340,13 @@ impl Participant {
             }
         }
         self.writer_ids.remove(&guid.entity_id);
-        self.unname(guid.entity_id);
+        self.release_static_id(guid.entity_id);
         self.remove_protection(guid.entity_id);
         if !is_enabled {
             return Ok(());
         }
         self.unmatch_writer(now, guid);
-        self.type_checks.forget(&mut self.ctx, guid);
+        self.type_checks.remove_endpoint(&mut self.ctx, guid);
         self.retract_endpoint(now, self.sedp_of_publications(&topic_name), guid);
         self.schedule_assertions(now);
         Ok(())
@@ -366,7 +366,7 @@ impl Participant {
                 subscriber.readers.retain(|index| *index != handle.index);
             }
         }
-        self.unname(guid.entity_id);
+        self.release_static_id(guid.entity_id);
         self.remove_protection(guid.entity_id);
         if self.remove_builtin_reader(handle.index) || !is_enabled {
             return Ok(());
@@ -376,7 +376,7 @@ impl Participant {
             !listeners.is_empty()
         });
         self.unmatch_reader(guid);
-        self.type_checks.forget(&mut self.ctx, guid);
+        self.type_checks.remove_endpoint(&mut self.ctx, guid);
         self.retract_endpoint(now, self.sedp_of_subscriptions(&topic_name), guid);
         Ok(())
     }
@@ -417,14 +417,14 @@ impl Participant {
         now: Instant,
         handle: WriterHandle,
         change: &NewChange<'_>,
-        lent: &Lent,
+        lent: &SharedPayload,
     ) -> Result<SequenceNumber, WriteError> {
         if change.kind != ChangeKind::Alive || lent.prefix().is_none() {
             return Err(
                 Error::BadParameter { what: "only the payload of a local sample can be loaned".to_string() }.into()
             );
         }
-        let content = Content::<fn(&mut [u8]) -> Option<usize>>::Lent(lent);
+        let content = Content::<fn(&mut [u8]) -> Option<usize>>::Loan(lent);
         self.write_content(now, handle, &NewChange { payload_len: 0, ..*change }, content)
     }
 
@@ -451,7 +451,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn set_keeps_loans(&mut self, handle: ReaderHandle, borrows: bool) -> Result<(), Error> {
-        self.reader(handle)?.borrows = borrows;
+        self.reader(handle)?.keeps_loans = borrows;
         Ok(())
     }
 
@@ -476,16 +476,16 @@ impl Participant {
             source_timestamp: writer.stamp(change.source_timestamp, ctx.wall_clock(now))?,
             payload_len: change.payload_len,
             directed: Directed::new(change.destinations),
-            place: Place::default(),
+            position: SetPosition::default(),
             in_set: false,
             origin: None,
         };
         let sn = match writer.publisher().and_then(|index| publishers.get_mut(index)) {
             None => writer.put(now, ctx, &write, content)?,
             Some(publisher) => {
-                let write = publisher.admit(write)?;
+                let write = publisher.assign_position(write)?;
                 let sn = writer.put(now, ctx, &write, content)?;
-                publisher.made(&write.place);
+                publisher.commit_position(&write.position);
                 publisher.notify_others(handle.index, writers, ctx);
                 sn
             }

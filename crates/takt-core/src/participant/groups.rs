@@ -15,9 +15,9 @@
 //! `max_samples`, and the application has nothing to take, the held changes of the affected
 //! publishers are presented without waiting, at all readers. Sets that have not ended are dropped.
 
-use crate::cache::Fit;
+use crate::cache::NoRoom;
 use crate::context::Context;
-use crate::presentation::{MissingGroupInfo, Place};
+use crate::presentation::{MissingGroupInfo, SetPosition};
 use crate::reader::{Holding, Range, Reader};
 use crate::slots::{ReaderHandle, Slots};
 use crate::time::Instant;
@@ -45,7 +45,7 @@ pub(super) struct Group {
     resolved: SequenceNumber,
     /// Last set that was not presented completely. Late-matched readers get no history up to this
     /// set, because the other readers lack it.
-    lacked: SequenceNumber,
+    last_incomplete: SequenceNumber,
 }
 
 /// Matched pair of a writer and a reader.
@@ -86,9 +86,9 @@ impl Member {
     }
 
     /// Returns the position of the next held change.
-    fn front(&self, readers: &Slots<Reader>) -> Option<Place> {
+    fn front(&self, readers: &Slots<Reader>) -> Option<SetPosition> {
         let (holding, _) = self.holding(readers)?;
-        let (place, _) = self.reader(readers)?.cache.place(holding.front()?);
+        let (place, _) = self.reader(readers)?.cache.position_of(holding.front()?);
         Some(place)
     }
 
@@ -105,7 +105,7 @@ impl Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Wait,
-    Show,
+    Present,
     Drop,
 }
 
@@ -123,7 +123,7 @@ impl Group {
 
     /// Presents what is due, at most [`SETS_PER_CALL`] sets. Returns false if more may be due.
     /// Visits each member a few times for each set, and each presented change.
-    pub(super) fn settle(
+    pub(super) fn present_due(
         &mut self,
         presentation: &Presentation,
         readers: &mut Slots<Reader>,
@@ -143,18 +143,18 @@ impl Group {
                     break;
                 }
                 sets += 1;
-                match self.judge(place.group_set, relief, readers, ctx, now) {
+                match self.decide(place.group_set, relief, readers, ctx, now) {
                     Verdict::Wait => break,
-                    Verdict::Show => self.present_set(place.group_set, readers, ctx, now),
+                    Verdict::Present => self.present_set(place.group_set, readers, ctx, now),
                     Verdict::Drop => {
                         self.drop_set(place.group_set, readers, ctx);
-                        self.lacked = self.lacked.max(place.group_set);
+                        self.last_incomplete = self.last_incomplete.max(place.group_set);
                     }
                 }
                 self.resolved = self.resolved.max(place.group_set);
                 self.find_heads(readers);
             } else if gsn.prev() > horizon {
-                self.ask_for_news(gsn.prev(), None, readers, ctx, now);
+                self.request_heartbeats(gsn.prev(), None, readers, ctx, now);
                 break;
             } else if !self.present_next(readers, ctx, now) {
                 break;
@@ -185,7 +185,7 @@ impl Group {
         members.retain(|member| member.holding(readers).is_some());
         let has_history = members.iter().any(|member| member.has_history(readers));
         if let Some(range) = broken.take_if(|range| !has_history && range.before <= self.resolved) {
-            self.lacked = self.lacked.max(range.before.prev());
+            self.last_incomplete = self.last_incomplete.max(range.before.prev());
         }
     }
 
@@ -199,7 +199,7 @@ impl Group {
     /// Requests heartbeats from writers that have not reported since a group sequence number was
     /// assigned, to learn how far the others have come. `lack`: only from writers that omit that
     /// information.
-    fn ask_for_news(
+    fn request_heartbeats(
         &self,
         gsn: SequenceNumber,
         lack: Option<MissingGroupInfo>,
@@ -213,7 +213,7 @@ impl Group {
                 member.holding(readers).is_some_and(|(holding, is_waited_for)| is_waited_for && holding.frontier < gsn);
             let is_requested = lags && lack.is_none_or(|lack| member.lacks(lack, readers));
             if let Some(reader) = readers.get_mut(member.reader.index).filter(|_| is_requested) {
-                reader.ask_for_news(ctx, member.proxy, furthest.unwrap_or(gsn), now);
+                reader.request_heartbeat(ctx, member.proxy, furthest.unwrap_or(gsn), now);
             }
         }
     }
@@ -241,7 +241,7 @@ impl Group {
     }
 
     /// Decides about a set: whether it has ended, is complete, and fits.
-    fn judge(
+    fn decide(
         &self,
         set: SequenceNumber,
         relief: bool,
@@ -258,20 +258,20 @@ impl Group {
         let is_broken = self.broken.is_some_and(|range| range.contains(set));
         let has_passed = |holding: &Holding| holding.ended.0 >= set || holding.frontier >= end;
         if !relief && holdings().any(|(holding, is_waited_for)| is_waited_for && !has_passed(holding)) {
-            self.ask_for_news(end, Some(MissingGroupInfo::Heartbeats), readers, ctx, now);
+            self.request_heartbeats(end, Some(MissingGroupInfo::Heartbeats), readers, ctx, now);
             return Verdict::Wait;
         }
         let mut is_whole = !is_broken && holdings().all(|(holding, _)| has_passed(holding));
         let mut parts = self.members.iter().filter(|member| is_of(member.front(readers), set));
         is_whole &= parts.all(|member| {
-            let is_new = set > self.resolved || (set > self.lacked && set <= member.history_end);
+            let is_new = set > self.resolved || (set > self.last_incomplete && set <= member.history_end);
             is_new && member.holding(readers).is_some_and(|(holding, _)| holding.front_is_closed())
         });
-        if is_whole { self.claim(set, readers, ctx) } else { Verdict::Drop }
+        if is_whole { self.reserve(set, readers, ctx) } else { Verdict::Drop }
     }
 
     /// Reserves room for all changes of a set.
-    fn claim(&self, set: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context) -> Verdict {
+    fn reserve(&self, set: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context) -> Verdict {
         let mut result = Ok(());
         for member in &self.members {
             if result.is_ok()
@@ -279,7 +279,7 @@ impl Group {
                 && let Some(reader) = readers.get_mut(member.reader.index)
             {
                 result = reader.reserve_part(ctx, member.proxy).and_then(|()| reader.cache.check_reservations());
-                if result == Err(Fit::Later) {
+                if result == Err(NoRoom::Temporarily) {
                     reader.wait_for_room(member.proxy);
                 }
             }
@@ -294,9 +294,9 @@ impl Group {
             }
         }
         match result {
-            Ok(()) => Verdict::Show,
-            Err(Fit::Later) => Verdict::Wait,
-            Err(Fit::Never) => Verdict::Drop,
+            Ok(()) => Verdict::Present,
+            Err(NoRoom::Temporarily) => Verdict::Wait,
+            Err(NoRoom::Permanently) => Verdict::Drop,
         }
     }
 
@@ -342,10 +342,10 @@ impl Group {
 }
 
 /// Returns the presentation order of a held change.
-fn rank(place: &Place) -> SequenceNumber {
+fn rank(place: &SetPosition) -> SequenceNumber {
     place.gsn
 }
 
-fn is_of(place: Option<Place>, set: SequenceNumber) -> bool {
+fn is_of(place: Option<SetPosition>, set: SequenceNumber) -> bool {
     place.is_some_and(|place| place.group_set == set)
 }

@@ -8,7 +8,7 @@ use crate::slots::Slots;
 use crate::time::Instant;
 use takt_wire::discovery::ENCAPSULATION_LEN;
 use takt_wire::message::{AckNack, Data, DataFrag, Envelope, Heartbeat, MessageView, Submessage, Submessages, id};
-use takt_wire::{Beside, EntityId, Guid, GuidPrefix, Locator, Malformed, Timestamp};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator, Malformed, SharedBuffer, Timestamp};
 
 /// Origin of a received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +40,13 @@ impl Participant {
     /// Handles one datagram with any content: at most one pass over its bytes, and deliveries of at
     /// most one reorder window for each sample in it. Malformed content is counted and dropped.
     pub fn handle_datagram(&mut self, now: Instant, from: Received, datagram: &[u8]) {
-        self.handle_with_buffer(now, from, datagram, Beside::Nothing);
+        self.handle_with_buffer(now, from, datagram, SharedBuffer::Nothing);
     }
 
     /// As [`Self::handle_datagram`], with a buffer that can be retained: the loaned payload of the
     /// DATA, or the datagram's frame. Readers that do not [borrow](Self::set_borrowing) copy the
     /// payloads.
-    pub fn handle_with_buffer(&mut self, now: Instant, from: Received, datagram: &[u8], beside: Beside<'_>) {
+    pub fn handle_with_buffer(&mut self, now: Instant, from: Received, datagram: &[u8], buffer: SharedBuffer<'_>) {
         self.ctx.counters.datagrams_received += 1;
         if !self.is_enabled {
             return;
@@ -56,11 +56,11 @@ impl Participant {
             return;
         };
         match self.ctx.security {
-            None => self.handle_message(now, from, message, beside, false),
+            None => self.handle_message(now, from, message, buffer, false),
             // Decrypted content lies in separate memory, so no transport frame can be retained for
             // it.
             Some(_) => self.with_opened_message(datagram, message, |participant, message, is_protected| {
-                let beside = if is_protected { Beside::Nothing } else { beside };
+                let beside = if is_protected { SharedBuffer::Nothing } else { buffer };
                 participant.handle_message(now, from, message, beside, is_protected);
             }),
         }
@@ -72,7 +72,7 @@ impl Participant {
         now: Instant,
         from: Received,
         message: MessageView<'_>,
-        beside: Beside<'_>,
+        beside: SharedBuffer<'_>,
         is_protected: bool,
     ) {
         let source = message.header().prefix;
@@ -81,7 +81,7 @@ impl Participant {
             return;
         }
         let is_authentic = self.is_authentic(&from, source);
-        let len = if is_authentic { self.heard_from(now, source, message.len()) } else { message.len() };
+        let len = if is_authentic { self.message_received(now, source, message.len()) } else { message.len() };
         let mut interpreter = Interpreter {
             sender: source,
             source,
@@ -110,7 +110,13 @@ impl Participant {
                             }
                             let mut opened = Submessages::of(plain);
                             while let Some(envelope) = opened.next_envelope() {
-                                participant.handle_envelope(now, &from, &mut interpreter, envelope, Beside::Nothing);
+                                participant.handle_envelope(
+                                    now,
+                                    &from,
+                                    &mut interpreter,
+                                    envelope,
+                                    SharedBuffer::Nothing,
+                                );
                             }
                             interpreter.protection.sender = None;
                         },
@@ -131,7 +137,7 @@ impl Participant {
         from: &Received,
         interpreter: &mut Interpreter,
         envelope: Result<Envelope<'_>, Malformed>,
-        beside: Beside<'_>,
+        beside: SharedBuffer<'_>,
     ) {
         // DATA and their INFO_TS are the most frequent: handling them apart avoids the stack space
         // of a general submessage.
@@ -158,7 +164,7 @@ impl Participant {
         from: &Received,
         interpreter: &mut Interpreter,
         data: &Data<'_>,
-        beside: Beside<'_>,
+        beside: SharedBuffer<'_>,
     ) {
         self.ctx.work.unit();
         if !interpreter.for_us {
@@ -176,7 +182,7 @@ impl Participant {
             None => self.deliver_data(now, interpreter, data, beside, false),
             Some(protected) => self.with_opened_payload(writer, protected, ENCAPSULATION_LEN, |participant, plain| {
                 let data = Data { payload: data.payload.replaced(plain), ..*data };
-                participant.deliver_data(now, interpreter, &data, Beside::Nothing, true);
+                participant.deliver_data(now, interpreter, &data, SharedBuffer::Nothing, true);
             }),
         }
     }
@@ -187,7 +193,7 @@ impl Participant {
         now: Instant,
         interpreter: &Interpreter,
         data: &Data<'_>,
-        beside: Beside<'_>,
+        beside: SharedBuffer<'_>,
         is_opened: bool,
     ) {
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
@@ -305,7 +311,7 @@ impl Participant {
         }
         let Some(index) = self.writer_for(interpreter, acknack.writer, acknack.reader) else { return };
         let shortened = match acknack.writer {
-            EntityId::P2P_MESSAGE_WRITER => self.handle_answer(source, acknack),
+            EntityId::P2P_MESSAGE_WRITER => self.handle_probe_answer(source, acknack),
             _ => None,
         };
         let acknack = shortened.as_ref().unwrap_or(acknack);

@@ -27,10 +27,10 @@ use crate::config::{Config, Limits, Locators, MAX_PEERS};
 use crate::context::{Context, Timing};
 use crate::deadline::{INSTANCES_PER_CALL, OVERTAKEN_MAX};
 use crate::discovery::{
-    Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, Departures, EndpointKey,
-    Ignored, Introducer, Lost, MAX_REPLY_BYTES, PARTICIPANTS_SECURE, REPLY_DEPTH, Reachability, Refusal, Remote,
-    Reviews, SECURE_READERS, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS, Shortcut, StaticEndpoints, TYPE_REPLIES,
-    TypeChecks, TypeLookup, Unconfirmed, Validation, for_handshakes,
+    Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, Departures,
+    DiscoveryServer, EndpointKey, Ignored, Lost, MAX_REPLY_BYTES, PARTICIPANTS_SECURE, REPLY_DEPTH, Reachability,
+    Refusal, Remote, Reviews, SECURE_READERS, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS, SharedMemoryPath, StaticEndpoints,
+    TYPE_REPLIES, TypeChecks, TypeLookup, Unconfirmed, Validation, for_handshakes,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -74,9 +74,9 @@ pub struct Participant {
     /// Endpoints of all participants, if they are configured statically.
     pub(crate) static_endpoints: Option<StaticEndpoints>,
     /// State of a discovery server, if this participant is one.
-    pub(crate) introducer: Option<Introducer>,
+    pub(crate) discovery_server: Option<DiscoveryServer>,
     /// The announcement being handled is an introduction by a trusted discovery server.
-    pub(crate) introducing: bool,
+    pub(crate) is_introduction: bool,
     /// Remote participants whose lease expired and that may return.
     pub(crate) lost: Lost,
     pub(crate) reachability: Reachability,
@@ -88,7 +88,7 @@ pub struct Participant {
     pub(crate) writer_ids: BTreeMap<EntityId, u32>,
     /// Readers matched with each remote or local writer, by reader index and proxy.
     pub(crate) sources: BTreeMap<Guid, Vec<(u32, u32)>>,
-    pub(crate) own_shared_memory_path: Option<Shortcut>,
+    pub(crate) own_shared_memory_path: Option<SharedMemoryPath>,
     pub(crate) remotes: Slots<Remote>,
     pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
     /// Index in `remotes` of the participant that was heard last, if it still exists.
@@ -164,7 +164,7 @@ impl Participant {
         let list = config.static_endpoints.as_ref();
         let static_endpoints = list.map(|list| StaticEndpoints::new(list.clone(), own)).transpose()?;
         let mut ctx = Context::new(config.limits, timing);
-        ctx.channels.readers_min = config.multicast_readers_min;
+        ctx.multicast_groups.readers_min = config.multicast_readers_min;
         let data = Self::describe(&config, security.as_ref().map(|security| security.announced()));
         let overhead = security.as_ref().map_or(0, |security| security.message_overhead());
         let scratch = security.is_some().then(Scratch::new);
@@ -176,7 +176,7 @@ impl Participant {
         let assertion = Assertion::new(&mut ctx);
         let unconfirmed = Unconfirmed::new(&mut ctx);
         let type_lookup = TypeLookup::new(&mut ctx);
-        let introducer = config.is_server.then(|| Introducer::new(&mut ctx));
+        let introducer = config.is_server.then(|| DiscoveryServer::new(&mut ctx));
         let mut announcer = Announcer::new(data, config.announcement_period, &mut ctx);
         if config.is_enabled {
             announcer.start(now, &mut ctx);
@@ -195,8 +195,8 @@ impl Participant {
             servers: config.servers,
             checks_sources: config.checks_sources,
             static_endpoints,
-            introducer,
-            introducing: false,
+            discovery_server: introducer,
+            is_introduction: false,
             lost: Lost::default(),
             ctx,
             writers: Slots::new(),
@@ -272,12 +272,12 @@ impl Participant {
         for _ in 0..MAX_TIMERS_PER_CALL {
             let Some(kind) = self.ctx.timers.pop_due(now) else { return };
             self.ctx.work.unit();
-            self.serve(kind, now);
+            self.handle_timer(kind, now);
             self.present_due_groups(now);
         }
     }
 
-    fn serve(&mut self, kind: TimerKind, now: Instant) {
+    fn handle_timer(&mut self, kind: TimerKind, now: Instant) {
         match kind {
             TimerKind::Groups => self.ctx.groups_changed = true,
             TimerKind::Announce => {
@@ -285,8 +285,8 @@ impl Participant {
                 self.report_refusals();
                 self.announcer.handle_timeout(now, &mut self.ctx);
             }
-            TimerKind::Introduce => self.handle_introductions(),
-            TimerKind::Ask { channel } => self.handle_multicast_probe_timeout(now, channel),
+            TimerKind::Introduction => self.handle_introductions(),
+            TimerKind::MulticastProbe { group: channel } => self.handle_multicast_probe_timeout(now, channel),
             TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
             TimerKind::Challenge { participant } => self.handle_challenge_timeout(now, participant),
             TimerKind::RepeatTypeRequests => self.handle_type_request_timeout(now),
@@ -392,7 +392,7 @@ impl Participant {
         let of_types = self.type_lookup.steps_max();
         let of_writer = self.writers.iter().map(|(_, writer)| writer.steps_max()).max().unwrap_or(0);
         let samples = windows + of_reader.max(of_group.max().unwrap_or(0)) + of_writer + of_types;
-        let steps_per_entry = STEPS_PER_ENTRY + 2 * self.ctx.channels.list.len();
+        let steps_per_entry = STEPS_PER_ENTRY + 2 * self.ctx.multicast_groups.list.len();
         (steps_per_entry * (1 + tables + self.ctx.events.len()) + samples + INSTANCES_PER_CALL * (1 + OVERTAKEN_MAX))
             as u64
     }

@@ -5,7 +5,7 @@ use crate::FlowTag;
 use crate::context::Job;
 use crate::time::Instant;
 use takt_exec::Priority;
-use takt_wire::{Lent, Locator};
+use takt_wire::{Locator, SharedPayload};
 
 /// Datagram that was built in the caller's frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Transmit<'a> {
     pub destinations: &'a [Locator],
     /// Payload sent by reference: the datagram's DATA contains only its first octets, and all
     /// destinations are shared memory of this host.
-    pub lent: Option<Lent>,
+    pub loan: Option<SharedPayload>,
     /// Payload that follows those octets. Empty unless built by
     /// [`Participant::poll_transmit_gathering`].
     pub payload: &'a [u8],
@@ -36,7 +36,7 @@ impl Participant {
     /// is nothing to send, or if the frame is shorter than any path allows. One call builds one
     /// datagram; stale jobs are skipped, each of them once.
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
-        self.ctx.gathers = false;
+        self.ctx.scatter_gather = false;
         self.transmit_next(now, frame)
     }
 
@@ -44,7 +44,7 @@ impl Participant {
     /// [`Transmit::payload`] after the frame. The frame has room for the payload behind the part
     /// that was built.
     pub fn poll_transmit_gathering(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
-        self.ctx.gathers = self.ctx.security.is_none();
+        self.ctx.scatter_gather = self.ctx.security.is_none();
         self.transmit_next(now, frame)
     }
 
@@ -56,7 +56,7 @@ impl Participant {
             let (priority, job) = self.ctx.jobs.pop()?;
             self.ctx.work.unit();
             self.destinations.clear();
-            (self.ctx.lent, self.ctx.ahead) = (None, None);
+            (self.ctx.loan, self.ctx.payload_tail) = (None, None);
             let mut flow = FlowTag::default();
             let len = match self.ctx.security {
                 None => self.build(now, job, frame, &mut flow),
@@ -64,13 +64,13 @@ impl Participant {
             };
             if let Some(len) = len.filter(|_| !self.destinations.is_empty()) {
                 self.ctx.counters.datagrams_sent += 1;
-                let lent = self.ctx.lent.take();
-                let payload = self.ctx.ahead.take().and_then(|ahead| {
+                let lent = self.ctx.loan.take();
+                let payload = self.ctx.payload_tail.take().and_then(|ahead| {
                     let writer = self.writers.get(ahead.writer)?;
                     writer.history.pool.bytes(ahead.payload).get(ahead.range)
                 });
                 let payload = payload.unwrap_or_default();
-                return Some(Transmit { len, flow, priority, destinations: &self.destinations, lent, payload });
+                return Some(Transmit { len, flow, priority, destinations: &self.destinations, loan: lent, payload });
             }
         }
     }
@@ -79,10 +79,10 @@ impl Participant {
         let Self { writers, readers, ctx, header, destinations, .. } = self;
         match job {
             Job::Announce => self.transmit_announcement(now, frame),
-            Job::Introduce { participant } => self.transmit_introduction(participant, frame),
-            Job::Greet { participant } => self.transmit_validation(now, participant, frame),
-            Job::Ask { channel } => self.transmit_multicast_probe(now, channel, frame),
-            Job::Question { writer } => {
+            Job::Introduction { participant } => self.transmit_introduction(participant, frame),
+            Job::DirectedAnnouncement { participant } => self.transmit_validation(now, participant, frame),
+            Job::MulticastProbe { group: channel } => self.transmit_multicast_probe(now, channel, frame),
+            Job::WriterProbe { writer } => {
                 *flow = writers.get(writer)?.flows.live;
                 self.transmit_writer_probe(now, writer, frame)
             }
@@ -133,7 +133,7 @@ impl Participant {
 
     fn next_plain_len_max(&self) -> usize {
         match self.ctx.jobs.first() {
-            Some(Job::Data { writer } | Job::Question { writer }) => {
+            Some(Job::Data { writer } | Job::WriterProbe { writer }) => {
                 self.writers.get(*writer).map_or(0, |writer| writer.message_len_max(&self.ctx))
             }
             Some(Job::Repair { writer, proxy }) => {

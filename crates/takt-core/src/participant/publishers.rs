@@ -4,7 +4,7 @@
 use super::Participant;
 use crate::context::Context;
 use crate::error::Error;
-use crate::presentation::{Place, is_of_group};
+use crate::presentation::{SetPosition, is_of_group};
 use crate::slots::{PublisherHandle, Slots};
 use crate::time::Instant;
 use crate::writer::{Write, Writer};
@@ -35,14 +35,14 @@ impl Publisher {
     }
 
     /// Returns the position of the next change as far as the publisher determines it.
-    fn next_position(&self) -> Place {
+    fn next_position(&self) -> SetPosition {
         if !is_of_group(&self.presentation) {
-            return Place::default();
+            return SetPosition::default();
         }
         let gsn = self.gsn.next();
         let first = if self.group_set.is_valid() { self.group_set } else { gsn };
         let group_set = if self.is_open() { first } else { SequenceNumber::ZERO };
-        Place { gsn, group_set, ..Place::default() }
+        SetPosition { gsn, group_set, ..SetPosition::default() }
     }
 
     /// Assigns the position of a change.
@@ -50,11 +50,11 @@ impl Publisher {
     /// # Errors
     /// [`Error::PreconditionNotMet`] for a directed change in a coherent set, because the set would
     /// be incomplete for all other readers.
-    pub(super) fn admit(&self, write: Write) -> Result<Write, Error> {
+    pub(super) fn assign_position(&self, write: Write) -> Result<Write, Error> {
         if self.is_open() && !write.directed.readers().is_empty() {
             return Err(Error::PreconditionNotMet { what: "a coherent set allows no directed writes".to_string() });
         }
-        Ok(Write { place: self.next_position(), in_set: self.is_open(), ..write })
+        Ok(Write { position: self.next_position(), in_set: self.is_open(), ..write })
     }
 
     pub(super) fn remove_writer(&mut self, writer: u32) {
@@ -62,7 +62,7 @@ impl Publisher {
     }
 
     /// Commits the position that [`Self::admit`] assigned, after the change was made.
-    pub(super) fn made(&mut self, place: &Place) {
+    pub(super) fn commit_position(&mut self, place: &SetPosition) {
         self.gsn = self.gsn.max(place.gsn);
         self.group_set = self.group_set.max(place.group_set);
     }
@@ -76,7 +76,7 @@ impl Publisher {
         ctx.work.steps(self.writers.len());
         for &index in &self.writers {
             if let Some(writer) = writers.get_mut(index) {
-                writer.hear_of_group(self.gsn, index != but && self.presentation.ordered_access, ctx);
+                writer.advance_gsn(self.gsn, index != but && self.presentation.ordered_access, ctx);
             }
         }
     }
@@ -131,7 +131,7 @@ impl Participant {
             publisher.writers.push(index);
             // Readers wait for this writer's group information, and the publisher may never advance
             // again.
-            writer.hear_of_group(publisher.gsn, false, &mut self.ctx);
+            writer.advance_gsn(publisher.gsn, false, &mut self.ctx);
             if is_of_group(&publisher.presentation) {
                 writer.data.group_entity_id = publisher.entity_id;
             }
@@ -180,7 +180,7 @@ impl Participant {
         if group_set.is_valid() {
             publisher.gsn = publisher.gsn.next();
         }
-        let end = Place { group_set, gsn: publisher.gsn, ends: true, ..Place::default() };
+        let end = SetPosition { group_set, gsn: publisher.gsn, ends: true, ..SetPosition::default() };
         let members = core::mem::take(&mut publisher.writers);
         self.ctx.work.steps(members.len());
         for &index in &members {

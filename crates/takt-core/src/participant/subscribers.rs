@@ -6,7 +6,7 @@
 use super::Participant;
 use super::groups::Group;
 use crate::error::Error;
-use crate::presentation::{is_of_group, matters};
+use crate::presentation::{is_of_group, uses_positions};
 use crate::slots::{ReaderHandle, SubscriberHandle};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Participant {
     pub(super) fn join_subscriber(&mut self, index: u32) {
         let Some(reader) = self.readers.get_mut(index) else { return };
         let presentation = reader.data.presentation;
-        if matters(&presentation) {
+        if uses_positions(&presentation) {
             reader.cache.reserve_held();
             reader.shares_order = is_of_group(&presentation) && presentation.ordered_access;
         }
@@ -121,7 +121,8 @@ impl Participant {
     /// Suspends or resumes the presentation of held changes at all readers of a subscriber.
     fn freeze(&mut self, subscriber: u32, is_frozen: bool) {
         let Self { subscribers, readers, ctx, .. } = self;
-        let Some(subscriber) = subscribers.get(subscriber).filter(|subscriber| matters(&subscriber.presentation))
+        let Some(subscriber) =
+            subscribers.get(subscriber).filter(|subscriber| uses_positions(&subscriber.presentation))
         else {
             return;
         };
@@ -144,7 +145,7 @@ impl Participant {
             return Err(Error::PreconditionNotMet { what: "begin_access was not called".to_string() });
         }
         subscriber.depth -= 1;
-        if subscriber.depth > 0 || !matters(&subscriber.presentation) {
+        if subscriber.depth > 0 || !uses_positions(&subscriber.presentation) {
             return Ok(());
         }
         self.freeze(handle.index, false);
@@ -189,7 +190,7 @@ impl Participant {
         for (_, subscriber) in subscribers.iter_mut().filter(|(_, subscriber)| !subscriber.is_open()) {
             let Subscriber { groups, presentation, .. } = subscriber;
             for group in groups.values_mut() {
-                is_done &= group.settle(presentation, readers, ctx, now);
+                is_done &= group.present_due(presentation, readers, ctx, now);
             }
             groups.retain(|_, group| !group.is_empty());
         }

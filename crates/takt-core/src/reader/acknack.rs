@@ -34,9 +34,9 @@ impl Reader {
             return;
         }
         if heartbeat.reader == self.entity_id {
-            proxy.patience.ended();
+            proxy.retry_timer.ended();
         }
-        let due = proxy.expected.filter(|_| misses).and_then(|expected| proxy.patience.due(expected));
+        let due = proxy.expected.filter(|_| misses).and_then(|expected| proxy.retry_timer.due(expected));
         match due {
             Some(due) if due > now => ctx.timers.arm_by(proxy.timer, due),
             _ => self.queue_acknack(ctx, index),
@@ -61,13 +61,13 @@ impl Reader {
                 ctx.timers.arm(proxy.timer, now.after(ctx.timing.heartbeat_period));
             } else if !proxy.misses_samples() {
                 return;
-            } else if let Some(due) = proxy.patience.due(expected).filter(|due| *due > now) {
+            } else if let Some(due) = proxy.retry_timer.due(expected).filter(|due| *due > now) {
                 return ctx.timers.arm(proxy.timer, due);
             }
         } else {
-            let doublings = proxy.greetings.min(PREEMPTIVE_ACKNACK_DOUBLINGS_MAX);
-            proxy.greetings += 1;
-            let patience = if self.entity_id.is_builtin() { ctx.patience() } else { 1 };
+            let doublings = proxy.preemptive_acknacks.min(PREEMPTIVE_ACKNACK_DOUBLINGS_MAX);
+            proxy.preemptive_acknacks += 1;
+            let patience = if self.entity_id.is_builtin() { ctx.period_multiplier() } else { 1 };
             ctx.timers.arm(proxy.timer, now.after(PREEMPTIVE_ACKNACK_PERIOD * patience * 2_u32.pow(doublings)));
         }
         self.queue_acknack(ctx, index);
@@ -117,12 +117,12 @@ impl Reader {
         let Some(expected) = proxy.expected else { return Ok(()) };
         if misses {
             let least = match self.entity_id.is_builtin() {
-                true => ctx.timing.nack_suppression.max(BUILTIN_SUPPRESSION * ctx.patience()),
+                true => ctx.timing.nack_suppression.max(BUILTIN_SUPPRESSION * ctx.period_multiplier()),
                 false => ctx.timing.nack_suppression,
             };
             let last = proxy.announced.min(SequenceNumber(expected.0.saturating_add(REQUEST_RANGE_MAX)));
-            proxy.patience.asked(now, (expected, last), least);
-            if let Some(due) = proxy.patience.retry() {
+            proxy.retry_timer.request_sent(now, (expected, last), least);
+            if let Some(due) = proxy.retry_timer.retry() {
                 ctx.timers.arm(proxy.timer, due);
             }
         }

@@ -25,7 +25,8 @@ impl Reader {
         }
         for (_, proxy) in self.proxies.iter_mut() {
             ctx.work.steps(1);
-            proxy.taken = proxy.expected.map(|expected| proxy.unkept.map_or(expected, |unkept| unkept.min(expected)));
+            proxy.taken =
+                proxy.expected.map(|expected| proxy.first_unstored.map_or(expected, |unkept| unkept.min(expected)));
         }
     }
 
@@ -34,13 +35,13 @@ impl Reader {
     /// sample nor later ones of that writer.
     pub(super) fn record_unstored(&mut self, index: u32, sn: SequenceNumber) {
         if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| self.explicit && proxy.reliable) {
-            proxy.unkept = Some(proxy.unkept.map_or(sn, |unkept| unkept.min(sn)));
+            proxy.first_unstored = Some(proxy.first_unstored.map_or(sn, |unkept| unkept.min(sn)));
         }
     }
 
     /// Returns, for each matched writer, the first sample that could not be kept.
-    pub(crate) fn unkept(&self) -> impl Iterator<Item = SampleIdentity> + '_ {
-        let of = |proxy: &WriterProxy| Some(SampleIdentity { writer: proxy.guid, sn: proxy.unkept? });
+    pub(crate) fn first_unstored(&self) -> impl Iterator<Item = SampleIdentity> + '_ {
+        let of = |proxy: &WriterProxy| Some(SampleIdentity { writer: proxy.guid, sn: proxy.first_unstored? });
         self.proxies.iter().filter_map(move |(_, proxy)| of(proxy))
     }
 

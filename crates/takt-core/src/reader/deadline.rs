@@ -41,11 +41,11 @@ pub(super) fn delivered(monitor: &mut Option<DeadlineMonitor>, now: Instant, ctx
             ctx.counters.outdated_samples += 1;
             revived
         }
-        Delivered::Outranked => {
+        Delivered::NotOwner => {
             ctx.counters.outranked_samples += 1;
             None
         }
-        Delivered::News => None,
+        Delivered::StateChange => None,
     };
     if let (Some(handle), Some(monitor)) = (begins, monitor) {
         monitor.updated(now, ctx, handle);
@@ -69,7 +69,7 @@ impl Reader {
         let Some(former) = &mut self.deadline else {
             self.deadline = monitor(self.handle, &self.data, &self.cache, ctx);
             if let Some(monitor) = &mut self.deadline {
-                self.cache.living().for_each(|instance| monitor.updated(now, ctx, instance));
+                self.cache.alive_instances().for_each(|instance| monitor.updated(now, ctx, instance));
             }
             return;
         };

@@ -27,14 +27,14 @@ impl Reader {
         }
         let Some(stored) = stored else { return };
         self.cache.set_writer_alive(stored, proxy.lease.alive);
-        if origins::drops(&self.origins, &mut self.cache, stored) {
+        if origins::drop_if_repeated(&self.origins, &mut self.cache, stored) {
             ctx.counters.repeated_samples += 1;
             return;
         }
         let identity = self.cache.origin_of(stored);
         match self.cache.deliver(stored, ctx.clocks(now), self.key.as_mut()) {
             Ok(delivered) => {
-                origins::shown(&mut self.origins, identity);
+                origins::record_delivered(&mut self.origins, identity);
                 deadline::delivered(&mut self.deadline, now, ctx, delivered);
                 self.notify_available(ctx);
                 self.arm_upkeep(now, ctx);
@@ -61,7 +61,7 @@ impl Reader {
         proxy.fragments.drop_below(sn, &mut self.cache.pool, &mut self.reassembly);
         if sn > expected {
             proxy.expected = Some(sn);
-            self.miss(ctx, index);
+            self.record_missing(ctx, index);
         }
     }
 
@@ -95,14 +95,14 @@ impl Reader {
                 Arrival::Waiting(stored) if origins::awaits_writer(&mut self.origins, self.cache.origin_of(stored)) => {
                     break;
                 }
-                Arrival::Waiting(stored) if origins::drops(&self.origins, &mut self.cache, stored) => {
+                Arrival::Waiting(stored) if origins::drop_if_repeated(&self.origins, &mut self.cache, stored) => {
                     ctx.counters.repeated_samples += 1;
                 }
                 Arrival::Waiting(stored) => {
                     let identity = self.cache.origin_of(stored);
                     match self.cache.deliver(stored, ctx.clocks(now), self.key.as_mut()) {
                         Ok(delivered) => {
-                            origins::shown(&mut self.origins, identity);
+                            origins::record_delivered(&mut self.origins, identity);
                             deadline::delivered(&mut self.deadline, now, ctx, delivered);
                         }
                         Err(SampleRejectedReason::InstancesLimit) if self.entity_id.is_builtin() => {

@@ -30,7 +30,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// Reason why fragments were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum FragmentRefusal {
     /// All fragments had arrived before.
     Duplicate,
     /// The fragments contradict the sample's size, or are too many.
@@ -47,7 +47,7 @@ pub(crate) enum Refused {
 /// (RTPS 2.5 §8.3.8.3); of repeated parameters, the first to arrive counts. The type is small,
 /// because one exists for each possible incomplete sample.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said {
+pub(crate) struct FragmentQos {
     key_hash: Option<KeyHash>,
     status_info: Option<u32>,
     lifespan: Option<takt_wire::Duration>,
@@ -61,9 +61,9 @@ pub(crate) struct Said {
     pub(crate) excludes: bool,
 }
 
-impl Said {
+impl FragmentQos {
     /// No inline QoS.
-    pub(crate) const NOTHING: Self = Self {
+    pub(crate) const EMPTY: Self = Self {
         key_hash: None,
         status_info: None,
         lifespan: None,
@@ -95,13 +95,13 @@ impl Said {
     }
 
     /// Merges the inline QoS of one more fragment.
-    pub(crate) fn and(&self, inline: &InlineQos<'_>, reader: Guid) -> Self {
+    pub(crate) fn merged_with(&self, inline: &InlineQos<'_>, reader: Guid) -> Self {
         let both = self.inline().or(inline);
         Self {
             key_hash: both.key_hash,
             status_info: both.status_info,
             lifespan: both.lifespan,
-            original_writer: both.original_writer.unwrap_or(Self::NOTHING.original_writer),
+            original_writer: both.original_writer.unwrap_or(Self::EMPTY.original_writer),
             coherent_set: both.coherent_set.unwrap_or(SequenceNumber::ZERO),
             group_coherent_set: both.group_coherent_set.unwrap_or(SequenceNumber::ZERO),
             group_seq_num: both.group_seq_num.unwrap_or(SequenceNumber::ZERO),
@@ -113,11 +113,11 @@ impl Said {
 
 /// Sample of which all fragments have arrived.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Whole {
+pub(crate) struct ReassembledSample {
     pub(crate) payload: PayloadRef,
     pub(crate) source_timestamp: Timestamp,
     /// Inline QoS of all fragments but the last one.
-    pub(crate) said: Said,
+    pub(crate) inline_qos: FragmentQos,
 }
 
 /// Limit and present use of the reader's memory for incomplete samples, in bytes.
@@ -153,8 +153,8 @@ struct Assembly {
     /// Number of leading octets of `arrived` that are full.
     full: u32,
     /// Arrival of the last fragment.
-    touched: Instant,
-    said: Said,
+    last_arrival: Instant,
+    inline_qos: FragmentQos,
 }
 
 impl Assembly {
@@ -194,7 +194,7 @@ impl Fragments {
     /// Records the inline QoS of fragments of an incomplete sample.
     pub(crate) fn note(&mut self, sn: SequenceNumber, inline: &InlineQos<'_>, reader: Guid) {
         if let Some(assembly) = self.assemblies.iter_mut().flatten().find(|assembly| assembly.sn == sn) {
-            assembly.said = assembly.said.and(inline, reader);
+            assembly.inline_qos = assembly.inline_qos.merged_with(inline, reader);
         }
     }
 
@@ -211,9 +211,9 @@ impl Fragments {
         data: &DataFrag<'_>,
         pool: &mut PayloadPool,
         budget: &mut Budget,
-    ) -> Result<Option<Whole>, Refused> {
+    ) -> Result<Option<ReassembledSample>, FragmentRefusal> {
         let place = self.assembly_for(stamp.now, data, pool, budget)?;
-        let Some(assembly) = self.assemblies[place].as_mut() else { return Err(Refused::Rejected) };
+        let Some(assembly) = self.assemblies[place].as_mut() else { return Err(FragmentRefusal::Rejected) };
         if assembly.source_timestamp == Timestamp::INVALID {
             assembly.source_timestamp = stamp.source_timestamp;
         }
@@ -222,12 +222,12 @@ impl Fragments {
         for i in 0..u32::from(data.fragments_in_submessage) {
             let number = data.fragment_starting_num.saturating_add(i);
             if number > assembly.fragment_count() {
-                return Err(Refused::Rejected);
+                return Err(FragmentRefusal::Rejected);
             }
             let start = (number as usize - 1) * size;
             let len = size.min(assembly.payload.len() - start);
             let Some(bytes) = data.payload.get(i as usize * size..i as usize * size + len) else {
-                return Err(Refused::Rejected);
+                return Err(FragmentRefusal::Rejected);
             };
             let bit = (number - 1) as usize;
             let mask = 1 << (bit % 8);
@@ -237,11 +237,11 @@ impl Fragments {
             pool.bytes_mut(assembly.arrived)[bit / 8] |= mask;
             pool.bytes_mut(assembly.payload)[start..start + len].copy_from_slice(bytes);
             assembly.missing -= 1;
-            assembly.touched = stamp.now;
+            assembly.last_arrival = stamp.now;
             fresh = true;
         }
         if !fresh {
-            return Err(Refused::Duplicate);
+            return Err(FragmentRefusal::Duplicate);
         }
         let arrived = pool.bytes(assembly.arrived);
         while arrived.get(assembly.full as usize) == Some(&u8::MAX) {
@@ -250,11 +250,11 @@ impl Fragments {
         if assembly.missing > 0 {
             return Ok(None);
         }
-        let Assembly { payload, source_timestamp, said, .. } = *assembly;
+        let Assembly { payload, source_timestamp, inline_qos: said, .. } = *assembly;
         pool.release(assembly.arrived);
         budget.claimed -= assembly.cost();
         self.assemblies[place] = None;
-        Ok(Some(Whole { payload, source_timestamp, said }))
+        Ok(Some(ReassembledSample { payload, source_timestamp, inline_qos: said }))
     }
 
     /// Returns the assembly of the sample, created if necessary.
@@ -264,7 +264,7 @@ impl Fragments {
         data: &DataFrag<'_>,
         pool: &mut PayloadPool,
         budget: &mut Budget,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, FragmentRefusal> {
         let sample_size = data.sample_size as usize;
         let known = self.assemblies.iter().position(|slot| slot.as_ref().is_some_and(|known| known.sn == data.sn));
         if let Some(place) = known {
@@ -279,17 +279,18 @@ impl Fragments {
         }
         let count = sample_size.div_ceil(usize::from(data.fragment_size));
         if count > MAX_FRAGMENTS {
-            return Err(Refused::Rejected);
+            return Err(FragmentRefusal::Rejected);
         }
         let bitmap_len = count.div_ceil(8);
         if !pool.has_room_with_side_ever(sample_size, bitmap_len) {
-            return Err(Refused::TooLarge);
+            return Err(FragmentRefusal::TooLarge);
         }
-        let place = self.free_slot().or_else(|| self.make_slot(data.sn, pool, budget)).ok_or(Refused::TableFull)?;
+        let place =
+            self.free_slot().or_else(|| self.make_slot(data.sn, pool, budget)).ok_or(FragmentRefusal::TableFull)?;
         while !budget.allows(sample_size + bitmap_len) {
-            self.make_slot(data.sn, pool, budget).ok_or(Refused::TableFull)?;
+            self.make_slot(data.sn, pool, budget).ok_or(FragmentRefusal::TableFull)?;
         }
-        let (payload, arrived) = pool.allocate_with_side(sample_size, bitmap_len).ok_or(Refused::NoMemory)?;
+        let (payload, arrived) = pool.allocate_with_side(sample_size, bitmap_len).ok_or(FragmentRefusal::NoMemory)?;
         pool.bytes_mut(arrived).fill(0);
         let (sn, fragment_size, missing) = (data.sn, data.fragment_size, count as u32);
         let source_timestamp = Timestamp::INVALID;
@@ -301,8 +302,8 @@ impl Fragments {
             arrived,
             missing,
             full: 0,
-            touched: now,
-            said: Said::NOTHING,
+            last_arrival: now,
+            inline_qos: FragmentQos::EMPTY,
         };
         budget.claimed += assembly.cost();
         self.assemblies[place] = Some(assembly);
@@ -345,7 +346,7 @@ impl Fragments {
     pub(crate) fn drop_idle(&mut self, now: Instant, pool: &mut PayloadPool, budget: &mut Budget) -> bool {
         let mut dropped = false;
         for place in 0..SAMPLES {
-            if let Some(idle) = self.assemblies[place].filter(|assembly| now.since(assembly.touched) >= IDLE) {
+            if let Some(idle) = self.assemblies[place].filter(|assembly| now.since(assembly.last_arrival) >= IDLE) {
                 self.drop_at(place, pool, budget);
                 self.given_up = self.given_up.max((!self.reliable).then_some(idle.sn.next()));
                 dropped = true;
@@ -417,11 +418,11 @@ mod tests {
             f.insert(stamp, &fragment(5, n, c, 250, bytes), &mut pool, &mut budget)
         };
         assert!(matches!(put(&mut fragments, 3, 1, &sample[200..]), Ok(None)));
-        assert_eq!(put(&mut fragments, 3, 1, &sample[200..]).err(), Some(Refused::Duplicate));
-        assert_eq!(put(&mut fragments, 4, 1, &sample[200..]).err(), Some(Refused::Rejected));
-        assert_eq!(put(&mut fragments, 2, 1, &sample[100..150]).err(), Some(Refused::Rejected));
+        assert_eq!(put(&mut fragments, 3, 1, &sample[200..]).err(), Some(FragmentRefusal::Duplicate));
+        assert_eq!(put(&mut fragments, 4, 1, &sample[200..]).err(), Some(FragmentRefusal::Rejected));
+        assert_eq!(put(&mut fragments, 2, 1, &sample[100..150]).err(), Some(FragmentRefusal::Rejected));
         let whole = put(&mut fragments, 1, 2, &sample[..200]).expect("fragments fit").expect("all are there");
-        let Whole { payload, source_timestamp, .. } = whole;
+        let ReassembledSample { payload, source_timestamp, .. } = whole;
         assert_eq!(source_timestamp, Timestamp::from_nanos(7));
         assert_eq!(pool.bytes(payload), sample);
         assert_eq!(budget.claimed, 0);
@@ -447,7 +448,7 @@ mod tests {
             assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
         }
         let too_large = fragments.insert(STAMP, &fragment(6, 1, 1, 65_500, &[7; 100]), &mut pool, &mut budget);
-        assert_eq!(too_large.err(), Some(Refused::TooLarge), "its bitmap does not fit after it");
+        assert_eq!(too_large.err(), Some(FragmentRefusal::TooLarge), "its bitmap does not fit after it");
     }
 
     #[test]
@@ -494,7 +495,7 @@ mod tests {
             assert!(matches!(result, Ok(None)), "{result:?}");
         }
         let late = fragments.insert(STAMP, &fragment(5, 1, 1, 200, &bytes), &mut pool, &mut budget);
-        assert_eq!(late.err(), Some(Refused::TableFull));
+        assert_eq!(late.err(), Some(FragmentRefusal::TableFull));
         assert!(
             fragments
                 .insert(STAMP, &fragment(29, 2, 1, 200, &bytes), &mut pool, &mut budget)
@@ -510,7 +511,7 @@ mod tests {
         for _ in 0..3 {
             assert!(one.insert(STAMP, &fragment(1, 1, 1, 500_000, &bytes), &mut pool, &mut budget).is_ok());
             let refused = other.insert(STAMP, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget);
-            assert_eq!(refused.err(), Some(Refused::TableFull));
+            assert_eq!(refused.err(), Some(FragmentRefusal::TableFull));
             assert!(!one.drop_idle(NOW.after(IDLE / 2), &mut pool, &mut budget));
             assert!(one.drop_idle(NOW.after(IDLE), &mut pool, &mut budget));
             assert!(other.insert(STAMP, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget).is_ok());
@@ -524,7 +525,7 @@ mod tests {
         let (mut pool, mut budget) = (PayloadPool::new((1 << 24).into()), Budget::new(1 << 24));
         let data = DataFrag { fragment_size: 1, ..fragment(1, 1, 1, MAX_FRAGMENTS as u32 + 1, &[7]) };
         let refused = Fragments::new(true).insert(STAMP, &data, &mut pool, &mut budget);
-        assert_eq!(refused.err(), Some(Refused::Rejected));
+        assert_eq!(refused.err(), Some(FragmentRefusal::Rejected));
         assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
     }
 }

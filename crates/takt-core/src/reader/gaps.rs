@@ -71,7 +71,7 @@ impl Reader {
             proxy.expected = Some(end);
             proxy.fragments.drop_below(end, &mut self.cache.pool, &mut self.reassembly);
             if proxy.holding.is_some() {
-                self.miss(ctx, index);
+                self.record_missing(ctx, index);
             }
         }
         if let Some(proxy) = self.proxies.get_mut(index) {
@@ -149,11 +149,11 @@ impl Reader {
     pub(crate) fn handle_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         self.heartbeat_received(now, ctx, index, heartbeat.liveliness);
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        if !proxy.reliable || proxy.last_heartbeat.judge(now, heartbeat.count) == Age::Repeated {
+        if !proxy.reliable || proxy.last_heartbeat.classify(now, heartbeat.count) == Age::Repeated {
             return;
         }
         if !heartbeat.is_final {
-            self.take_back(now, ctx, index, heartbeat.last_sn);
+            self.revert_contradicted(now, ctx, index, heartbeat.last_sn);
         }
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let directed = heartbeat.reader == self.entity_id;
@@ -178,7 +178,7 @@ impl Reader {
                 }
             }
         }
-        self.hear_of_group(ctx, index, heartbeat);
+        self.handle_group_info(ctx, index, heartbeat);
         if lost > 0 {
             self.lost.add(lost);
             ctx.notify(Event::SampleLost(self.handle));

@@ -19,10 +19,10 @@
 
 use super::writer_proxy::Arrival;
 use super::{Reader, deadline};
-use crate::cache::{Fit, Stored};
+use crate::cache::{NoRoom, Stored};
 use crate::context::Context;
 use crate::event::Event;
-use crate::presentation::{MissingGroupInfo, Place};
+use crate::presentation::{MissingGroupInfo, SetPosition};
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
 use takt_wire::message::Heartbeat;
@@ -50,17 +50,17 @@ pub(crate) struct Holding {
     pub(crate) ended: (SequenceNumber, SequenceNumber),
     /// Group information of a heartbeat, to be applied once all announced changes have arrived: the
     /// last change, and the group sequence number up to which the writer has no later one.
-    news: Option<(SequenceNumber, SequenceNumber)>,
+    pending_info: Option<(SequenceNumber, SequenceNumber)>,
     /// Others wait for this writer, which is asked for a heartbeat until that arrives.
-    pub(crate) asks: bool,
+    pub(crate) requests_heartbeat: bool,
     /// The next acknowledgement requests a heartbeat.
     pub(crate) is_due: bool,
     /// Group sequence number for which others wait, and the one for which an acknowledgement has
     /// requested a heartbeat.
     wanted: SequenceNumber,
-    question: Option<SequenceNumber>,
+    requested: Option<SequenceNumber>,
     /// Number of requests since an answer last let others continue.
-    asked: u32,
+    requests_sent: u32,
     /// Changes after `frontier` are missing.
     has_gap: bool,
     /// Range of group sets with missing changes.
@@ -97,7 +97,7 @@ struct Part {
     intact: bool,
     count: usize,
     /// Last held change before the part.
-    behind: Option<Stored>,
+    previous: Option<Stored>,
 }
 
 impl Holding {
@@ -121,8 +121,8 @@ impl Holding {
         if after.is_none() {
             self.last = None;
         }
-        if let Some(part) = self.open.as_mut().filter(|part| part.behind == Some(front)) {
-            part.behind = None;
+        if let Some(part) = self.open.as_mut().filter(|part| part.previous == Some(front)) {
+            part.previous = None;
         }
     }
 
@@ -140,10 +140,10 @@ impl Holding {
     /// Advances to the next change with a group sequence number. Changes missing before it may
     /// belong to any set that the writer had not ended; before the first change of a set, to an
     /// earlier one. A set without its first change is not intact.
-    fn advance(&mut self, place: &Place) {
+    fn advance(&mut self, place: &SetPosition) {
         let begins = place.is_member() && place.group_set.is_valid();
         self.end_gap(if begins { place.group_set } else { place.gsn });
-        self.reach(place.gsn);
+        self.advance_frontier(place.gsn);
     }
 
     /// Ends a gap after `frontier`: the missing changes were made before this group sequence
@@ -156,10 +156,10 @@ impl Holding {
     }
 
     /// Records that all changes up to this group sequence number have arrived, or will not arrive.
-    fn reach(&mut self, gsn: SequenceNumber) {
+    fn advance_frontier(&mut self, gsn: SequenceNumber) {
         if gsn > self.frontier {
             self.frontier = gsn;
-            self.asked = 0;
+            self.requests_sent = 0;
         }
     }
 
@@ -167,27 +167,27 @@ impl Holding {
     pub(super) fn take_request(&mut self) -> bool {
         let asks = core::mem::take(&mut self.is_due);
         if asks {
-            self.question = Some(self.wanted);
+            self.requested = Some(self.wanted);
         }
         asks
     }
 
     /// Handles a heartbeat with group information, or one that answers a request by its arrival.
     /// `expected` is the next change to arrive.
-    fn hear(&mut self, last_sn: SequenceNumber, gsn: Option<SequenceNumber>, expected: SequenceNumber) {
-        let Some(gsn) = gsn.or(self.question) else { return };
-        (self.asks, self.is_due, self.question) = (false, false, None);
-        self.news = Some((last_sn, gsn));
+    fn record_heartbeat(&mut self, last_sn: SequenceNumber, gsn: Option<SequenceNumber>, expected: SequenceNumber) {
+        let Some(gsn) = gsn.or(self.requested) else { return };
+        (self.requests_heartbeat, self.is_due, self.requested) = (false, false, None);
+        self.pending_info = Some((last_sn, gsn));
         self.apply_pending_info(expected);
     }
 
     fn apply_pending_info(&mut self, expected: SequenceNumber) {
-        if let Some((last_sn, gsn)) = self.news.take_if(|(last_sn, _)| *last_sn < expected) {
+        if let Some((last_sn, gsn)) = self.pending_info.take_if(|(last_sn, _)| *last_sn < expected) {
             // Changes missing after the last announced one may belong to later sets.
             let goes_on = self.has_gap && last_sn.next() < expected;
             self.end_gap(gsn.next());
             self.has_gap |= goes_on;
-            self.reach(gsn);
+            self.advance_frontier(gsn);
         }
     }
 }
@@ -201,7 +201,7 @@ impl Reader {
         while let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| !proxy.blocked) {
             match proxy.arrival(expected) {
                 Arrival::Missing => break,
-                Arrival::Irrelevant => self.miss(ctx, index),
+                Arrival::Irrelevant => self.record_missing(ctx, index),
                 Arrival::Waiting(stored) => {
                     if let Err(reason) = self.hold_next(ctx, index, now, stored) {
                         refused = Some(reason);
@@ -237,13 +237,13 @@ impl Reader {
     /// As [`Reader::deliver_best_effort`], for a writer with held changes.
     pub(super) fn hold_best_effort(&mut self, ctx: &mut Context, index: u32, now: Instant, stored: Option<Stored>) {
         if stored.is_none() {
-            self.miss(ctx, index);
+            self.record_missing(ctx, index);
         }
         if let Some(stored) = stored
             && let Err(reason) = self.hold_next(ctx, index, now, stored)
         {
             self.cache.discard(stored);
-            self.miss(ctx, index);
+            self.record_missing(ctx, index);
             self.count_rejection(ctx, reason);
         }
         ctx.groups_changed |= self.shares_order || self.group.is_some();
@@ -251,7 +251,7 @@ impl Reader {
     }
 
     /// Records that a change will not arrive.
-    pub(super) fn miss(&mut self, ctx: &mut Context, index: u32) {
+    pub(super) fn record_missing(&mut self, ctx: &mut Context, index: u32) {
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
         holding.has_gap = true;
         if holding.open.is_some() {
@@ -267,7 +267,7 @@ impl Reader {
         now: Instant,
         stored: Stored,
     ) -> Result<(), SampleRejectedReason> {
-        let (place, sn) = self.cache.place(stored);
+        let (place, sn) = self.cache.position_of(stored);
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
         let is_member = place.is_member() && self.data.presentation.coherent_access;
         let names_its_group = place.gsn.is_valid() && (place.group_set.is_valid() || !is_member);
@@ -282,7 +282,7 @@ impl Reader {
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
         if is_member {
             let (set, group_set, behind) = (place.set, place.group_set, holding.last);
-            let open = || Part { set, group_set, next: set, intact: true, count: 0, behind };
+            let open = || Part { set, group_set, next: set, intact: true, count: 0, previous: behind };
             let part = holding.open.get_or_insert_with(open);
             part.intact &= sn == part.next;
             if part.intact && !place.absorbed && self.held >= self.cache.max_samples() {
@@ -295,7 +295,7 @@ impl Reader {
             part.next = sn.next();
         } else if !place.ends && !place.absorbed {
             if holding.publisher.is_none() && holding.first.is_none() {
-                return self.show(ctx, index, stored, now);
+                return self.present(ctx, index, stored, now);
             }
             if self.held >= self.cache.max_samples() {
                 self.needs_relief |= self.cache.is_empty();
@@ -314,7 +314,7 @@ impl Reader {
         }
         if place.ends || place.absorbed || is_broken {
             self.cache.discard(stored);
-            self.lose(ctx, u64::from(is_broken && !place.absorbed));
+            self.count_lost(ctx, u64::from(is_broken && !place.absorbed));
             return Ok(());
         }
         self.append_held(index, stored, is_member);
@@ -330,10 +330,10 @@ impl Reader {
     }
 
     /// Handles the group information of a heartbeat (RTPS 2.5 §8.3.8.6).
-    pub(super) fn hear_of_group(&mut self, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
+    pub(super) fn handle_group_info(&mut self, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let (Some(holding), Some(expected)) = (&mut proxy.holding, proxy.expected) else { return };
-        holding.hear(heartbeat.last_sn, heartbeat.group.as_ref().map(|group| group.current_gsn), expected);
+        holding.record_heartbeat(heartbeat.last_sn, heartbeat.group.as_ref().map(|group| group.current_gsn), expected);
         let is_of_group = holding.publisher.is_some();
         ctx.groups_changed |= is_of_group;
         if is_of_group && heartbeat.group.is_none() {
@@ -374,11 +374,11 @@ impl Reader {
         let Some(part) = &mut holding.open else { return };
         part.intact = false;
         let count = core::mem::take(&mut part.count);
-        let mut next = match part.behind {
-            Some(behind) => self.cache.cut(behind),
+        let mut next = match part.previous {
+            Some(behind) => self.cache.split_after(behind),
             None => holding.first.take(),
         };
-        holding.last = part.behind;
+        holding.last = part.previous;
         if part.group_set.is_valid() {
             let range = Range { after: part.group_set.prev(), before: part.group_set.next() };
             holding.broken = Some(range.join(holding.broken));
@@ -388,10 +388,10 @@ impl Reader {
             self.cache.discard(stored);
         }
         self.held -= count;
-        self.lose(ctx, count as u64);
+        self.count_lost(ctx, count as u64);
     }
 
-    fn lose(&mut self, ctx: &mut Context, count: u64) {
+    fn count_lost(&mut self, ctx: &mut Context, count: u64) {
         if count > 0 {
             self.lost.add(count);
             ctx.notify(Event::SampleLost(self.handle));
@@ -399,11 +399,11 @@ impl Reader {
     }
 
     /// Removes the first held change.
-    fn pop_held(&mut self, index: u32) -> Option<(Stored, Place)> {
+    fn pop_held(&mut self, index: u32) -> Option<(Stored, SetPosition)> {
         let holding = self.proxies.get_mut(index)?.holding.as_mut()?;
         let stored = holding.first?;
         holding.remove_front(stored, self.cache.held_after(stored));
-        let (place, _) = self.cache.place(stored);
+        let (place, _) = self.cache.position_of(stored);
         holding.closed -= usize::from(place.closes);
         self.held -= 1;
         Some((stored, place))
@@ -412,13 +412,13 @@ impl Reader {
     /// Requests a heartbeat because others wait for this writer up to a group sequence number, and
     /// its heartbeat may have been lost. While its answers let no reader continue, the wait before
     /// the next request doubles, from `nack_suppression` up to 128 times that.
-    pub(crate) fn ask_for_news(&mut self, ctx: &mut Context, index: u32, gsn: SequenceNumber, now: Instant) {
+    pub(crate) fn request_heartbeat(&mut self, ctx: &mut Context, index: u32, gsn: SequenceNumber, now: Instant) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let Some(holding) = &mut proxy.holding else { return };
         holding.wanted = gsn;
-        if !core::mem::replace(&mut holding.asks, true) {
-            let wait = ctx.timing.nack_suppression * 2_u32.pow(holding.asked.min(REQUEST_DOUBLINGS_MAX));
-            holding.asked += 1;
+        if !core::mem::replace(&mut holding.requests_heartbeat, true) {
+            let wait = ctx.timing.nack_suppression * 2_u32.pow(holding.requests_sent.min(REQUEST_DOUBLINGS_MAX));
+            holding.requests_sent += 1;
             ctx.timers.arm_by(proxy.timer, now.after(wait));
         }
     }
@@ -434,7 +434,7 @@ impl Reader {
     }
 
     /// Passes a held change to the history.
-    fn show(
+    fn present(
         &mut self,
         ctx: &mut Context,
         index: u32,
@@ -467,7 +467,7 @@ impl Reader {
             }
             holding.waits = false;
             let Some(front) = holding.first else { return };
-            let (place, _) = self.cache.place(front);
+            let (place, _) = self.cache.position_of(front);
             if !place.is_member() {
                 if !self.present_front(ctx, index, now) {
                     return;
@@ -482,7 +482,7 @@ impl Reader {
                 Err(fit) => {
                     self.release_part(index);
                     self.cache.end_reservations();
-                    if fit == Fit::Later {
+                    if fit == NoRoom::Temporarily {
                         return self.wait_for_room(index);
                     }
                     self.drop_part(ctx, index);
@@ -506,7 +506,7 @@ impl Reader {
         let Some(front) = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first) else { return false };
         // The link of a held change is reused when the change is delivered.
         let after = self.cache.held_after(front);
-        if let Err(reason) = self.show(ctx, index, front, now) {
+        if let Err(reason) = self.present(ctx, index, front, now) {
             self.wait_for_room(index);
             self.count_rejection(ctx, reason);
             return false;
@@ -518,10 +518,10 @@ impl Reader {
     }
 
     /// Reserves room for the first part.
-    pub(crate) fn reserve_part(&mut self, ctx: &mut Context, index: u32) -> Result<(), Fit> {
+    pub(crate) fn reserve_part(&mut self, ctx: &mut Context, index: u32) -> Result<(), NoRoom> {
         let front = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first);
         let Some(front) = front else { return Ok(()) };
-        let (result, steps) = self.cache.claim(front, self.key.as_mut());
+        let (result, steps) = self.cache.reserve(front, self.key.as_mut());
         ctx.work.steps(steps);
         result
     }
@@ -529,7 +529,7 @@ impl Reader {
     /// Releases the room reserved for the first part.
     pub(crate) fn release_part(&mut self, index: u32) {
         if let Some(front) = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first) {
-            self.cache.unclaim(front);
+            self.cache.release_reservations(front);
         }
     }
 
@@ -544,7 +544,7 @@ impl Reader {
     pub(crate) fn present_member(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
         let Some((stored, place)) = self.pop_held(index) else { return true };
         self.cache.release_reservation(stored);
-        if let Err(reason) = self.show(ctx, index, stored, now) {
+        if let Err(reason) = self.present(ctx, index, stored, now) {
             // There was room for the change, but not for one that it released from the time-based
             // filter.
             self.cache.discard(stored);
@@ -568,7 +568,7 @@ impl Reader {
             }
         }
         ctx.work.steps(count as usize);
-        self.lose(ctx, count);
+        self.count_lost(ctx, count);
     }
 
     /// Drops all held changes of an unmatched writer, and records the group sets that are now
@@ -583,7 +583,7 @@ impl Reader {
         }
         self.held -= count;
         ctx.counters.dropped_coherent_sets += u64::from(holding.open.is_some()) + holding.closed as u64;
-        self.lose(ctx, count as u64);
+        self.count_lost(ctx, count as u64);
     }
 
     /// Frees room by dropping the open part of the writer with the most held changes, if nothing
@@ -621,19 +621,19 @@ mod tests {
     #[test]
     fn gap_beyond_what_a_heartbeat_announced_breaks_later_sets() {
         let mut holding = Holding { ended: (sn(389), sn(392)), frontier: sn(392), ..Holding::default() };
-        holding.hear(sn(313), Some(sn(393)), sn(313));
+        holding.record_heartbeat(sn(313), Some(sn(393)), sn(313));
         holding.has_gap = true;
         holding.apply_pending_info(sn(316));
         assert!(holding.broken.is_some_and(|range| range.contains(sn(393))), "313 may have been a set of its own");
-        let end = Place { group_set: sn(395), gsn: sn(397), ends: true, ..Place::default() };
+        let end = SetPosition { group_set: sn(395), gsn: sn(397), ends: true, ..SetPosition::default() };
         holding.advance(&end);
         assert!(holding.broken.is_some_and(|range| range.contains(sn(395))));
         // Changes missing up to the announced one break no later set.
         let mut holding = Holding { ended: (sn(389), sn(392)), frontier: sn(392), ..Holding::default() };
-        holding.hear(sn(315), Some(sn(395)), sn(313));
+        holding.record_heartbeat(sn(315), Some(sn(395)), sn(313));
         holding.has_gap = true;
         holding.apply_pending_info(sn(316));
-        holding.advance(&Place { group_set: sn(398), gsn: sn(399), ends: true, ..Place::default() });
+        holding.advance(&SetPosition { group_set: sn(398), gsn: sn(399), ends: true, ..SetPosition::default() });
         assert!(holding.broken.is_some_and(|range| range.contains(sn(395)) && !range.contains(sn(398))));
     }
 }

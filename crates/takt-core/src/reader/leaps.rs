@@ -72,7 +72,7 @@ impl WriterProxy {
 
 impl Reader {
     /// Handles a HEARTBEAT with the last number `last`: reverts what contradicts it.
-    pub(super) fn take_back(&mut self, now: Instant, ctx: &mut Context, index: u32, last: SequenceNumber) {
+    pub(super) fn revert_contradicted(&mut self, now: Instant, ctx: &mut Context, index: u32, last: SequenceNumber) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         proxy.history_end = proxy.history_end.map(|end| end.min(last));
         if let Some(leap) = proxy.contradicted_leap(last) {

@@ -16,7 +16,7 @@ pub(crate) struct WriterLease {
     kind: LivelinessKind,
     /// Lease duration; `None` is infinite: such a writer is alive while it is matched.
     duration: Option<Duration>,
-    last_sign: Instant,
+    last_assertion: Instant,
     timer: Option<TimerId>,
     pub(crate) alive: bool,
 }
@@ -30,7 +30,7 @@ impl WriterLease {
             ctx.timers.arm(timer, now.after(duration));
             timer
         });
-        Self { kind: liveliness.kind, duration, last_sign: now, timer, alive: true }
+        Self { kind: liveliness.kind, duration, last_assertion: now, timer, alive: true }
     }
 
     pub(super) fn close(&self, ctx: &mut Context) {
@@ -45,7 +45,7 @@ impl Reader {
     pub(super) fn writer_asserted(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let (Some(duration), Some(timer)) = (proxy.lease.duration, proxy.lease.timer) else { return };
-        proxy.lease.last_sign = now;
+        proxy.lease.last_assertion = now;
         if !proxy.lease.alive {
             proxy.lease.alive = true;
             ctx.timers.arm(timer, now.after(duration));
@@ -83,8 +83,8 @@ impl Reader {
     pub(crate) fn handle_lease_end(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let (Some(duration), Some(timer)) = (proxy.lease.duration, proxy.lease.timer) else { return };
-        let last_sign = proxy.lease.last_sign;
-        let due = last_sign.after(duration + ctx.standstills.after(last_sign));
+        let last_sign = proxy.lease.last_assertion;
+        let due = last_sign.after(duration + ctx.standstills.excused_since(last_sign));
         if due > now {
             return ctx.timers.arm(timer, due);
         }

@@ -6,7 +6,7 @@ use crate::cache::{ChangeKind, Incoming, KeyHash};
 use crate::context::Context;
 use crate::event::Event;
 use crate::lifespan::Expiry;
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
 use takt_wire::inline_qos::SampleIdentity;
@@ -64,7 +64,7 @@ impl Reader {
             strength: 0,
             writer_is_alive: true,
             expiry: Expiry::NEVER,
-            place: Place::default(),
+            position: SetPosition::default(),
         };
         let Some(stored) = self.cache.store(incoming) else {
             self.cache.pool.release(payload);

@@ -29,7 +29,7 @@ impl Reader {
         proxy.strength = writer.strength;
         proxy.lifespan = writer.lifespan;
         if !writer.lifespan.is_infinite() {
-            self.cache.expect_expiries();
+            self.cache.reserve_expiries();
         }
         proxy.is_service = writer.is_service;
         proxy.is_late_joiner =
@@ -97,7 +97,7 @@ impl Reader {
     pub(crate) fn remove_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(guid) = self.proxies.get(index).map(|proxy| proxy.guid) else { return };
         self.detach(now, ctx, index);
-        self.forget_writers(now, ctx, &(guid..=guid));
+        self.remove_writers(now, ctx, &(guid..=guid));
     }
 
     /// Detaches an unmatched writer whose instances still refer to it: [`Self::forget_writers`]
@@ -108,7 +108,7 @@ impl Reader {
         proxy.lease.close(ctx);
         ctx.remove_owner();
         if let Some(origins) = &mut self.origins {
-            origins.ends(proxy.guid);
+            origins.record_unmatched(proxy.guid);
         }
         for stored in proxy.drain() {
             self.cache.discard(stored);
@@ -127,7 +127,7 @@ impl Reader {
 
     /// Reports the unmatched writers, and removes them from their instances. Instances without
     /// another writer become not-alive. Counts as a unit of work.
-    pub(crate) fn forget_writers(&mut self, now: Instant, ctx: &mut Context, gone: &RangeInclusive<Guid>) {
+    pub(crate) fn remove_writers(&mut self, now: Instant, ctx: &mut Context, gone: &RangeInclusive<Guid>) {
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
         self.resume_services(now, ctx);

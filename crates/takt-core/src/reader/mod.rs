@@ -74,7 +74,7 @@ pub(crate) struct Reader {
     keyed: bool,
     pub(crate) protection: Protection,
     /// Loaned payloads stay with the writer until they are read.
-    pub(crate) borrows: bool,
+    pub(crate) keeps_loans: bool,
     key: Option<Box<dyn KeyExtractor>>,
     /// Content filter; `None` to accept every sample.
     pub(crate) filter: Option<Box<dyn ContentFilter>>,
@@ -180,7 +180,7 @@ impl Reader {
             group: None,
             keyed,
             protection: Protection::default(),
-            borrows: false,
+            keeps_loans: false,
             key,
             filter: None,
             cache,

@@ -32,14 +32,14 @@ struct Origin {
     writer: Guid,
     upto: SequenceNumber,
     /// Time of its last sample, counted in samples.
-    used: u64,
+    last_used: u64,
     /// Last sample that the writer has announced, if it is itself matched and reliable.
     announced: Option<SequenceNumber>,
 }
 
 /// Relation of a sample to earlier ones of its original writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Novelty {
+pub(super) enum Freshness {
     New,
     /// Repetition of the last sample.
     Last,
@@ -67,25 +67,25 @@ impl Origins {
         self.known.binary_search_by_key(&writer, |origin| origin.writer)
     }
 
-    pub(super) fn novelty(&self, sample: SampleIdentity) -> Novelty {
+    pub(super) fn freshness(&self, sample: SampleIdentity) -> Freshness {
         match self.find(sample.writer).map(|at| &self.known[at]) {
-            Ok(origin) if sample.sn < origin.upto => Novelty::Old,
-            Ok(origin) if sample.sn == origin.upto => Novelty::Last,
-            Ok(origin) if origin.announced.is_some_and(|announced| sample.sn > announced) => Novelty::Ahead,
-            _ => Novelty::New,
+            Ok(origin) if sample.sn < origin.upto => Freshness::Old,
+            Ok(origin) if sample.sn == origin.upto => Freshness::Last,
+            Ok(origin) if origin.announced.is_some_and(|announced| sample.sn > announced) => Freshness::Ahead,
+            _ => Freshness::New,
         }
     }
 
     /// Records the first announcement of a matched reliable writer. Later samples were only claimed
     /// by services.
-    pub(super) fn begins(&mut self, writer: Guid, last: SequenceNumber) {
+    pub(super) fn record_first_announced(&mut self, writer: Guid, last: SequenceNumber) {
         let at = self.entry(writer);
         let origin = &mut self.known[at];
         (origin.upto, origin.announced) = (origin.upto.min(last), Some(last));
     }
 
     /// Records that a matched reliable writer has samples up to this one.
-    pub(super) fn announces(&mut self, writer: Guid, last: SequenceNumber) {
+    pub(super) fn record_announced(&mut self, writer: Guid, last: SequenceNumber) {
         if let Ok(at) = self.find(writer)
             && let Some(announced) = &mut self.known[at].announced
         {
@@ -94,14 +94,14 @@ impl Origins {
     }
 
     /// Records that a writer is no longer matched.
-    pub(super) fn ends(&mut self, writer: Guid) {
+    pub(super) fn record_unmatched(&mut self, writer: Guid) {
         if let Ok(at) = self.find(writer) {
             self.known[at].announced = None;
         }
     }
 
     /// Records a presented sample.
-    pub(super) fn shown(&mut self, sample: SampleIdentity) {
+    pub(super) fn record_delivered(&mut self, sample: SampleIdentity) {
         let at = self.entry(sample.writer);
         let origin = &mut self.known[at];
         origin.upto = origin.upto.max(sample.sn);
@@ -113,19 +113,19 @@ impl Origins {
         self.clock += 1;
         let mut place = match self.find(writer) {
             Ok(at) => {
-                self.known[at].used = self.clock;
+                self.known[at].last_used = self.clock;
                 return at;
             }
             Err(place) => place,
         };
-        let rank = |origin: &Origin| (origin.announced.is_some(), origin.used);
+        let rank = |origin: &Origin| (origin.announced.is_some(), origin.last_used);
         if self.known.len() == ORIGINS_MAX
             && let Some(idle) = (0..self.known.len()).min_by_key(|at| rank(&self.known[*at]))
         {
             self.known.remove(idle);
             place -= usize::from(idle < place);
         }
-        let origin = Origin { writer, upto: SequenceNumber::ZERO, used: self.clock, announced: None };
+        let origin = Origin { writer, upto: SequenceNumber::ZERO, last_used: self.clock, announced: None };
         self.known.insert(place, origin);
         place
     }
@@ -135,7 +135,7 @@ impl Origins {
 /// announced it.
 pub(super) fn awaits_writer(origins: &mut Option<Box<Origins>>, sample: SampleIdentity) -> bool {
     let Some(origins) = origins else { return false };
-    let awaits_writer = origins.novelty(sample) == Novelty::Ahead;
+    let awaits_writer = origins.freshness(sample) == Freshness::Ahead;
     origins.any_awaits_writer |= awaits_writer;
     awaits_writer
 }
@@ -146,7 +146,7 @@ impl Reader {
         if let Some(origins) = &mut self.origins
             && let Some(proxy) = self.proxies.get(index).filter(|proxy| proxy.reliable && !proxy.is_service)
         {
-            origins.begins(proxy.guid, last);
+            origins.record_first_announced(proxy.guid, last);
         }
     }
 
@@ -154,7 +154,7 @@ impl Reader {
     pub(super) fn note_announced(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(origins) = &mut self.origins else { return };
         let Some(proxy) = self.proxies.get(index).filter(|proxy| proxy.reliable && !proxy.is_service) else { return };
-        origins.announces(proxy.guid, proxy.announced);
+        origins.record_announced(proxy.guid, proxy.announced);
         self.resume_services(now, ctx);
     }
 
@@ -177,27 +177,27 @@ impl Reader {
 }
 
 /// Discards the next sample if it or a later one was presented before. Returns whether it did.
-pub(super) fn drops(origins: &Option<Box<Origins>>, cache: &mut ReaderCache, stored: Stored) -> bool {
+pub(super) fn drop_if_repeated(origins: &Option<Box<Origins>>, cache: &mut ReaderCache, stored: Stored) -> bool {
     let Some(origins) = origins else { return false };
-    let is_new = match origins.novelty(cache.origin_of(stored)) {
-        Novelty::New => true,
+    let is_new = match origins.freshness(cache.origin_of(stored)) {
+        Freshness::New => true,
         // The end of an instance is reported again: another of its writers may report it, and may
         // be the last one.
-        Novelty::Last => cache.kind_of(stored) != ChangeKind::Alive,
-        Novelty::Old => false,
+        Freshness::Last => cache.kind_of(stored) != ChangeKind::Alive,
+        Freshness::Old => false,
         // Best effort: a sample that is not presented now is lost.
-        Novelty::Ahead => true,
+        Freshness::Ahead => true,
     };
     if !is_new {
-        cache.repeat(stored);
+        cache.drop_repeated(stored);
     }
     !is_new
 }
 
 /// Records a presented sample.
-pub(super) fn shown(origins: &mut Option<Box<Origins>>, sample: SampleIdentity) {
+pub(super) fn record_delivered(origins: &mut Option<Box<Origins>>, sample: SampleIdentity) {
     if let Some(origins) = origins {
-        origins.shown(sample);
+        origins.record_delivered(sample);
     }
 }
 
@@ -214,35 +214,35 @@ mod tests {
     #[test]
     fn sample_is_new_only_above_the_last_of_its_writer() {
         let mut origins = Origins::new();
-        assert_eq!(origins.novelty(sample(1, 5)), Novelty::New);
-        origins.shown(sample(1, 5));
-        let seen: Vec<_> = [4, 5, 6].map(|sn| origins.novelty(sample(1, sn))).into();
-        assert_eq!(seen, [Novelty::Old, Novelty::Last, Novelty::New]);
-        assert_eq!(origins.novelty(sample(2, 1)), Novelty::New);
-        origins.shown(sample(1, 3));
-        assert_eq!(origins.novelty(sample(1, 5)), Novelty::Last, "a number does not fall");
+        assert_eq!(origins.freshness(sample(1, 5)), Freshness::New);
+        origins.record_delivered(sample(1, 5));
+        let seen: Vec<_> = [4, 5, 6].map(|sn| origins.freshness(sample(1, sn))).into();
+        assert_eq!(seen, [Freshness::Old, Freshness::Last, Freshness::New]);
+        assert_eq!(origins.freshness(sample(2, 1)), Freshness::New);
+        origins.record_delivered(sample(1, 3));
+        assert_eq!(origins.freshness(sample(1, 5)), Freshness::Last, "a number does not fall");
     }
 
     #[test]
     fn writer_silent_for_longest_is_forgotten_when_the_table_is_full() {
         let mut origins = Origins::new();
         for writer in 0..ORIGINS_MAX as u16 {
-            origins.shown(sample(writer, 9));
+            origins.record_delivered(sample(writer, 9));
         }
-        origins.shown(sample(0, 10));
-        origins.shown(sample(u16::MAX, 1));
+        origins.record_delivered(sample(0, 10));
+        origins.record_delivered(sample(u16::MAX, 1));
         assert_eq!(origins.known.len(), ORIGINS_MAX);
-        assert_eq!(origins.novelty(sample(0, 9)), Novelty::Old);
-        assert_eq!(origins.novelty(sample(1, 9)), Novelty::New);
-        assert_eq!(origins.novelty(sample(u16::MAX, 1)), Novelty::Last);
+        assert_eq!(origins.freshness(sample(0, 9)), Freshness::Old);
+        assert_eq!(origins.freshness(sample(1, 9)), Freshness::New);
+        assert_eq!(origins.freshness(sample(u16::MAX, 1)), Freshness::Last);
         // The new entry replaces the forgotten one, or one next to it.
         for writer in [1, 2, 3, 4].map(|writer| 2 * writer + 1) {
             origins = Origins::new();
-            (0..ORIGINS_MAX as u16).for_each(|writer| origins.shown(sample(2 * writer, 9)));
-            (0..ORIGINS_MAX as u16).filter(|it| *it != 2).for_each(|it| origins.shown(sample(2 * it, 10)));
-            origins.shown(sample(writer, 1));
+            (0..ORIGINS_MAX as u16).for_each(|writer| origins.record_delivered(sample(2 * writer, 9)));
+            (0..ORIGINS_MAX as u16).filter(|it| *it != 2).for_each(|it| origins.record_delivered(sample(2 * it, 10)));
+            origins.record_delivered(sample(writer, 1));
             assert!(origins.known.is_sorted_by_key(|origin| origin.writer), "{writer}");
-            assert_eq!(origins.novelty(sample(4, 9)), Novelty::New);
+            assert_eq!(origins.freshness(sample(4, 9)), Freshness::New);
         }
     }
 }

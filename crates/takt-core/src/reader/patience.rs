@@ -9,9 +9,9 @@ use core::time::Duration;
 use takt_wire::SequenceNumber;
 
 /// Wait before the repair time is known.
-const FIRST: Duration = Duration::from_millis(4);
+const INITIAL_WAIT: Duration = Duration::from_millis(4);
 /// Longest wait, as a multiple of the least wait.
-const LONGEST: u32 = 32;
+const WAIT_MULTIPLIER_MAX: u32 = 32;
 /// Requests for the same samples without any repair. After that, the writer has to send something
 /// first.
 const REPEATS: u32 = 6;
@@ -36,23 +36,28 @@ struct Request {
 }
 
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct RetryTimer {
     last: Option<Request>,
     /// Silence after the last request or repair until the request is repeated.
     wait: Duration,
-    least: Duration,
+    wait_min: Duration,
     last_repair: Instant,
 }
 
-impl Patience {
+impl RetryTimer {
     pub(crate) const fn new() -> Self {
-        Self { last: None, wait: Duration::ZERO, least: Duration::ZERO, last_repair: Instant(0) }
+        Self { last: None, wait: Duration::ZERO, wait_min: Duration::ZERO, last_repair: Instant(0) }
     }
 
     /// Records a request for the samples missing from `base` up to `last`.
-    pub(crate) fn asked(&mut self, now: Instant, (base, last): (SequenceNumber, SequenceNumber), least: Duration) {
-        self.least = least;
-        self.wait = if self.wait.is_zero() { least.max(FIRST) } else { self.wait };
+    pub(crate) fn request_sent(
+        &mut self,
+        now: Instant,
+        (base, last): (SequenceNumber, SequenceNumber),
+        least: Duration,
+    ) {
+        self.wait_min = least;
+        self.wait = if self.wait.is_zero() { least.max(INITIAL_WAIT) } else { self.wait };
         let in_vain = self.last.filter(|former| former.base == base && !former.answered);
         let repeats = in_vain.map_or(0, |last| (last.repeats + 1).min(REPEATS));
         self.last = Some(Request { at: now, base, last, repeats, answered: false, ended: false });
@@ -70,12 +75,12 @@ impl Patience {
             1 | 2 => self.wait,
             _ => self.wait * 2,
         };
-        self.wait = self.wait.clamp(self.least, self.least * LONGEST);
+        self.wait = self.wait.clamp(self.wait_min, self.wait_min * WAIT_MULTIPLIER_MAX);
         last.repeats = 0;
     }
 
     fn wait(&self, last: &Request) -> Duration {
-        (self.wait * 2_u32.pow(last.repeats.saturating_sub(2))).min(self.least * LONGEST)
+        (self.wait * 2_u32.pow(last.repeats.saturating_sub(2))).min(self.wait_min * WAIT_MULTIPLIER_MAX)
     }
 
     /// Records that the writer has sent all requested samples.
@@ -90,7 +95,7 @@ impl Patience {
     pub(crate) fn due(&self, base: SequenceNumber) -> Option<Instant> {
         let last = self.last.filter(|last| last.base <= base && base <= last.last)?;
         if last.ended {
-            return Some(last.at.after((self.wait(&last) / ENDED_BY_WRITER).max(self.least)));
+            return Some(last.at.after((self.wait(&last) / ENDED_BY_WRITER).max(self.wait_min)));
         }
         Some(last.at.max(self.last_repair).after(self.wait(&last)))
     }
@@ -116,9 +121,9 @@ mod tests {
 
     #[test]
     fn wait_is_twice_the_time_that_repairs_take() {
-        let mut patience = Patience::new();
+        let mut patience = RetryTimer::new();
         assert_eq!(patience.due(BASE), None, "no repair was requested");
-        patience.asked(at(100), (BASE, BASE.next()), LEAST);
+        patience.request_sent(at(100), (BASE, BASE.next()), LEAST);
         assert_eq!(patience.due(BASE), Some(at(104)));
         assert_eq!(patience.due(BASE.next()), Some(at(104)), "it was requested too and may be in transit");
         assert_eq!(patience.due(BASE.next().next()), None, "other samples may be requested at once");
@@ -130,18 +135,18 @@ mod tests {
 
     #[test]
     fn requests_become_rarer_and_end_when_nothing_arrives() {
-        let mut patience = Patience::new();
+        let mut patience = RetryTimer::new();
         let mut now = at(0);
         let mut waits = alloc::vec::Vec::new();
-        patience.asked(now, (BASE, BASE), LEAST);
+        patience.request_sent(now, (BASE, BASE), LEAST);
         while let Some(due) = patience.retry() {
             waits.push(due.since(now).as_millis());
             now = due;
-            patience.asked(now, (BASE, BASE), LEAST);
+            patience.request_sent(now, (BASE, BASE), LEAST);
         }
         assert_eq!(waits, [4, 4, 4, 8, 16, 32]);
         patience.repaired(now);
-        patience.asked(now, (BASE, BASE), LEAST);
+        patience.request_sent(now, (BASE, BASE), LEAST);
         assert!(patience.retry().is_some(), "after the first repair, the wait restarts");
     }
 }

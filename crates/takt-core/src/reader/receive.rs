@@ -1,19 +1,19 @@
 //! Reception of samples at a reader: whole samples and fragments (RTPS 2.5 §8.3.8.2, §8.3.8.3).
 
-use super::fragments::{Refused, Said, Whole};
+use super::fragments::{FragmentQos, FragmentRefusal, ReassembledSample};
 use super::room::Need;
 use super::writer_proxy::{Arrival, LAST_SAMPLE};
 use super::{Reader, Stamp};
 use crate::cache::{ChangeKind, Incoming, KeyHash, PayloadRef, Stored};
 use crate::context::Context;
 use crate::lifespan::Expiry;
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
 use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED, SampleIdentity};
 use takt_wire::message::{Data, DataFrag, Payload};
 use takt_wire::parameter::ParameterList;
-use takt_wire::{Beside, Lent, SequenceNumber};
+use takt_wire::{SequenceNumber, SharedBuffer, SharedPayload};
 
 impl Reader {
     /// Handles DATA: a whole sample (RTPS 2.5 §8.3.8.2).
@@ -23,11 +23,12 @@ impl Reader {
         index: u32,
         stamp: Stamp,
         data: &Data<'_>,
-        beside: Beside<'_>,
+        beside: SharedBuffer<'_>,
     ) {
         self.data_received(stamp.now, ctx, index, data.sn);
         // Not retained yet: a frame of no use must not be retained.
-        let frame = if let Beside::Frame(frame) = beside { Some(frame).filter(|_| self.accepts_loans()) } else { None };
+        let frame =
+            if let SharedBuffer::Frame(frame) = beside { Some(frame).filter(|_| self.accepts_loans()) } else { None };
         let lent = beside.payload();
         if lent.is_none() && frame.is_none() && self.deliver_at_once(ctx, index, stamp, data) {
             return;
@@ -45,9 +46,9 @@ impl Reader {
         let lent = part.as_ref().or(lent).filter(|_| !key_only);
         let borrowed = lent.filter(|lent| self.may_keep_loan(lent));
         let piece = match borrowed {
-            Some(lent) => Some(self.cache.pool.adopt(lent.clone())),
+            Some(lent) => Some(self.cache.pool.insert_loan(lent.clone())),
             None => {
-                let len = lent.map_or(payload.len(), Lent::len);
+                let len = lent.map_or(payload.len(), SharedPayload::len);
                 if !self.cache.pool.has_room_ever(len) {
                     return self.reject_permanently(ctx, index, stamp.now, data.sn);
                 }
@@ -74,19 +75,19 @@ impl Reader {
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.repaired(stamp.now, data.sn, data.reader);
         }
-        let said = Said::NOTHING.and(&inline, self.data.guid);
+        let said = FragmentQos::EMPTY.merged_with(&inline, self.data.guid);
         self.accept(ctx, index, stamp, data.sn, &said, piece, key_only);
     }
 
     /// Reports whether a payload may stay with the writer. Either this reader need not inspect it,
     /// or it is an object, whose bytes are accessible. It must also fit into the reader's memory.
-    fn may_keep_loan(&self, lent: &Lent) -> bool {
+    fn may_keep_loan(&self, lent: &SharedPayload) -> bool {
         (self.accepts_loans() || lent.object().is_some()) && self.cache.pool.has_room_ever(lent.len())
     }
 
     /// Reports whether the reader accepts payloads without inspecting them.
     fn accepts_loans(&self) -> bool {
-        self.borrows && !self.keyed && self.filter.is_none()
+        self.keeps_loans && !self.keyed && self.filter.is_none()
     }
 
     /// Handles DATA_FRAG: a part of a large sample (RTPS 2.5 §8.3.8.3).
@@ -103,14 +104,14 @@ impl Reader {
             let inserted = proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly);
             ctx.work.steps(self.cache.pool.take_steps());
             let need = match inserted {
-                Err(Refused::TableFull) => Need::Place,
-                Err(Refused::NoMemory) => {
+                Err(FragmentRefusal::TableFull) => Need::Slot,
+                Err(FragmentRefusal::NoMemory) => {
                     Need::Memory { len: size, instance: self.instance_of_fragment(index, data, &inline) }
                 }
                 result => break result,
             };
             if !self.make_room_for(ctx, index, data.sn, stamp.now, need) {
-                break Err(Refused::NoMemory);
+                break Err(FragmentRefusal::NoMemory);
             }
         };
         self.give_up_incomplete(ctx, index);
@@ -119,22 +120,22 @@ impl Reader {
                 let guid = self.data.guid;
                 self.proxies.get_mut(index).into_iter().for_each(|proxy| proxy.fragments.note(data.sn, &inline, guid));
             }
-            Ok(Some(Whole { payload, source_timestamp, said })) => {
+            Ok(Some(ReassembledSample { payload, source_timestamp, inline_qos: said })) => {
                 if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) {
                     proxy.arrived(data.sn);
                     proxy.blocked &= proxy.expected != Some(data.sn);
                 }
                 let stamp = Stamp { source_timestamp, ..stamp };
-                let said = said.and(&inline, self.data.guid);
+                let said = said.merged_with(&inline, self.data.guid);
                 self.accept(ctx, index, stamp, data.sn, &said, payload, data.key);
             }
-            Err(Refused::Duplicate) => ctx.counters.duplicate_fragments += 1,
-            Err(Refused::Rejected) => ctx.counters.rejected_fragments += 1,
-            Err(Refused::TooLarge) => {
+            Err(FragmentRefusal::Duplicate) => ctx.counters.duplicate_fragments += 1,
+            Err(FragmentRefusal::Rejected) => ctx.counters.rejected_fragments += 1,
+            Err(FragmentRefusal::TooLarge) => {
                 ctx.counters.rejected_fragments += 1;
                 self.reject_permanently(ctx, index, stamp.now, data.sn);
             }
-            Err(Refused::TableFull | Refused::NoMemory) => {
+            Err(FragmentRefusal::TableFull | FragmentRefusal::NoMemory) => {
                 ctx.counters.rejected_fragments += 1;
                 let names_no_instance = data.fragment_starting_num > 1 && inline.key_hash.is_none();
                 self.refuse_fragments(ctx, index, stamp.now, data.sn, names_no_instance);
@@ -185,7 +186,7 @@ impl Reader {
         index: u32,
         stamp: Stamp,
         sn: SequenceNumber,
-        said: &Said,
+        said: &FragmentQos,
         piece: PayloadRef,
         key_only: bool,
     ) {
@@ -199,7 +200,7 @@ impl Reader {
         ctx.counters.filtered_samples += u64::from(!passes);
         let for_us = for_us && passes;
         let is_empty = piece == PayloadRef::EMPTY && inline.status_info.is_none() && inline.key_hash.is_none();
-        let place = Place::of(inline, is_empty && key_only);
+        let place = SetPosition::of(inline, is_empty && key_only);
         let (key_hash, hash_is_computed) = match place.ends {
             true => (Some(KeyHash::default()), true),
             false if !for_us => (None, true),
@@ -215,7 +216,7 @@ impl Reader {
         let absorbed = proxy.holding.is_some() && !place.ends && (!for_us || !passes);
         let (key_hash, piece, place) = if absorbed {
             self.cache.pool.release(piece);
-            (Some([0; 16]), PayloadRef::EMPTY, Place { absorbed, ..place })
+            (Some([0; 16]), PayloadRef::EMPTY, SetPosition { absorbed, ..place })
         } else {
             (key_hash.filter(|_| !place.ends || proxy.holding.is_some()), piece, place)
         };
@@ -239,7 +240,7 @@ impl Reader {
                     strength,
                     writer_is_alive: proxy.lease.alive,
                     expiry,
-                    place,
+                    position: place,
                 };
                 let stored = self.store(ctx, index, stamp.now, incoming);
                 if stored.is_none() {
@@ -285,7 +286,7 @@ impl Reader {
         }
         let Some(key) = &mut self.key else { return (announced, false) };
         let pool = &self.cache.pool;
-        if announced.is_some() && pool.lent(piece).is_some_and(|lent| lent.object().is_some()) {
+        if announced.is_some() && pool.loan(piece).is_some_and(|lent| lent.object().is_some()) {
             return (announced, true);
         }
         let computed = Some(pool.bytes(piece)).filter(|bytes| !bytes.is_empty());

@@ -17,7 +17,7 @@ use takt_wire::qos::History;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Need {
     /// A place among the waiting or incomplete samples.
-    Place,
+    Slot,
     /// Memory of this length. The oldest sample of the same instance, if that is known, may be
     /// removed.
     Memory { len: usize, instance: Option<InstanceHandle> },
@@ -147,7 +147,7 @@ impl Reader {
     pub(super) fn store(&mut self, ctx: &mut Context, index: u32, now: Instant, incoming: Incoming) -> Option<Stored> {
         loop {
             let stored = self.cache.store(incoming);
-            if stored.is_some() || !self.make_room_for(ctx, index, incoming.sn, now, Need::Place) {
+            if stored.is_some() || !self.make_room_for(ctx, index, incoming.sn, now, Need::Slot) {
                 return stored;
             }
         }

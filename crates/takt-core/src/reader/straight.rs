@@ -7,7 +7,7 @@
 
 use super::Reader;
 use super::writer_proxy::{Arrival, LAST_SAMPLE, WriterProxy};
-use crate::cache::Plain;
+use crate::cache::PlainSample;
 use crate::context::Context;
 use takt_wire::message::{Data, Payload};
 
@@ -17,7 +17,7 @@ impl Reader {
     /// Delivers a sample if the fast path applies. If not, nothing has changed.
     pub(super) fn deliver_at_once(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &Data<'_>) -> bool {
         let Payload::Data(payload) = data.payload else { return false };
-        if data.inline_qos.is_some() || self.judges() {
+        if data.inline_qos.is_some() || self.inspects_samples() {
             return false;
         }
         let Some(proxy) = self.proxies.get_mut(index) else { return false };
@@ -25,7 +25,8 @@ impl Reader {
             return false;
         }
         let Stamp { now, source_timestamp } = stamp;
-        let plain = Plain { writer: proxy.guid, sn: data.sn, source_timestamp, strength: proxy.strength, payload };
+        let plain =
+            PlainSample { writer: proxy.guid, sn: data.sn, source_timestamp, strength: proxy.strength, payload };
         if !self.cache.deliver_plain(&plain, ctx.clocks(now)) {
             return false;
         }
@@ -45,7 +46,7 @@ impl Reader {
     }
 
     /// Reports whether the reader checks more than the writer and the order of samples.
-    fn judges(&self) -> bool {
+    fn inspects_samples(&self) -> bool {
         self.keyed || self.filter.is_some() || self.origins.is_some() || self.deadline.is_some()
     }
 }

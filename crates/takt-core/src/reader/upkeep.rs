@@ -43,7 +43,7 @@ impl Reader {
         if !core::mem::replace(&mut self.has_pending_event, true) {
             ctx.events.push_back(Event::DataAvailable(self.handle));
         }
-        if self.cache.latency.as_mut().is_some_and(|latency| latency.take_news()) {
+        if self.cache.latency.as_mut().is_some_and(|latency| latency.take_changed()) {
             ctx.notify(Event::LatencyExceeded(self.handle));
         }
     }

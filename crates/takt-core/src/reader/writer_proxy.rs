@@ -5,7 +5,7 @@ use super::fragments::Fragments;
 use super::holding::Holding;
 use super::leaps::Leap;
 use super::liveliness::WriterLease;
-use super::patience::Patience;
+use super::patience::RetryTimer;
 use crate::cache::Stored;
 use crate::count::LastCount;
 use crate::presentation::MissingGroupInfo;
@@ -84,8 +84,8 @@ pub(crate) struct WriterProxy {
     pub(crate) timer: TimerId,
     pub(crate) lease: WriterLease,
     /// Number of requests for the writer's first heartbeat.
-    pub(crate) greetings: u32,
-    pub(crate) patience: Patience,
+    pub(crate) preemptive_acknacks: u32,
+    pub(crate) retry_timer: RetryTimer,
     /// Whether an acknowledgement is queued.
     pub(crate) queued: bool,
     /// Delivery waits for room in the history.
@@ -108,7 +108,7 @@ pub(crate) struct WriterProxy {
     pub(crate) taken: Option<SequenceNumber>,
     /// With explicit acknowledgements: first arrived sample that cannot be kept. It is never
     /// acknowledged.
-    pub(crate) unkept: Option<SequenceNumber>,
+    pub(crate) first_unstored: Option<SequenceNumber>,
     /// With explicit acknowledgements: samples below are acknowledged.
     pub(crate) acknowledged: Option<SequenceNumber>,
 }
@@ -141,8 +141,8 @@ impl WriterProxy {
             last_heartbeat: LastCount::default(),
             timer,
             lease,
-            greetings: 0,
-            patience: Patience::new(),
+            preemptive_acknacks: 0,
+            retry_timer: RetryTimer::new(),
             queued: false,
             blocked: false,
             refused: None,
@@ -153,7 +153,7 @@ impl WriterProxy {
             may_lack_history: false,
             awaits_services: false,
             taken: None,
-            unkept: None,
+            first_unstored: None,
             acknowledged: None,
         }
     }
@@ -170,7 +170,7 @@ impl WriterProxy {
         self.directed_heartbeats && (self.is_late_joiner || self.is_service)
     }
 
-    fn place(&self, sn: SequenceNumber) -> usize {
+    fn window_index(&self, sn: SequenceNumber) -> usize {
         // The window is a power of two, and its numbers are above zero.
         (sn.0 & (REORDER_WINDOW - 1)) as usize
     }
@@ -258,9 +258,9 @@ impl WriterProxy {
         (self.highest, self.announced, self.marked) = (highest, highest, highest);
         (self.expected, self.leap, self.refused, self.blocked) = (from, None, None, false);
         (self.acknowledged, self.taken) = (self.acknowledged.min(from), self.taken.min(from));
-        self.unkept = self.unkept.filter(|unkept| from.is_some_and(|from| *unkept < from));
+        self.first_unstored = self.first_unstored.filter(|unkept| from.is_some_and(|from| *unkept < from));
         if from.is_none() {
-            (self.history_end, self.early, self.greetings) = (None, None, 0);
+            (self.history_end, self.early, self.preemptive_acknacks) = (None, None, 0);
         }
     }
 
@@ -273,7 +273,7 @@ impl WriterProxy {
 
     /// Returns the state of a sample within the window.
     pub(crate) fn arrival(&self, sn: SequenceNumber) -> Arrival {
-        match self.arrivals[self.place(sn)] {
+        match self.arrivals[self.window_index(sn)] {
             MISSING => Arrival::Missing,
             IRRELEVANT => Arrival::Irrelevant,
             stored => Arrival::Waiting(Stored(stored)),
@@ -286,7 +286,7 @@ impl WriterProxy {
             Arrival::Irrelevant => IRRELEVANT,
             Arrival::Waiting(stored) => stored.0,
         };
-        let place = self.place(sn);
+        let place = self.window_index(sn);
         let before = core::mem::replace(&mut self.arrivals[place], value);
         self.waiting = self.waiting + usize::from(value < IRRELEVANT) - usize::from(before < IRRELEVANT);
     }
@@ -296,14 +296,14 @@ impl WriterProxy {
     pub(crate) fn repaired(&mut self, now: Instant, sn: SequenceNumber, reader: EntityId) {
         let is_repair = if self.directed_heartbeats { reader != EntityId::UNKNOWN } else { self.expected == Some(sn) };
         if is_repair {
-            self.patience.repaired(now);
+            self.retry_timer.repaired(now);
         }
     }
 
     /// Reports whether a heartbeat is needed although nothing is missing; if so, the next
     /// acknowledgement requests it.
     pub(crate) fn needs_heartbeat(&mut self) -> bool {
-        let Some(holding) = self.holding.as_mut().filter(|holding| holding.asks) else { return false };
+        let Some(holding) = self.holding.as_mut().filter(|holding| holding.requests_heartbeat) else { return false };
         holding.is_due = true;
         true
     }

@@ -5,7 +5,7 @@
 //! admitted where the governance allows it. It validates its address as without security, and is
 //! matched with unprotected endpoints.
 
-use super::{Protection, Security, SecurityChannel, SecurityEvent, SecurityLogEntry, Standing};
+use super::{AdmissionState, Protection, Security, SecurityChannel, SecurityEvent, SecurityLogEntry};
 use crate::discovery::{Departure, RefusalReason};
 use crate::error::Error;
 use crate::event::Event;
@@ -42,9 +42,9 @@ pub(crate) struct RemoteSecurity {
     stateless: Option<u32>,
     volatile: Option<u32>,
     /// Handshake message that waits until the participant has sent enough octets.
-    pub(super) held: Option<Vec<u8>>,
+    pub(super) delayed_message: Option<Vec<u8>>,
     /// Reason of the refusal.
-    why: Option<String>,
+    refusal_reason: Option<String>,
 }
 
 impl RemoteSecurity {
@@ -112,7 +112,7 @@ impl Participant {
     /// Removes the protection of a local endpoint.
     pub(crate) fn remove_protection(&mut self, endpoint: EntityId) {
         if let Some(security) = self.ctx.security.as_mut() {
-            security.forget_endpoint(endpoint);
+            security.endpoint_deleted(endpoint);
         }
     }
 
@@ -124,8 +124,8 @@ impl Participant {
         let Some(security) = self.ctx.security.as_mut() else { return };
         let guid = remote.data.guid;
         match security.participant_discovered(clocks, &remote.data) {
-            Standing::Open => remote.security.trust = Trust::Open,
-            Standing::Authenticating => {
+            AdmissionState::Open => remote.security.trust = Trust::Open,
+            AdmissionState::Authenticating => {
                 remote.security.trust = Trust::Authenticating;
                 if !remote.answers_challenges()
                     && let Some(probation) = &mut remote.probation
@@ -135,9 +135,9 @@ impl Participant {
                 self.open_channel(now, index, SecurityChannel::Stateless);
                 self.run_security(now);
             }
-            Standing::Refused(why) => {
+            AdmissionState::Refused(why) => {
                 remote.security.trust = Trust::Refused;
-                remote.security.why = Some(why);
+                remote.security.refusal_reason = Some(why);
                 self.ctx.notify(Event::ParticipantRefused(guid));
             }
         }
@@ -202,24 +202,24 @@ impl Participant {
                 // before.
                 let has_come_back = remote.probation.is_none();
                 remote.security.trust = Trust::Authenticated;
-                (remote.security.held, remote.security.why) = (None, None);
+                (remote.security.delayed_message, remote.security.refusal_reason) = (None, None);
                 remote.security.is_confirmed = false;
                 self.ctx.counters.participants_authenticated += 1;
                 if has_come_back {
                     let writers = [remote.security.stateless.take(), remote.security.volatile.take()];
-                    self.remove_endpoints_of(now, prefix, Departure::Silence);
+                    self.remove_endpoints_of(now, prefix, Departure::Lost);
                     self.close_channels(writers);
                     self.open_channel(now, index, SecurityChannel::Stateless);
                 }
                 self.open_channel(now, index, SecurityChannel::Volatile);
             }
-            SecurityEvent::Refused { participant, stays_open, why } => {
+            SecurityEvent::Refused { participant, stays_open, reason: why } => {
                 let Some(&index) = self.remote_by_prefix.get(&participant) else { return };
                 let Some(remote) = self.remotes.get_mut(index) else { return };
                 let guid = remote.data.guid;
                 remote.security.trust = if stays_open { Trust::Open } else { Trust::Refused };
-                remote.security.held = None;
-                remote.security.why = Some(why);
+                remote.security.delayed_message = None;
+                remote.security.refusal_reason = Some(why);
                 self.ctx.counters.participants_refused += 1;
                 self.ctx.notify(Event::ParticipantRefused(guid));
                 if stays_open {
@@ -229,22 +229,22 @@ impl Participant {
                     self.challenge_again(now, index);
                 }
             }
-            SecurityEvent::Expelled { participant, why } if participant == self.header.prefix => {
+            SecurityEvent::Expelled { participant, reason: why } if participant == self.header.prefix => {
                 let all: Vec<GuidPrefix> = self.remotes.iter().map(|(_, remote)| remote.prefix).collect();
                 for participant in all {
                     self.ctx.work.unit();
                     self.expel(now, participant, why.clone());
                 }
             }
-            SecurityEvent::Expelled { participant, why } => self.expel(now, participant, why),
-            SecurityEvent::PermissionsChanged(prefix) if prefix == self.header.prefix => self.admit_again(),
+            SecurityEvent::Expelled { participant, reason: why } => self.expel(now, participant, why),
+            SecurityEvent::PermissionsChanged(prefix) if prefix == self.header.prefix => self.recheck_local_endpoints(),
             SecurityEvent::PermissionsChanged(prefix) => self.match_again(now, prefix),
         }
     }
 
     /// Checks local endpoints against the new permissions of this participant. An endpoint that
     /// they do not allow is logged; remote participants end its matches.
-    fn admit_again(&mut self) {
+    fn recheck_local_endpoints(&mut self) {
         let clocks = self.ctx.last_clocks();
         let Some(security) = self.ctx.security.as_mut() else { return };
         let of_application = |id: EntityId| !id.is_builtin();
@@ -284,10 +284,11 @@ impl Participant {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get(index) else { return };
         let guid = remote.data.guid;
-        self.remove_endpoints_of(now, prefix, Departure::Silence);
+        self.remove_endpoints_of(now, prefix, Departure::Lost);
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let writers = remote.security.writers();
-        remote.security = RemoteSecurity { trust: Trust::Refused, why: Some(why), ..RemoteSecurity::default() };
+        remote.security =
+            RemoteSecurity { trust: Trust::Refused, refusal_reason: Some(why), ..RemoteSecurity::default() };
         self.close_channels(writers);
         // The participant may authenticate again over this channel, with another certificate.
         self.open_channel(now, index, SecurityChannel::Stateless);
@@ -299,7 +300,9 @@ impl Participant {
     /// Returns the refused participants with the reasons: they could not authenticate, their
     /// documents do not allow participation, or have expired.
     pub fn refused_participants(&self) -> impl Iterator<Item = (Guid, &str)> {
-        self.remotes.iter().filter_map(|(_, remote)| Some((remote.data.guid, remote.security.why.as_deref()?)))
+        self.remotes
+            .iter()
+            .filter_map(|(_, remote)| Some((remote.data.guid, remote.security.refusal_reason.as_deref()?)))
     }
 
     /// Reports whether a participant is authenticated (DDS-SEC 1.1 §8.3).
@@ -326,7 +329,7 @@ impl Participant {
         }
         let clocks = self.ctx.clocks(now);
         let why = self.ctx.security.as_mut()?.check_remote_writer(clocks, reader, data).err()?;
-        Some(RefusalReason::Security { why })
+        Some(RefusalReason::Security { reason: why })
     }
 
     /// Returns the reason for which a local writer must not be matched with a remote reader.
@@ -341,7 +344,7 @@ impl Participant {
         }
         let clocks = self.ctx.clocks(now);
         let why = self.ctx.security.as_mut()?.check_remote_reader(clocks, writer, data).err()?;
-        Some(RefusalReason::Security { why })
+        Some(RefusalReason::Security { reason: why })
     }
 
     /// Informs the plugin of a match of a local endpoint with a remote one.
@@ -358,7 +361,7 @@ impl Participant {
     /// Informs the plugin of the end of a match.
     pub(crate) fn end_secure_pair(&mut self, local: EntityId, remote: Guid) {
         if let Some(security) = self.ctx.security.as_mut() {
-            security.pair_parted(local, remote);
+            security.pair_unmatched(local, remote);
         }
     }
 

@@ -15,7 +15,7 @@ use super::{SecurityChannel, SecurityMessage};
 use crate::cache::{ChangeKind, PayloadPool, ReadCursor, ReaderCache, Selector};
 use crate::discovery::{STATELESS_MESSAGES, VOLATILE_MESSAGES};
 use crate::participant::{Participant, cache_limits, history_limits};
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::reader::Reader;
 use crate::slots::{ReaderHandle, WriterHandle};
 use crate::time::Instant;
@@ -179,7 +179,7 @@ impl Participant {
         if let Some(probation) = &mut remote.probation
             && !probation.spend(sent_len(message.payload.len()), &mut self.ctx)
         {
-            remote.security.held = Some(message.payload);
+            remote.security.delayed_message = Some(message.payload);
             return;
         }
         let Some(writer) = remote.security.writer(message.channel) else { return };
@@ -189,7 +189,7 @@ impl Participant {
     /// Sends the message that waits for octets of a participant on probation, if these suffice now.
     pub(crate) fn send_delayed_message_to(&mut self, now: Instant, prefix: GuidPrefix) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
-        if self.remotes.get(index).is_some_and(|remote| remote.security.held.is_some()) {
+        if self.remotes.get(index).is_some_and(|remote| remote.security.delayed_message.is_some()) {
             self.send_delayed_message(now, index);
         }
     }
@@ -198,7 +198,7 @@ impl Participant {
     /// it.
     pub(crate) fn send_delayed_message(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        let Some(payload) = remote.security.held.take() else { return };
+        let Some(payload) = remote.security.delayed_message.take() else { return };
         let message = SecurityMessage { to: remote.prefix, channel: SecurityChannel::Stateless, payload };
         self.send_security_message(now, message);
     }
@@ -210,7 +210,7 @@ impl Participant {
             source_timestamp: Timestamp::INVALID,
             payload_len: payload.len(),
             directed: Directed::default(),
-            place: Place::default(),
+            position: SetPosition::default(),
             in_set: false,
             origin: None,
         };

@@ -84,7 +84,7 @@ pub enum SecurityChannel {
 
 /// Security standing of a discovered participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum AdmissionState {
     /// The participant cannot authenticate, and may use unprotected topics.
     Open,
     /// The participant must authenticate.
@@ -105,7 +105,7 @@ pub enum SecurityEvent {
         /// Whether the participant may still use unprotected topics.
         stays_open: bool,
         /// Reason of the refusal.
-        why: String,
+        reason: String,
     },
     /// The participant is no longer admitted: its certificate or its permissions have expired, or
     /// were revoked.
@@ -113,7 +113,7 @@ pub enum SecurityEvent {
         /// GUID prefix of the participant.
         participant: GuidPrefix,
         /// Reason of the expulsion.
-        why: String,
+        reason: String,
     },
     /// The permissions of the participant, or of the local one, have changed. Matches must be
     /// checked again.
@@ -203,10 +203,10 @@ pub trait Security: fmt::Debug + Send {
     fn admit_reader(&mut self, now: Clocks, data: &SubscriptionData) -> Result<Protection, String>;
 
     /// Removes a local endpoint.
-    fn forget_endpoint(&mut self, endpoint: EntityId);
+    fn endpoint_deleted(&mut self, endpoint: EntityId);
 
     /// Handles a participant that was discovered or changed its announcement.
-    fn participant_discovered(&mut self, now: Clocks, data: &ParticipantData) -> Standing;
+    fn participant_discovered(&mut self, now: Clocks, data: &ParticipantData) -> AdmissionState;
 
     /// Removes a remote participant.
     fn participant_lost(&mut self, participant: GuidPrefix);
@@ -249,7 +249,7 @@ pub trait Security: fmt::Debug + Send {
     fn pair_matched(&mut self, local: EntityId, remote: Guid);
 
     /// Handles the end of a match.
-    fn pair_parted(&mut self, local: EntityId, remote: Guid);
+    fn pair_unmatched(&mut self, local: EntityId, remote: Guid);
 
     /// Writes a message of this participant into `frame` with the required protection, payloads
     /// included. Returns its length; `None` if it must not be sent.

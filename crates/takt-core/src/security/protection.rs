@@ -102,7 +102,7 @@ impl Participant {
         frame: &mut [u8],
         flow: &mut FlowTag,
     ) -> Option<usize> {
-        if matches!(job, Job::Announce | Job::Introduce { .. } | Job::Greet { .. }) {
+        if matches!(job, Job::Announce | Job::Introduction { .. } | Job::DirectedAnnouncement { .. }) {
             return self.build(now, job, frame, flow);
         }
         let overhead = self.ctx.security.as_ref()?.message_overhead();

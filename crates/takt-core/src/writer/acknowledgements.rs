@@ -19,7 +19,7 @@ impl Writer {
         };
         let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
         let (acked, path, live_from) = (proxy.acked, proxy.path, proxy.live_from);
-        let rested = proxy.rests();
+        let rested = proxy.is_unresponsive_builtin();
         let (history, more) = (&self.history, self.route.more);
         let fragments = |sn| {
             let change = history.get(sn);
@@ -31,22 +31,22 @@ impl Writer {
             ctx.counters.stale_acknowledgements += 1;
             return;
         }
-        if let Some(channel) = self.route.channel
+        if let Some(channel) = self.route.multicast_group
             && !acknack.reader_sn_state.is_empty()
-            && proxy.hearing.is_served_by(channel)
+            && proxy.reachability.is_served_by(channel)
         {
             ctx.schedule_early_probe(now, channel);
         }
         proxy.heartbeat_due |= !acknack.is_final;
-        self.strangers |= lacks_heartbeat(proxy);
-        let is_first = rested && !proxy.rests();
+        self.readers_without_heartbeat |= lacks_heartbeat(proxy);
+        let is_first = rested && !proxy.is_unresponsive_builtin();
         let has_progress = proxy.acked > acked;
-        self.heard_from(index, ctx);
+        self.handle_reader_answer(index, ctx);
         if has_progress {
-            self.settle(ctx);
+            self.release_acknowledged(ctx);
             ctx.notify(Event::Acknowledged(self.handle));
             self.queue_data(ctx);
-            self.leave_behind(now, ctx);
+            self.exclude_slow_readers(now, ctx);
         }
         ctx.work.steps(2 * self.proxies.len());
         self.update_lacks_heartbeat();
@@ -68,7 +68,7 @@ impl Writer {
             ctx.counters.stale_acknowledgements += 1;
             return;
         }
-        self.heard_from(index, ctx);
+        self.handle_reader_answer(index, ctx);
         self.queue_repair(index, ctx);
     }
 

@@ -12,9 +12,9 @@ use core::time::Duration;
 use takt_wire::SequenceNumber;
 
 /// Sizes of a burst in bytes.
-const FIRST: usize = 64 << 10;
-const LEAST: usize = 8 << 10;
-const LARGEST: usize = 128 << 10;
+const BURST_INITIAL: usize = 64 << 10;
+const BURST_MIN: usize = 8 << 10;
+const BURST_MAX: usize = 128 << 10;
 /// Least and longest time that a burst is given to arrive and be answered.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 const WAIT_MAX: Duration = Duration::from_millis(64);
@@ -24,10 +24,10 @@ const PAUSE_INITIAL: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(64);
 /// Number of samples or fragments from which losses indicate congestion. The loss of fewer may be
 /// random.
-const TELLING: u32 = 4;
+const CONGESTION_SAMPLES_MIN: u32 = 4;
 
 /// Number of consecutive bursts without any long datagram arriving that proves a smaller path MTU.
-const LONG_IN_VAIN: u32 = 5;
+const LONG_LOST_BURSTS: u32 = 5;
 /// Number of long datagrams that are tracked in a burst, from its start.
 const LONG_WATCHED: usize = 4;
 
@@ -38,11 +38,11 @@ pub(super) const NARROW_LEN: usize = 1_452;
 /// Sample and fragment number; fragments count from 1.
 type Position = (SequenceNumber, u32);
 
-const NOWHERE: Position = (SequenceNumber::ZERO, 0);
+const NO_POSITION: Position = (SequenceNumber::ZERO, 0);
 
 /// Long datagram that was sent.
 #[derive(Clone, Copy, Debug)]
-struct Long {
+struct LongDatagram {
     first: Position,
     last: Position,
     /// The last answer requests a part of it, so it did not arrive.
@@ -53,7 +53,7 @@ struct Long {
 #[derive(Debug)]
 pub(super) struct Burst {
     bytes: usize,
-    left: usize,
+    bytes_left: usize,
     /// Number of samples and fragments that were sent; `end` lies above all of them.
     sent: u32,
     end: Position,
@@ -72,18 +72,18 @@ pub(super) struct Burst {
     /// First and last position in the datagram being built.
     datagram: Option<(Position, Position)>,
     /// First datagrams that exceed the minimum MTU of Ethernet.
-    long: [Option<Long>; LONG_WATCHED],
+    long: [Option<LongDatagram>; LONG_WATCHED],
     /// Number of consecutive bursts of which no such datagram arrived. Shorter ones may have.
-    long_in_vain: u32,
+    long_lost_bursts: u32,
 }
 
 impl Burst {
     pub(super) const fn new() -> Self {
         Self {
-            bytes: FIRST,
-            left: FIRST,
+            bytes: BURST_INITIAL,
+            bytes_left: BURST_INITIAL,
             sent: 0,
-            end: NOWHERE,
+            end: NO_POSITION,
             sent_at: Instant(0),
             wait: WAIT_MIN,
             pause: Duration::ZERO,
@@ -92,13 +92,13 @@ impl Burst {
             lost: 0,
             datagram: None,
             long: [None; LONG_WATCHED],
-            long_in_vain: 0,
+            long_lost_bursts: 0,
         }
     }
 
     /// Reports whether long datagrams never arrive, although the reader answers.
     pub(super) fn path_is_narrow(&self) -> bool {
-        self.long_in_vain >= LONG_IN_VAIN
+        self.long_lost_bursts >= LONG_LOST_BURSTS
     }
 
     /// Begins the evaluation of a new answer.
@@ -109,7 +109,7 @@ impl Burst {
     }
 
     /// Marks the long datagrams between these positions as lost.
-    fn misses(&mut self, from: Position, to: Position) {
+    fn mark_lost(&mut self, from: Position, to: Position) {
         for long in self.long.iter_mut().flatten() {
             long.is_lost |= from <= long.last && to >= long.first;
         }
@@ -117,7 +117,7 @@ impl Burst {
 
     /// Evaluates the requested samples, in ascending order. `fragments` returns the number of
     /// fragments of a sample.
-    pub(super) fn asks(
+    pub(super) fn evaluate_request(
         &mut self,
         samples: impl Iterator<Item = SequenceNumber>,
         fragments: impl Fn(SequenceNumber) -> u32,
@@ -125,7 +125,7 @@ impl Burst {
         let (last, until) = self.end;
         for sn in samples.take_while(|sn| *sn <= last) {
             self.lost += if sn < last { fragments(sn) } else { until.saturating_sub(1) };
-            self.misses((sn, 0), (sn, u32::MAX));
+            self.mark_lost((sn, 0), (sn, u32::MAX));
         }
     }
 
@@ -134,7 +134,7 @@ impl Burst {
         let end = self.end;
         for fragment in fragments.take_while(|fragment| (sn, *fragment) < end) {
             self.lost += 1;
-            self.misses((sn, fragment), (sn, fragment));
+            self.mark_lost((sn, fragment), (sn, fragment));
         }
     }
 
@@ -158,36 +158,36 @@ impl Burst {
         self.wait = self.wait.clamp(WAIT_MIN, WAIT_MAX);
         self.adapt();
         if self.long.iter().flatten().any(|long| !long.is_lost) {
-            self.long_in_vain = 0;
+            self.long_lost_bursts = 0;
         } else if self.long[0].is_some() {
-            self.long_in_vain += 1;
+            self.long_lost_bursts += 1;
         }
         (self.repeats, self.datagram, self.long) = (in_vain, None, [None; LONG_WATCHED]);
-        self.left = self.bytes;
+        self.bytes_left = self.bytes;
         self.sent = 0;
-        self.end = NOWHERE;
+        self.end = NO_POSITION;
         true
     }
 
     /// Adapts the size and the pause to the losses of the last burst.
     fn adapt(&mut self) {
         if self.lost * 2 > self.sent {
-            if self.bytes > LEAST {
-                self.bytes = (self.bytes / 2).max(LEAST);
-            } else if self.sent >= TELLING {
+            if self.bytes > BURST_MIN {
+                self.bytes = (self.bytes / 2).max(BURST_MIN);
+            } else if self.sent >= CONGESTION_SAMPLES_MIN {
                 self.pause = (self.pause * 2).clamp(PAUSE_INITIAL, PAUSE_MAX);
             }
         } else if self.lost * 4 <= self.sent && self.sent > 0 {
             if !self.pause.is_zero() {
                 self.pause = if self.pause > PAUSE_INITIAL { self.pause / 2 } else { Duration::ZERO };
-            } else if self.left == 0 {
-                self.bytes = (self.bytes * 2).min(LARGEST);
+            } else if self.bytes_left == 0 {
+                self.bytes = (self.bytes * 2).min(BURST_MAX);
             }
         }
     }
 
     /// Records a sample or fragment that is sent.
-    pub(super) fn sends(&mut self, now: Instant, position: Position) {
+    pub(super) fn record_sent(&mut self, now: Instant, position: Position) {
         self.sent += 1;
         self.sent_at = now;
         self.end = self.end.max((position.0, position.1 + 1));
@@ -195,13 +195,13 @@ impl Burst {
     }
 
     /// Records a sent datagram; returns whether it is the last one of the burst.
-    pub(super) fn leaves(&mut self, bytes: usize) -> bool {
-        self.left = self.left.saturating_sub(bytes);
+    pub(super) fn record_datagram(&mut self, bytes: usize) -> bool {
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
         let place = self.long.iter_mut().find(|long| long.is_none());
         if let (Some((first, last)), Some(place)) = (self.datagram.take().filter(|_| bytes > NARROW_LEN), place) {
-            *place = Some(Long { first, last, is_lost: false });
+            *place = Some(LongDatagram { first, last, is_lost: false });
         }
-        self.left == 0
+        self.bytes_left == 0
     }
 }
 
@@ -220,8 +220,8 @@ mod tests {
         let mut fragment = 0;
         loop {
             fragment += 1;
-            burst.sends(now, (SAMPLE, fragment));
-            if burst.leaves(1_000) {
+            burst.record_sent(now, (SAMPLE, fragment));
+            if burst.record_datagram(1_000) {
                 return fragment;
             }
         }
@@ -272,7 +272,7 @@ mod tests {
             assert!(answer(&mut burst, at(now), sent, sent - 1));
             sent = send(&mut burst, at(now));
         }
-        assert_eq!(sent, LEAST.div_ceil(1_000) as u32);
+        assert_eq!(sent, BURST_MIN.div_ceil(1_000) as u32);
         assert!(!answer(&mut burst, at(now + 1), sent, sent - 1), "not at once");
         assert!(answer(&mut burst, at(now + 64), sent, sent - 1));
     }
@@ -280,11 +280,11 @@ mod tests {
     /// Sends bursts of a long datagram with the fragments 1 to 3 and a short one with the fragment
     /// 4, and answers each with a request for some of them.
     fn lose(burst: &mut Burst, asked: impl Fn(u64) -> &'static [u32]) -> bool {
-        (1..=u64::from(LONG_IN_VAIN)).for_each(|n| {
-            (1..=3).for_each(|fragment| burst.sends(at(100 * n), (SAMPLE, fragment)));
-            burst.leaves(3_000);
-            burst.sends(at(100 * n), (SAMPLE, 4));
-            burst.leaves(1_000);
+        (1..=u64::from(LONG_LOST_BURSTS)).for_each(|n| {
+            (1..=3).for_each(|fragment| burst.record_sent(at(100 * n), (SAMPLE, fragment)));
+            burst.record_datagram(3_000);
+            burst.record_sent(at(100 * n), (SAMPLE, 4));
+            burst.record_datagram(1_000);
             burst.answer(at(100 * n + 90));
             burst.evaluate_fragment_request(SAMPLE, asked(n).iter().copied());
             assert!(burst.begin(at(100 * n + 90)));
@@ -300,12 +300,12 @@ mod tests {
         assert!(!lose(&mut Burst::new(), |_| &[4]), "the short one is lost");
         assert!(!lose(&mut Burst::new(), |n| if n == 3 { &[4] } else { &[1, 2, 3] }), "one arrived");
         let whole = &mut Burst::new();
-        for n in 1..=u64::from(LONG_IN_VAIN) {
-            whole.sends(at(100 * n), (SAMPLE, 1));
-            whole.sends(at(100 * n), (SAMPLE.next(), 1));
-            whole.leaves(3_000);
+        for n in 1..=u64::from(LONG_LOST_BURSTS) {
+            whole.record_sent(at(100 * n), (SAMPLE, 1));
+            whole.record_sent(at(100 * n), (SAMPLE.next(), 1));
+            whole.record_datagram(3_000);
             whole.answer(at(100 * n + 90));
-            whole.asks([SAMPLE.next()].into_iter(), |_| 1);
+            whole.evaluate_request([SAMPLE.next()].into_iter(), |_| 1);
             assert!(whole.begin(at(100 * n + 90)));
         }
         assert!(whole.path_is_narrow());
@@ -314,11 +314,11 @@ mod tests {
     #[test]
     fn sample_requested_as_a_whole_counts_as_its_fragments() {
         let mut burst = Burst::new();
-        burst.sends(at(0), (SAMPLE, 1));
-        burst.sends(at(0), (SAMPLE, 2));
-        burst.sends(at(0), (SAMPLE.next(), 1));
+        burst.record_sent(at(0), (SAMPLE, 1));
+        burst.record_sent(at(0), (SAMPLE, 2));
+        burst.record_sent(at(0), (SAMPLE.next(), 1));
         burst.answer(at(2));
-        burst.asks([SAMPLE, SAMPLE.next(), SequenceNumber(7)].into_iter(), |_| 2);
+        burst.evaluate_request([SAMPLE, SAMPLE.next(), SequenceNumber(7)].into_iter(), |_| 2);
         assert_eq!(burst.lost, 3, "all that was sent");
     }
 }

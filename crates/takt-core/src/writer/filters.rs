@@ -50,7 +50,7 @@ pub(crate) type Verdicts = u32;
 pub(crate) struct Filters {
     /// Compiler of filters; `None` if the writer does not filter.
     pub(crate) factory: Option<Arc<dyn FilterFactory>>,
-    places: Vec<Option<Box<dyn ContentFilter>>>,
+    slots: Vec<Option<Box<dyn ContentFilter>>>,
     /// Number of places in use.
     count: usize,
     /// Places of dropped filters whose readers are still matched.
@@ -66,7 +66,7 @@ impl fmt::Debug for Filters {
 /// Filter of one reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProxyFilter {
-    place: u8,
+    slot: u8,
     /// First change that the filter evaluated.
     from: SequenceNumber,
     /// Number of rejected changes for which no GAP was sent, and the first of them.
@@ -76,36 +76,36 @@ pub(crate) struct ProxyFilter {
 
 impl ProxyFilter {
     pub(super) fn rejects(&self, change: &Change) -> bool {
-        change.sn >= self.from && change.rejected & (1 << self.place) != 0
+        change.sn >= self.from && change.rejected & (1 << self.slot) != 0
     }
 }
 
 impl Filters {
     /// Assigns the lowest free place to a filter; `None` if there is none.
     fn insert(&mut self, filter: Box<dyn ContentFilter>) -> Option<u8> {
-        let mut places = self.places.iter().enumerate();
+        let mut places = self.slots.iter().enumerate();
         let free = places.position(|(place, filter)| filter.is_none() && self.dropped >> place & 1 == 0);
         let place = match free {
             Some(place) => place,
-            None if self.places.len() < FILTERS_MAX => {
-                self.places.push(None);
-                self.places.len() - 1
+            None if self.slots.len() < FILTERS_MAX => {
+                self.slots.push(None);
+                self.slots.len() - 1
             }
             None => return None,
         };
-        self.places[place] = Some(filter);
+        self.slots[place] = Some(filter);
         self.count += 1;
         Some(place as u8)
     }
 
     /// Drops a filter. Its place stays taken, because earlier changes have its verdict.
     fn drop_at(&mut self, place: usize) {
-        self.places[place] = None;
+        self.slots[place] = None;
         self.dropped |= 1 << place;
     }
 
     fn remove(&mut self, place: u8) {
-        self.places[usize::from(place)] = None;
+        self.slots[usize::from(place)] = None;
         self.dropped &= !(1 << place);
         self.count -= 1;
     }
@@ -126,14 +126,14 @@ impl Writer {
     /// Returns which filters reject the data about to be written; looks at each filter. In coherent
     /// sets and groups readers filter for themselves, because they could not distinguish withheld
     /// samples from lost ones.
-    pub(super) fn judge(&mut self, kind: ChangeKind, payload: PayloadRef, ctx: &mut Context) -> Verdicts {
+    pub(super) fn evaluate_filters(&mut self, kind: ChangeKind, payload: PayloadRef, ctx: &mut Context) -> Verdicts {
         if self.filters.count == 0 || kind != ChangeKind::Alive || self.membership.is_some() {
             return 0;
         }
-        ctx.work.steps(self.filters.places.len());
+        ctx.work.steps(self.filters.slots.len());
         let bytes = self.history.pool.bytes(payload);
         let (mut rejected, mut left, mut costliest) = (0, STEPS_PER_WRITE, (0, 0));
-        for (place, filter) in self.filters.places.iter_mut().enumerate() {
+        for (place, filter) in self.filters.slots.iter_mut().enumerate() {
             let Some(filter) = filter else { continue };
             let before = left;
             let verdict = filter.passes_within(bytes, &mut left);
@@ -171,17 +171,17 @@ impl Writer {
         let from = self.history.last_sn().next();
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if let Some(former) = proxy.filter.take() {
-            self.filters.remove(former.place);
+            self.filters.remove(former.slot);
         }
         if let Some(place) = compiled.and_then(|filter| self.filters.insert(filter)) {
-            proxy.filter = Some(ProxyFilter { place, from, passed_over: 0, first_passed_over: None });
+            proxy.filter = Some(ProxyFilter { slot: place, from, passed_over: 0, first_passed_over: None });
         }
     }
 
     /// Removes the filter of an unmatched reader.
     pub(super) fn remove_filter(&mut self, proxy: &ReaderProxy) {
         if let Some(filter) = proxy.filter {
-            self.filters.remove(filter.place);
+            self.filters.remove(filter.slot);
         }
     }
 
@@ -194,10 +194,10 @@ impl Writer {
         let wanting = || self.proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| !proxy.rejects(change));
         // A best-effort reader drops samples that others have overtaken, so it gets all samples by
         // one path. Other readers on the channel apply their own filters.
-        let is_bound = |at: &usize| wanting().any(|proxy| !proxy.reliable && proxy.hearing.is_served_by(*at));
-        let channel = self.route.channel.filter(is_bound);
+        let is_bound = |at: &usize| wanting().any(|proxy| !proxy.reliable && proxy.reachability.is_served_by(*at));
+        let channel = self.route.multicast_group.filter(is_bound);
         for proxy in wanting() {
-            add_destination(destinations, path_to(proxy, channel, &ctx.channels).locator);
+            add_destination(destinations, path_to(proxy, channel, &ctx.multicast_groups).locator);
         }
     }
 
@@ -226,7 +226,7 @@ impl Writer {
             }
             let hurries = hurries || filter.passed_over >= PASSED_OVER_MAX;
             if hurries || !rejects {
-                self.tell(index, hurries, ctx);
+                self.announce_passed_over_to(index, hurries, ctx);
             }
         }
         1
@@ -242,13 +242,13 @@ impl Writer {
         let mut from = 0;
         while let Some(index) = self.proxies.next_index(from) {
             from = index + 1;
-            self.tell(index, true, ctx);
+            self.announce_passed_over_to(index, true, ctx);
         }
     }
 
     /// Queues the `GAP` for the rejected changes of a reader, if there are any. It covers all of
     /// them.
-    fn tell(&mut self, index: u32, hurries: bool, ctx: &mut Context) {
+    fn announce_passed_over_to(&mut self, index: u32, hurries: bool, ctx: &mut Context) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let Some(filter) = &mut proxy.filter else { return };
         filter.passed_over = 0;

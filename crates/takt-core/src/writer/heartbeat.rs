@@ -26,11 +26,11 @@ const DOUBLINGS_MAX: u32 = 16;
 const UNANSWERED_MAX: u32 = 128;
 /// Longest time between two heartbeats to a builtin reader that has never answered, unless the
 /// period is longer.
-const SELDOM: Duration = Duration::from_millis(3_200);
+const RARE_PERIOD: Duration = Duration::from_millis(3_200);
 
 /// Heartbeats to one reader.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Questions {
+pub(crate) struct HeartbeatRetries {
     /// Time of the last heartbeat.
     last: Instant,
     /// Number of heartbeats since the reader last acknowledged further samples.
@@ -41,10 +41,10 @@ pub(crate) struct Questions {
     pub(super) is_due: bool,
 }
 
-impl Questions {
+impl HeartbeatRetries {
     /// Restarts with the first period, because the reader has acknowledged further samples, or
     /// fewer than before.
-    pub(super) fn answered(&mut self) {
+    pub(super) fn acknowledged(&mut self) {
         self.count = 0;
     }
 
@@ -55,7 +55,7 @@ impl Questions {
     }
 
     /// Handles the timer for a lagging reader.
-    pub(super) fn ask(&mut self, now: Instant, periods: Periods, rests: bool) {
+    pub(super) fn handle_timeout(&mut self, now: Instant, periods: Periods, rests: bool) {
         if self.due(periods, rests) <= now {
             *self = Self { last: now, count: self.count.saturating_add(1), is_due: true, ..*self };
         }
@@ -75,7 +75,7 @@ impl Questions {
         if !rests || self.count <= UNANSWERED_MAX {
             return self.last.after(period);
         }
-        let longest = SELDOM.max(periods.longest);
+        let longest = RARE_PERIOD.max(periods.longest);
         self.last.after(doubled(period, self.count - UNANSWERED_MAX).min(longest))
     }
 }
@@ -153,28 +153,28 @@ mod tests {
     }
 
     /// Returns the times between unanswered heartbeats in milliseconds.
-    fn asked<const N: usize>(questions: &mut Questions, periods: Periods, rests: bool) -> [u64; N] {
+    fn asked<const N: usize>(questions: &mut HeartbeatRetries, periods: Periods, rests: bool) -> [u64; N] {
         core::array::from_fn(|_| {
             let (last, due) = (questions.last, questions.due(periods, rests));
-            questions.ask(due, periods, rests);
+            questions.handle_timeout(due, periods, rests);
             (due.0 - last.0) / 1_000_000
         })
     }
 
     #[test]
     fn heartbeat_period_doubles_until_the_reader_acknowledges_more() {
-        let mut questions = Questions::default();
+        let mut questions = HeartbeatRetries::default();
         assert_eq!(asked(&mut questions, periods(1, 1), true), [5, 10, 20, 40, 80, 100, 100]);
-        questions.answered();
+        questions.acknowledged();
         assert_eq!(asked(&mut questions, periods(1, 1), false), [5]);
-        questions.answered();
+        questions.acknowledged();
         assert_eq!(asked(&mut questions, periods(100, 1), false), [50, 100, 100], "many readers are probed slower");
-        assert_eq!(asked(&mut Questions::default(), periods(1, 6), false), [30, 60, 120, 240, 480, 600, 600]);
+        assert_eq!(asked(&mut HeartbeatRetries::default(), periods(1, 6), false), [30, 60, 120, 240, 480, 600, 600]);
     }
 
     #[test]
     fn builtin_reader_gets_rare_heartbeats_when_it_never_answers() {
-        let mut questions = Questions::default();
+        let mut questions = HeartbeatRetries::default();
         questions.record_answer();
         assert!(!questions.has_answered, "it was not probed yet");
         let first: [u64; UNANSWERED_MAX as usize + 1] = asked(&mut questions, periods(1, 1), true);
@@ -188,10 +188,10 @@ mod tests {
 
     #[test]
     fn heartbeat_is_not_sent_before_it_is_due() {
-        let mut questions = Questions { last: Instant(1_000_000_000), ..Questions::default() };
-        questions.ask(Instant(1_004_000_000), periods(1, 1), false);
+        let mut questions = HeartbeatRetries { last: Instant(1_000_000_000), ..HeartbeatRetries::default() };
+        questions.handle_timeout(Instant(1_004_000_000), periods(1, 1), false);
         assert!(!questions.is_due);
-        questions.ask(Instant(1_005_000_000), periods(1, 1), false);
+        questions.handle_timeout(Instant(1_005_000_000), periods(1, 1), false);
         assert!(questions.is_due && questions.is_first());
     }
 

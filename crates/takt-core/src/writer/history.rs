@@ -8,7 +8,7 @@
 use super::filters::Verdicts;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadPool, PayloadRef, PoolSize};
 use crate::lifespan::Expiry;
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::schedule::Schedule;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
@@ -55,7 +55,7 @@ pub(crate) struct Change {
     pub(crate) payload: PayloadRef,
     pub(crate) directed: Directed,
     /// Position of the change among those of its writer and its publisher.
-    pub(crate) place: Place,
+    pub(crate) position: SetPosition,
     /// Fragment size for the readers that were matched when the change was written; see
     /// [`super::route`].
     pub(crate) fragment_size: u16,
@@ -77,7 +77,7 @@ pub(crate) struct Change {
 impl Change {
     /// Reports whether its instance has a newer sample.
     fn is_superseded(&self) -> bool {
-        self.next_in_instance != NONE && !self.place.ends
+        self.next_in_instance != NONE && !self.position.ends
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct WriterHistory {
     /// Most entries of `order`, tombstones included.
     order_len_max: usize,
     /// Last change that every reader keeping pace has acknowledged.
-    pub(crate) settled: SequenceNumber,
+    pub(crate) acknowledged_upto: SequenceNumber,
     last_sn: SequenceNumber,
     /// Original writers of the changes, by slot; empty unless the writer is a relay.
     origins: Vec<SampleIdentity>,
@@ -153,11 +153,11 @@ pub(crate) struct WriterHistory {
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
     /// Number of changes that are removed as soon as they are settled.
-    forgotten: usize,
+    discarded: usize,
     /// Expiring changes, by slot.
     expiries: Schedule<Expiry>,
     /// Number of entries looked at to make room since the last query.
-    looked_at: Cell<usize>,
+    visited: Cell<usize>,
 }
 
 impl WriterHistory {
@@ -172,15 +172,15 @@ impl WriterHistory {
             ends: 0,
             bare_ends: Chain::EMPTY,
             order_len_max: 2 * limits.max_samples,
-            settled: SequenceNumber(0),
+            acknowledged_upto: SequenceNumber(0),
             last_sn: SequenceNumber(0),
             origins: Vec::new(),
             instances: Vec::new(),
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
-            forgotten: 0,
+            discarded: 0,
             expiries: Schedule::new(),
-            looked_at: Cell::new(0),
+            visited: Cell::new(0),
         }
     }
 
@@ -237,7 +237,7 @@ impl WriterHistory {
     /// Reports whether a change of a disposed and unregistered instance waits for acknowledgement,
     /// which removes the instance.
     pub(crate) fn awaits_end_of_instance(&self) -> bool {
-        let start = self.find(self.settled.next()).unwrap_or_else(|place| place);
+        let start = self.find(self.acknowledged_upto.next()).unwrap_or_else(|place| place);
         let changes = self.order.range(start..).filter_map(|(_, slot)| self.changes.get(*slot as usize));
         changes.into_iter().any(|change| change.kind == ChangeKind::DisposedUnregistered)
     }
@@ -291,7 +291,7 @@ impl WriterHistory {
     /// Returns how many entries and free memory blocks were looked at to make room since the last
     /// call.
     pub(crate) fn take_visited(&mut self) -> usize {
-        self.looked_at.take() + self.pool.take_steps()
+        self.visited.take() + self.pool.take_steps()
     }
 
     fn sn_of(&self, slot: u32) -> Option<SequenceNumber> {
@@ -311,7 +311,7 @@ impl WriterHistory {
     /// Returns the oldest sample that `KEEP_LAST` will replace, because its instance has a newer
     /// one.
     fn superseded(&self) -> Option<SequenceNumber> {
-        let slots = self.order.iter().inspect(|_| self.looked_at.set(self.looked_at.get() + 1));
+        let slots = self.order.iter().inspect(|_| self.visited.set(self.visited.get() + 1));
         let mut changes = slots.filter_map(|(_, slot)| self.changes.get(*slot as usize));
         changes.find(|change| change.is_superseded()).map(|change| change.sn)
     }
@@ -332,7 +332,7 @@ impl WriterHistory {
         }
         let mut slot = own.oldest;
         while slot != NONE && slot != own.newest {
-            self.looked_at.set(self.looked_at.get() + 1);
+            self.visited.set(self.visited.get() + 1);
             let Change { sn, next_in_instance, .. } = self.changes[slot as usize];
             slot = next_in_instance;
             if let Some(payload) = self.allocate_without(sn, payload_len, evicted) {
@@ -345,7 +345,7 @@ impl WriterHistory {
         let mut next = SequenceNumber::FIRST;
         while let Some(change) = self.at_or_after(next) {
             let (sn, is_superseded) = (change.sn, change.is_superseded());
-            self.looked_at.set(self.looked_at.get() + 1);
+            self.visited.set(self.visited.get() + 1);
             next = sn.next();
             if is_superseded && let Some(payload) = self.allocate_without(sn, payload_len, evicted) {
                 return Some(payload);
@@ -357,7 +357,7 @@ impl WriterHistory {
 
     /// Reports whether the removable samples have enough memory in total, contiguous or not.
     fn may_free(&self, newest: Option<SequenceNumber>, payload_len: usize) -> bool {
-        self.looked_at.set(self.looked_at.get() + self.order.len());
+        self.visited.set(self.visited.get() + self.order.len());
         let changes = self.order.iter().filter_map(|(_, slot)| self.changes.get(*slot as usize));
         let gives = changes.filter(|change| change.is_superseded() || Some(change.sn) == newest);
         let bytes: usize = gives.map(|change| self.pool.bytes_of(change.payload)).sum();
@@ -470,7 +470,7 @@ impl WriterHistory {
     /// Appends the end of a coherent set. If there is no room, the oldest end whose samples are
     /// gone is removed. Such an end exists, because there is room for more ends than samples. A
     /// lagging reader gets a `GAP` instead.
-    pub(crate) fn append_end(&mut self, place: Place, source_timestamp: Timestamp) -> SequenceNumber {
+    pub(crate) fn append_end(&mut self, place: SetPosition, source_timestamp: Timestamp) -> SequenceNumber {
         if self.ends > self.limits.max_samples
             && let Some(bare) = self.sn_of(self.bare_ends.oldest)
         {
@@ -480,7 +480,7 @@ impl WriterHistory {
         let (kind, payload, directed) = (ChangeKind::Alive, PayloadRef::EMPTY, Directed::default());
         let mut change = Self::change(kind, [0; 16], source_timestamp, payload, directed, u16::MAX, Expiry::NEVER);
         change.sn = self.last_sn;
-        change.place = place;
+        change.position = place;
         let slot = self.put(&change);
         self.enlist(change.sn, slot);
         self.ends += 1;
@@ -500,8 +500,8 @@ impl WriterHistory {
 
     /// Reports whether this is the end of a coherent set of which no sample is left.
     pub(crate) fn is_set_gone(&self, sn: SequenceNumber) -> bool {
-        let Some(change) = self.get(sn).filter(|change| change.place.ends) else { return false };
-        let set = change.place.set;
+        let Some(change) = self.get(sn).filter(|change| change.position.ends) else { return false };
+        let set = change.position.set;
         !set.is_valid() || self.at_or_after(set).is_none_or(|first| first.sn == sn)
     }
 
@@ -588,15 +588,15 @@ impl WriterHistory {
 
     /// Reports whether changes are to be removed once they are settled.
     pub(crate) fn has_discarded(&self) -> bool {
-        self.forgotten > 0
+        self.discarded > 0
     }
 
     /// Removes a change once it is settled; at once if it is.
-    pub(crate) fn forget(&mut self, sn: SequenceNumber) {
+    pub(crate) fn discard(&mut self, sn: SequenceNumber) {
         let Ok(place) = self.find(sn) else { return };
         let Some(change) = self.changes.get_mut(self.order[place].1 as usize) else { return };
-        self.forgotten += usize::from(!core::mem::replace(&mut change.is_discarded, true));
-        if sn <= self.settled {
+        self.discarded += usize::from(!core::mem::replace(&mut change.is_discarded, true));
+        if sn <= self.acknowledged_upto {
             self.remove(sn);
         }
     }
@@ -610,7 +610,7 @@ impl WriterHistory {
         }
         while let Some(&Change { sn, next_in_instance, .. }) = self.changes.get(slot as usize) {
             slot = next_in_instance;
-            self.forget(sn);
+            self.discard(sn);
         }
         count
     }
@@ -626,8 +626,8 @@ impl WriterHistory {
         while self.order.front().is_some_and(|(_, slot)| *slot == NONE) {
             self.order.pop_front();
         }
-        let Change { payload, place, expiry, is_unprotected, is_discarded, .. } = self.changes[slot as usize];
-        self.forgotten -= usize::from(is_discarded);
+        let Change { payload, position: place, expiry, is_unprotected, is_discarded, .. } = self.changes[slot as usize];
+        self.discarded -= usize::from(is_discarded);
         self.pool.release(payload);
         self.free.push(slot);
         if is_unprotected {
@@ -655,7 +655,7 @@ impl WriterHistory {
         let Some(end) = self.at_or_after(set).map(|first| first.sn).filter(|end| self.is_set_gone(*end)) else {
             return;
         };
-        if end <= self.settled {
+        if end <= self.acknowledged_upto {
             self.remove(end);
         } else if let Ok(place) = self.find(end) {
             self.link_bare_end(self.order[place].1);
@@ -706,7 +706,7 @@ impl WriterHistory {
             source_timestamp,
             payload,
             directed,
-            place: Place::default(),
+            position: SetPosition::default(),
             fragment_size,
             flight_len: payload.len() as u32,
             expiry,

@@ -1,9 +1,9 @@
 //! Matched readers of a writer: matching, unmatching and changes of their locators
 //! (RTPS 2.5 §8.4.7, §8.4.9).
 
-use super::path_probe::Reached;
+use super::path_probe::PathState;
 use super::{Cursor, Path, ReaderProxy, Writer, route};
-use crate::channel::{Hearing, MulticastSet};
+use crate::channel::{MulticastReachability, MulticastSet};
 use crate::context::Context;
 use crate::event::Event;
 use crate::time::Instant;
@@ -15,7 +15,7 @@ pub(super) fn lacks_heartbeat(proxy: &ReaderProxy) -> bool {
 }
 
 /// Present paths and channels of a participant's readers, as far as known.
-pub(super) type Ways<'a> = &'a dyn Fn(&Guid) -> Option<(Locator, Hearing)>;
+pub(super) type ReaderPaths<'a> = &'a dyn Fn(&Guid) -> Option<(Locator, MulticastReachability)>;
 
 /// Properties of a reader that its writer needs.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct ReaderTraits {
     pub(crate) drops_repeats: bool,
     pub(crate) path: Path,
     /// Multicast groups that reach the reader.
-    pub(crate) hearing: Hearing,
+    pub(crate) reachability: MulticastReachability,
 }
 
 impl Writer {
@@ -39,14 +39,14 @@ impl Writer {
         if self.relays && !(wants_history && reader.drops_repeats) {
             proxy.relevant_below = self.history.last_sn().next();
         }
-        proxy.hearing = reader.hearing;
-        let way = route::path_to(&proxy, self.route.channel, &ctx.channels).locator;
+        proxy.reachability = reader.reachability;
+        let way = route::path_to(&proxy, self.route.multicast_group, &ctx.multicast_groups).locator;
         proxy.set_probed_path(way, self.last_path_probe());
-        self.route.add(&proxy, &ctx.channels);
+        self.route.add(&proxy, &ctx.multicast_groups);
         self.prepare_probe(ctx);
-        self.strangers |= reader.reliable;
+        self.readers_without_heartbeat |= reader.reliable;
         let index = self.proxies.insert(proxy);
-        if reader.hearing.hears != 0 {
+        if reader.reachability.listens != 0 {
             self.reroute(ctx);
         }
         self.proxy_by_guid.insert(guid, index);
@@ -55,7 +55,7 @@ impl Writer {
             self.schedule_heartbeat(now, ctx);
         }
         // The new reader may be the one on which the send window of all others depends.
-        self.leave_behind(now, ctx);
+        self.exclude_slow_readers(now, ctx);
     }
 
     /// Counts a matched reader in PUBLICATION_MATCHED from now on.
@@ -68,27 +68,29 @@ impl Writer {
     }
 
     /// Redirects a matched reader to another path, if it has changed.
-    pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path, hearing: Hearing) {
+    pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path, hearing: MulticastReachability) {
         let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
         let Some(proxy) = proxy else { return };
-        let is_heard_otherwise = core::mem::replace(&mut proxy.hearing, hearing) != hearing;
+        let is_heard_otherwise = core::mem::replace(&mut proxy.reachability, hearing) != hearing;
         if proxy.redirect(path) || is_heard_otherwise {
             self.reroute(ctx);
         }
     }
 
     /// Updates which multicast groups the readers listen to and have validated.
-    pub(crate) fn rehear(
+    pub(crate) fn update_multicast_reachability(
         &mut self,
         ctx: &mut Context,
         ears_of: &dyn Fn(GuidPrefix) -> Option<(MulticastSet, MulticastSet)>,
     ) {
         ctx.work.steps(self.proxies.len());
         let mut is_news = false;
-        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.hearing != Hearing::default()) {
+        for (_, proxy) in
+            self.proxies.iter_mut().filter(|(_, proxy)| proxy.reachability != MulticastReachability::default())
+        {
             if let Some((hears, proven)) = ears_of(proxy.guid.prefix) {
-                let hearing = Hearing { hears, proven, ..proxy.hearing };
-                is_news |= core::mem::replace(&mut proxy.hearing, hearing) != hearing;
+                let hearing = MulticastReachability { listens: hears, validated: proven, ..proxy.reachability };
+                is_news |= core::mem::replace(&mut proxy.reachability, hearing) != hearing;
             }
         }
         if is_news {
@@ -115,16 +117,16 @@ impl Writer {
 
     /// Redirects the readers of a participant to their present locators, as far as `way` knows
     /// them.
-    pub(crate) fn follow(&mut self, ctx: &mut Context, prefix: GuidPrefix, way: Ways<'_>) {
+    pub(crate) fn redirect_readers(&mut self, ctx: &mut Context, prefix: GuidPrefix, way: ReaderPaths<'_>) {
         let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
         let mut moved = false;
         for (guid, &index) in self.proxy_by_guid.range(first..).take_while(|(guid, _)| guid.prefix == prefix) {
             ctx.work.steps(1);
             if let (Some((locator, hearing)), Some(proxy)) = (way(guid), self.proxies.get_mut(index)) {
                 if core::mem::replace(&mut proxy.path.locator, locator) != locator {
-                    (proxy.reached, moved) = (Reached::default(), true);
+                    (proxy.path_state, moved) = (PathState::default(), true);
                 }
-                moved |= core::mem::replace(&mut proxy.hearing, hearing) != hearing;
+                moved |= core::mem::replace(&mut proxy.reachability, hearing) != hearing;
             }
         }
         if moved {
@@ -162,14 +164,15 @@ impl Writer {
     /// Reports the unmatched readers, and continues without them.
     pub(super) fn finish_unmatching(&mut self, ctx: &mut Context) {
         self.include_readers();
-        self.has_pending_directed = self.has_pending_directed && self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
+        self.has_pending_directed =
+            self.has_pending_directed && self.proxies.iter().any(|(_, proxy)| self.owes_directed(proxy));
         self.reroute(ctx);
         self.update_lacks_heartbeat();
         if self.proxies.len() == 0 {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
             (self.window_start, self.in_flight_bytes) = (self.history.last_sn(), 0);
         }
-        self.settle(ctx);
+        self.release_acknowledged(ctx);
         // The send window of the remaining readers may be open, or not needed.
         self.stalled = false;
         self.queue_data(ctx);
@@ -177,7 +180,7 @@ impl Writer {
 
     /// Checks whether such readers remain; only necessary while there were some.
     pub(super) fn update_lacks_heartbeat(&mut self) {
-        self.strangers &= self.proxies.iter().any(|(_, proxy)| lacks_heartbeat(proxy));
+        self.readers_without_heartbeat &= self.proxies.iter().any(|(_, proxy)| lacks_heartbeat(proxy));
     }
 
     pub(crate) fn proxy_index(&self, guid: Guid) -> Option<u32> {

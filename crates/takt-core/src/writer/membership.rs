@@ -7,7 +7,7 @@
 
 use super::{Write, Writer, WriterHistory};
 use crate::context::Context;
-use crate::presentation::{Place, is_of_group, matters};
+use crate::presentation::{SetPosition, is_of_group, uses_positions};
 use crate::time::Instant;
 use takt_wire::SequenceNumber;
 use takt_wire::message::GroupInfo;
@@ -21,7 +21,7 @@ pub(super) struct Membership {
     /// Last group sequence number that any writer of the publisher has assigned.
     gsn: SequenceNumber,
     /// The readers have not been notified of `gsn`.
-    has_news: bool,
+    has_unsent_gsn: bool,
 }
 
 impl Membership {
@@ -36,14 +36,14 @@ impl Membership {
             return None;
         }
         let following = history.at_or_after(last_sn.next());
-        let current_gsn = following.map_or(self.gsn, |change| change.place.gsn.prev());
+        let current_gsn = following.map_or(self.gsn, |change| change.position.gsn.prev());
         let first = history.at_or_after(first_sn).filter(|change| change.sn <= last_sn);
         let last = history.get(last_sn);
         Some(GroupInfo {
             current_gsn,
             // An empty range if there is no change.
-            first_gsn: first.map_or(current_gsn.next(), |change| change.place.gsn),
-            last_gsn: last.map_or(current_gsn, |change| change.place.gsn),
+            first_gsn: first.map_or(current_gsn.next(), |change| change.position.gsn),
+            last_gsn: last.map_or(current_gsn, |change| change.position.gsn),
             writer_set: [0; 4],
             secure_writer_set: [0; 4],
         })
@@ -55,12 +55,12 @@ impl Writer {
     /// no state.
     pub(crate) fn join(&mut self) -> bool {
         let presentation = self.data.presentation;
-        if self.group.is_some() && matters(&presentation) {
+        if self.group.is_some() && uses_positions(&presentation) {
             let (set, gsn) = (SequenceNumber::ZERO, SequenceNumber::ZERO);
             let is_of_group = is_of_group(&presentation);
             self.history.reserve_ends();
             self.route.more = super::route::HEADROOM_FOR_POSITION;
-            self.membership = Some(Membership { is_of_group, set, gsn, has_news: false });
+            self.membership = Some(Membership { is_of_group, set, gsn, has_unsent_gsn: false });
         }
         self.membership.is_some()
     }
@@ -76,18 +76,18 @@ impl Writer {
     }
 
     /// Returns the position of the change about to be written.
-    pub(super) fn place_of(&self, write: &Write) -> Place {
+    pub(super) fn position_of(&self, write: &Write) -> SetPosition {
         match &self.membership {
             Some(membership) if write.in_set => {
                 let set = if membership.set.is_valid() { membership.set } else { self.history.last_sn().next() };
-                Place { set, ..write.place }
+                SetPosition { set, ..write.position }
             }
-            _ => write.place,
+            _ => write.position,
         }
     }
 
     /// Records the position of a written change.
-    pub(super) fn placed(&mut self, place: &Place) {
+    pub(super) fn commit_position(&mut self, place: &SetPosition) {
         if let Some(membership) = &mut self.membership {
             membership.set = place.set;
             membership.gsn = membership.gsn.max(place.gsn);
@@ -96,12 +96,12 @@ impl Writer {
 
     /// Updates the last group sequence number of the publisher. `tell` is set if readers that keep
     /// the publisher's order wait for it.
-    pub(crate) fn hear_of_group(&mut self, gsn: SequenceNumber, tell: bool, ctx: &mut Context) {
+    pub(crate) fn advance_gsn(&mut self, gsn: SequenceNumber, notify: bool, ctx: &mut Context) {
         let is_reliable = self.route.reliable;
         let Some(membership) = &mut self.membership else { return };
         membership.gsn = membership.gsn.max(gsn);
-        if tell && is_reliable {
-            membership.has_news = true;
+        if notify && is_reliable {
+            membership.has_unsent_gsn = true;
             self.queue_heartbeat(ctx);
         }
     }
@@ -109,7 +109,7 @@ impl Writer {
     /// Takes whether a heartbeat to all readers is due because the publisher's group sequence
     /// number has advanced.
     pub(super) fn take_unsent_gsn(&mut self) -> bool {
-        self.membership.as_mut().is_some_and(|membership| core::mem::take(&mut membership.has_news))
+        self.membership.as_mut().is_some_and(|membership| core::mem::take(&mut membership.has_unsent_gsn))
     }
 
     /// Returns the group information of a heartbeat that ends at `last_sn`; later changes do not
@@ -120,7 +120,7 @@ impl Writer {
 
     /// Ends the publisher's coherent set with an empty change. A writer of a group sends it even
     /// without changes in the set.
-    pub(crate) fn end_set(&mut self, now: Instant, ctx: &mut Context, end: Place) {
+    pub(crate) fn end_set(&mut self, now: Instant, ctx: &mut Context, end: SetPosition) {
         let Some(membership) = &mut self.membership else { return };
         let set = core::mem::take(&mut membership.set);
         membership.gsn = membership.gsn.max(end.gsn);
@@ -131,7 +131,7 @@ impl Writer {
             self.skip_number();
             return;
         }
-        let sn = self.history.append_end(Place { set, ..end }, self.source_timestamp);
+        let sn = self.history.append_end(SetPosition { set, ..end }, self.source_timestamp);
         if self.proxies.len() == 0 {
             self.skip_sending();
             if self.history.is_set_gone(sn) {
@@ -157,8 +157,8 @@ impl Writer {
         if self.window_start == last {
             self.window_start = sn;
         }
-        if self.history.settled == last {
-            self.history.settled = sn;
+        if self.history.acknowledged_upto == last {
+            self.history.acknowledged_upto = sn;
         }
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.acked == last) {
             proxy.acked = sn;

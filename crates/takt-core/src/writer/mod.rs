@@ -53,7 +53,7 @@ use crate::error::{Error, WriteError};
 use crate::event::Event;
 use crate::lifespan::Expiry;
 use crate::locator_kinds::LocatorKinds;
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::security::Protection;
 use crate::slots::{Slots, WriterHandle};
 use crate::status::{
@@ -75,7 +75,7 @@ use route_change::RouteChange;
 use takt_exec::Priority;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
-use takt_wire::{EntityId, Guid, GuidPrefix, Lent, Locator, PAYLOAD_PREFIX_LEN, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator, PAYLOAD_PREFIX_LEN, SequenceNumber, SharedPayload, Timestamp};
 
 /// Change from the application.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ pub(crate) struct Write {
     pub(crate) payload_len: usize,
     pub(crate) directed: Directed,
     /// Position of the change as far as the publisher determines it.
-    pub(crate) place: Place,
+    pub(crate) position: SetPosition,
     /// The change belongs to an open coherent set of the publisher.
     pub(crate) in_set: bool,
     /// Original writer and its sequence number, if the change is relayed.
@@ -99,7 +99,7 @@ pub(crate) enum Content<'a, F> {
     Serialize(F),
     /// Loaned memory shared with readers of this host. [`Write::payload_len`] is 0: the history
     /// needs no room.
-    Lent(&'a Lent),
+    Loan(&'a SharedPayload),
 }
 
 /// First change, or fragment of it, that was never sent.
@@ -140,7 +140,7 @@ pub(crate) struct Writer {
     /// participant alone.
     pub(crate) addressee: Option<GuidPrefix>,
     /// Payloads may stay in memory shared with their readers, because they are not protected.
-    lends: bool,
+    may_loan: bool,
     /// Sequence number of its last SEDP announcement.
     pub(crate) announced: SequenceNumber,
     /// The writer is a relay of other writers' samples.
@@ -167,7 +167,7 @@ pub(crate) struct Writer {
     cursor: Cursor,
     /// Last change that was loaned to readers with shared memory while it was still to be sent to
     /// others.
-    lent: SequenceNumber,
+    last_loaned: SequenceNumber,
     window_start: SequenceNumber,
     in_flight_bytes: usize,
     /// Time at which the send window closed, if it has not opened since.
@@ -181,9 +181,9 @@ pub(crate) struct Writer {
     stalled: bool,
     heartbeat_queued: bool,
     /// A reliable reader may not have received a heartbeat yet.
-    strangers: bool,
+    readers_without_heartbeat: bool,
     /// Change before which such readers were last sent an initial heartbeat.
-    greeted: SequenceNumber,
+    initial_heartbeat_before: SequenceNumber,
     /// The next heartbeat goes to all readers and asserts the writer's liveliness.
     asserting: bool,
     /// A `write` found no room.
@@ -241,7 +241,7 @@ impl Writer {
             payload_overhead: 0,
             planned_reserve: 0,
             addressee: None,
-            lends: ctx.security.is_none(),
+            may_loan: ctx.security.is_none(),
             announced: SequenceNumber::ZERO,
             relays: false,
             is_enabled: false,
@@ -255,7 +255,7 @@ impl Writer {
             path_probe: None,
             probe_queued: false,
             cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
-            lent: SequenceNumber::ZERO,
+            last_loaned: SequenceNumber::ZERO,
             window_start: SequenceNumber::ZERO,
             in_flight_bytes: 0,
             closed_since: None,
@@ -265,8 +265,8 @@ impl Writer {
             has_pending_directed: false,
             stalled: false,
             heartbeat_queued: false,
-            strangers: false,
-            greeted: SequenceNumber::ZERO,
+            readers_without_heartbeat: false,
+            initial_heartbeat_before: SequenceNumber::ZERO,
             asserting: false,
             space_wanted: false,
             pace,
@@ -307,7 +307,7 @@ impl Writer {
     fn skip_sending(&mut self) {
         let last = self.history.last_sn();
         self.cursor = Cursor { sn: last.next(), fragment: 1 };
-        (self.history.settled, self.window_start) = (last, last);
+        (self.history.acknowledged_upto, self.window_start) = (last, last);
     }
 
     /// Releases the timers and queue space of the writer.
@@ -354,19 +354,19 @@ impl Writer {
             return Err(Error::NotEnabled.into());
         }
         self.check_contract(now, ctx, write)?;
-        let place = self.place_of(write);
+        let place = self.position_of(write);
         if self.proxies.len() == 0 && !self.keeps_history {
             let sn = self.skip_number();
             self.last_stamp = write.source_timestamp;
             self.begin_separation(now, write);
-            self.placed(&place);
+            self.commit_position(&place);
             self.record_write(now, ctx, write);
             return Ok(sn);
         }
         let room = self.make_room(write, write.payload_len, ctx);
         let Room { payload, replaced } = room.inspect_err(|_| self.flush(now, ctx))?;
         let (payload, len) = self.fill(payload, content)?;
-        let rejected = if self.filters.is_empty() { 0 } else { self.judge(write.kind, payload, ctx) };
+        let rejected = if self.filters.is_empty() { 0 } else { self.evaluate_filters(write.kind, payload, ctx) };
         let mut change = WriterHistory::change(
             write.kind,
             write.key_hash,
@@ -376,7 +376,7 @@ impl Writer {
             self.route.fragment_size,
             self.expiry_of(now, ctx, write),
         );
-        change.place = place;
+        change.position = place;
         change.rejected = rejected;
         if self.loans_to_all(payload) {
             change.flight_len = PAYLOAD_PREFIX_LEN as u32;
@@ -390,7 +390,7 @@ impl Writer {
         self.last_stamp = write.source_timestamp;
         self.begin_separation(now, write);
         self.arm_expiry(now, ctx);
-        self.placed(&place);
+        self.commit_position(&place);
         self.source_timestamp = write.source_timestamp;
         if self.proxies.len() == 0 {
             self.skip_sending();
@@ -411,7 +411,7 @@ impl Writer {
     ) -> Result<(PayloadRef, usize), WriteError> {
         let pool = &mut self.history.pool;
         match content {
-            Content::Lent(lent) => Ok((pool.adopt(lent.clone()), lent.len())),
+            Content::Loan(lent) => Ok((pool.insert_loan(lent.clone()), lent.len())),
             Content::Serialize(fill) => {
                 let Some(len) = fill(pool.bytes_mut(room)).filter(|len| *len <= room.len()) else {
                     pool.release(room);
@@ -516,13 +516,13 @@ impl Writer {
     /// Queues a probe on the path of the samples: before a change of route, or of the path MTU.
     fn queue_probe(&mut self, ctx: &mut Context) {
         if !core::mem::replace(&mut self.probe_queued, true) {
-            ctx.jobs.push(self.priority, Job::Question { writer: self.index() });
+            ctx.jobs.push(self.priority, Job::WriterProbe { writer: self.index() });
         }
     }
 
     /// Prepares the queued probe with the sequence number `number`: adds its destinations, and
     /// returns its least length in octets.
-    pub(crate) fn ask(
+    pub(crate) fn address_probe(
         &mut self,
         now: Instant,
         number: SequenceNumber,
@@ -549,7 +549,7 @@ impl Writer {
     }
 
     /// Handles the answer of a participant to the probe with that sequence number, of any writer.
-    pub(crate) fn handle_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
+    pub(crate) fn handle_probe_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
         self.handle_route_answer(ctx, prefix, number);
         self.handle_path_answer(ctx, prefix, number);
     }
@@ -584,7 +584,10 @@ impl Writer {
         let last = self.history.last_sn();
         let periods = self.heartbeat_periods(ctx);
         let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.lags(last));
-        let next = lagging.map(|(_, proxy)| proxy.questions.due(periods, proxy.rests())).min().unwrap_or(now);
+        let next = lagging
+            .map(|(_, proxy)| proxy.heartbeat_retries.due(periods, proxy.is_unresponsive_builtin()))
+            .min()
+            .unwrap_or(now);
         self.heartbeat.first_period = periods.first;
         ctx.timers.arm(self.timer, next.max(now.after(periods.first)));
     }
@@ -592,13 +595,13 @@ impl Writer {
     fn heartbeat_periods(&self, ctx: &Context) -> Periods {
         let last = self.history.last_sn();
         let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.lags(last)).count() as u32;
-        Periods::new(&ctx.timing, lagging, if self.entity_id.is_builtin() { ctx.patience() } else { 1 })
+        Periods::new(&ctx.timing, lagging, if self.entity_id.is_builtin() { ctx.period_multiplier() } else { 1 })
     }
 
     /// Requests an acknowledgement of all lagging readers, regardless of the last one.
     pub(super) fn heartbeat_all(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
-        self.proxies.iter_mut().for_each(|(_, proxy)| proxy.questions.is_due = true);
+        self.proxies.iter_mut().for_each(|(_, proxy)| proxy.heartbeat_retries.is_due = true);
         self.queue_heartbeat(ctx);
     }
 
@@ -616,16 +619,16 @@ impl Writer {
         let (last, periods) = (self.history.last_sn(), self.heartbeat_periods(ctx));
         let mut asks = false;
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.lags(last)) {
-            let rests = proxy.rests();
-            proxy.questions.ask(now, periods, rests);
-            asks |= proxy.questions.is_due;
+            let rests = proxy.is_unresponsive_builtin();
+            proxy.heartbeat_retries.handle_timeout(now, periods, rests);
+            asks |= proxy.heartbeat_retries.is_due;
         }
         if asks {
             self.queue_heartbeat(ctx);
         }
         self.queue_data(ctx);
         self.update_silence(now, ctx, presence);
-        self.leave_behind(now, ctx);
+        self.exclude_slow_readers(now, ctx);
         self.arm_heartbeat(now, ctx);
     }
 
@@ -657,14 +660,14 @@ impl Writer {
             let sn = change.sn;
             let is_doubted = |by: SampleIdentity| by.writer == origin && by.sn > above;
             if self.history.origin_of(change).is_some_and(is_doubted) {
-                self.history.forget(sn);
+                self.history.discard(sn);
             }
             next = sn.next();
         }
     }
 
     /// Frees the changes that are sent and acknowledged, and opens the send window accordingly.
-    fn settle(&mut self, ctx: &mut Context) {
+    fn release_acknowledged(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
         let sent = self.cursor.sn.prev();
         let (mut low, mut start) = (sent, sent);
@@ -672,13 +675,14 @@ impl Writer {
             low = low.min(proxy.needs_above());
             start = start.min(proxy.pace().unwrap_or(sent));
         }
-        if low <= self.history.settled && start <= self.window_start {
+        if low <= self.history.acknowledged_upto && start <= self.window_start {
             return;
         }
-        let mut next = self.history.settled.next();
+        let mut next = self.history.acknowledged_upto.next();
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low) {
             ctx.work.steps(1);
-            let Change { sn, kind, key_hash, flight_len, is_discarded, place: Place { ends, .. }, .. } = *change;
+            let Change { sn, kind, key_hash, flight_len, is_discarded, position: SetPosition { ends, .. }, .. } =
+                *change;
             if sn > self.window_start {
                 self.in_flight_bytes -= flight_len as usize;
             }
@@ -696,10 +700,10 @@ impl Writer {
             next = change.sn.next();
         }
         self.window_start = start.max(self.window_start);
-        if low <= self.history.settled {
+        if low <= self.history.acknowledged_upto {
             return;
         }
-        self.history.settled = low;
+        self.history.acknowledged_upto = low;
         if core::mem::take(&mut self.space_wanted) {
             ctx.notify(Event::WriterSpace(self.handle));
         }

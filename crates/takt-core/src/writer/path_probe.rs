@@ -29,7 +29,7 @@ use core::time::Duration;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 
 /// Consecutive short probes that are answered while the long ones are not.
-const LONG_IN_VAIN: u32 = 6;
+const LONG_LOST_PAIRS: u32 = 6;
 
 /// Pairs of probes before a [`REST`].
 const PAIRS_MAX: u32 = 12;
@@ -38,7 +38,7 @@ const PAIRS_MAX: u32 = 12;
 const WAIT: Duration = Duration::from_millis(50);
 
 /// Time until readers without a result are probed again.
-const REST: Duration = Duration::from_secs(8);
+const PROBE_PAUSE: Duration = Duration::from_secs(8);
 
 /// Path MTU probes of a writer.
 #[derive(Debug)]
@@ -58,16 +58,16 @@ pub(super) struct PathProbe {
 
 /// Probe result of the path to a best-effort reader.
 #[derive(Debug, Default)]
-pub(super) struct Reached {
+pub(super) struct PathState {
     /// Destination of the probed path.
-    by: Option<Locator>,
+    destination: Option<Locator>,
     /// Probes up to this one used another path.
     probed_before: SequenceNumber,
     /// Length of datagrams that arrive, in octets.
     pub(super) len: usize,
     /// The reader has answered the short probe of the last pair.
     answers: bool,
-    long_in_vain: u32,
+    long_lost: u32,
 }
 
 impl ReaderProxy {
@@ -78,8 +78,8 @@ impl ReaderProxy {
 
     /// Records the path of the samples to the reader. Results of another path are discarded.
     pub(super) fn set_probed_path(&mut self, way: Locator, last_probe: SequenceNumber) {
-        if self.reached.by != Some(way) {
-            self.reached = Reached { by: Some(way), probed_before: last_probe, ..Reached::default() };
+        if self.path_state.destination != Some(way) {
+            self.path_state = PathState { destination: Some(way), probed_before: last_probe, ..PathState::default() };
             self.begin_repair(SequenceNumber::ZERO, 1);
         }
     }
@@ -87,7 +87,7 @@ impl ReaderProxy {
     /// Returns the length of datagrams that reach the reader, or whose loss it reports.
     pub(super) fn len_validated(&self) -> usize {
         let is_silent = !self.reliable && self.path.may_be_narrower();
-        if is_silent { self.reached.len.max(NARROW_LEN) } else { usize::MAX }
+        if is_silent { self.path_state.len.max(NARROW_LEN) } else { usize::MAX }
     }
 }
 
@@ -113,7 +113,7 @@ impl Writer {
         ctx.work.steps(self.proxies.len());
         let last_probe = self.last_path_probe();
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| !proxy.reliable) {
-            let way = route::path_to(proxy, channel, &ctx.channels).locator;
+            let way = route::path_to(proxy, channel, &ctx.multicast_groups).locator;
             proxy.set_probed_path(way, last_probe);
         }
     }
@@ -166,9 +166,9 @@ impl Writer {
     ) {
         ctx.work.steps(self.proxies.len());
         let Some(probe) = &mut self.path_probe else { return };
-        let channel = self.route.channel;
+        let channel = self.route.multicast_group;
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| proxy.may_miss(probe.len)) {
-            route::add_destination(destinations, route::path_to(proxy, channel, &ctx.channels).locator);
+            route::add_destination(destinations, route::path_to(proxy, channel, &ctx.multicast_groups).locator);
         }
         if !probe.is_long {
             (probe.short, probe.is_long) = (number, true);
@@ -191,12 +191,12 @@ impl Writer {
         for (_, &index) in self.proxy_by_guid.range(first..).take_while(|(guid, _)| guid.prefix == prefix) {
             ctx.work.steps(1);
             let proxy = self.proxies.get_mut(index).filter(|proxy| proxy.may_miss(len));
-            match proxy.filter(|proxy| number > proxy.reached.probed_before) {
+            match proxy.filter(|proxy| number > proxy.path_state.probed_before) {
                 Some(proxy) if is_long => {
-                    (proxy.reached.len, proxy.reached.answers, proxy.reached.long_in_vain) = (len, false, 0);
+                    (proxy.path_state.len, proxy.path_state.answers, proxy.path_state.long_lost) = (len, false, 0);
                     is_news = true;
                 }
-                Some(proxy) => proxy.reached.answers = true,
+                Some(proxy) => proxy.path_state.answers = true,
                 None => {}
             }
         }
@@ -211,8 +211,8 @@ impl Writer {
         let Some(probe) = &mut self.path_probe else { return };
         let (mut is_open, mut narrow) = (false, 0);
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.may_miss(probe.len)) {
-            proxy.reached.long_in_vain += u32::from(core::mem::take(&mut proxy.reached.answers));
-            if proxy.reached.long_in_vain >= LONG_IN_VAIN {
+            proxy.path_state.long_lost += u32::from(core::mem::take(&mut proxy.path_state.answers));
+            if proxy.path_state.long_lost >= LONG_LOST_PAIRS {
                 proxy.narrow();
                 narrow += 1;
             } else {
@@ -223,7 +223,7 @@ impl Writer {
             probe.len = 0;
         } else if probe.pairs == PAIRS_MAX {
             probe.pairs += 1;
-            ctx.timers.arm(probe.timer, now.after(REST));
+            ctx.timers.arm(probe.timer, now.after(PROBE_PAUSE));
         } else {
             self.queue_probe_pair(ctx);
         }

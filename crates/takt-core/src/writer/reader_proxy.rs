@@ -2,12 +2,12 @@
 
 use super::burst::{Burst, NARROW_LEN};
 use super::filters::ProxyFilter;
-use super::heartbeat::Questions;
+use super::heartbeat::HeartbeatRetries;
 use super::history::Change;
-use super::path_probe::Reached;
+use super::path_probe::PathState;
 use super::stragglers::Silence;
 use crate::bits::Window;
-use crate::channel::Hearing;
+use crate::channel::MulticastReachability;
 use crate::count::{Age, LastCount};
 use crate::time::Instant;
 use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
@@ -29,8 +29,8 @@ pub(crate) struct Path {
 impl Path {
     /// Reports whether payloads can be loaned along the path: it leads into shared memory of this
     /// host.
-    pub(crate) fn lends(&self) -> bool {
-        borrows(&self.locator)
+    pub(crate) fn supports_loans(&self) -> bool {
+        supports_loans_to(&self.locator)
     }
 }
 
@@ -44,7 +44,7 @@ impl Path {
 }
 
 /// Reports whether payloads can be loaned to a reader at this locator.
-pub(super) fn borrows(locator: &Locator) -> bool {
+pub(super) fn supports_loans_to(locator: &Locator) -> bool {
     locator.kind == Locator::KIND_TAKT_SHM
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct ReaderProxy {
     pub(crate) is_counted: bool,
     pub(crate) path: Path,
     /// Multicast groups that reach the reader.
-    pub(crate) hearing: Hearing,
+    pub(crate) reachability: MulticastReachability,
     /// Changes below were sent, at least in part, before the match and are irrelevant to this
     /// reader.
     pub(crate) first_relevant: SequenceNumber,
@@ -67,12 +67,12 @@ pub(crate) struct ReaderProxy {
     pub(crate) pace_from: SequenceNumber,
     /// The reader does not keep pace with the others: new changes are not sent to it, it requests
     /// them from the history.
-    pub(crate) is_behind: bool,
+    pub(crate) is_excluded: bool,
     pub(super) silence: Silence,
     /// Largest message of the path before longer datagrams were found to be lost.
     narrow_from: Option<usize>,
     /// Path MTU probe result of a best-effort reader.
-    pub(super) reached: Reached,
+    pub(super) path_state: PathState,
     /// Content filter of the reader, if its writer applies one.
     pub(crate) filter: Option<ProxyFilter>,
     /// Changes from here on are irrelevant too, because the reader receives them from another
@@ -88,7 +88,7 @@ pub(crate) struct ReaderProxy {
     pub(crate) push_next: Option<SequenceNumber>,
     pub(crate) heartbeat_due: bool,
     /// Heartbeats that the timer sends to the reader.
-    pub(super) questions: Questions,
+    pub(super) heartbeat_retries: HeartbeatRetries,
     pub(super) burst: Burst,
     /// Whether a repair job is queued.
     pub(crate) queued: bool,
@@ -109,14 +109,14 @@ impl ReaderProxy {
             reliable,
             is_counted: false,
             path,
-            hearing: Hearing::default(),
+            reachability: MulticastReachability::default(),
             first_relevant,
             live_from,
             pace_from: live_from,
-            is_behind: false,
+            is_excluded: false,
             silence: Silence::default(),
             narrow_from: None,
-            reached: Reached::default(),
+            path_state: PathState::default(),
             filter: None,
             relevant_below: SequenceNumber::MAX,
             acked: first_relevant.prev(),
@@ -125,7 +125,7 @@ impl ReaderProxy {
             repairing: (SequenceNumber::ZERO, 1),
             push_next: (wants_history && !reliable && sent >= SequenceNumber::FIRST).then_some(SequenceNumber::FIRST),
             heartbeat_due: reliable,
-            questions: Questions::default(),
+            heartbeat_retries: HeartbeatRetries::default(),
             burst: Burst::new(),
             queued: false,
             has_seen_heartbeat: false,
@@ -162,14 +162,14 @@ impl ReaderProxy {
     /// Returns the change up to which the send window is open for this reader; `None` if the window
     /// does not depend on it.
     pub(crate) fn pace(&self) -> Option<SequenceNumber> {
-        let keeps_pace = self.reliable && !self.is_behind && !self.silence.is_silent;
+        let keeps_pace = self.reliable && !self.is_excluded && !self.silence.is_silent;
         keeps_pace.then(|| self.acked.max(self.pace_from.prev()))
     }
 
     /// Reports whether its repairs are history: it lacks changes from before its match, or fell
     /// behind.
     pub(crate) fn catches_up(&self) -> bool {
-        self.is_behind || self.push_next.is_some() || self.acked < self.live_from.prev()
+        self.is_excluded || self.push_next.is_some() || self.acked < self.live_from.prev()
     }
 
     /// Returns the change up to which the writer need not keep changes for the reader.
@@ -191,25 +191,25 @@ impl ReaderProxy {
         unsent: SequenceNumber,
         fragments: impl Fn(SequenceNumber) -> u32,
     ) -> bool {
-        let age = self.last_acknack.judge(now, count);
+        let age = self.last_acknack.classify(now, count);
         if age == Age::Repeated || state.base() > unsent {
             return false;
         }
         self.last_acknack.note(now, count);
-        self.questions.record_answer();
+        self.heartbeat_retries.record_answer();
         if age == Age::Restarted {
             self.last_nack_frag = LastCount::default();
         }
         let acked = state.base().prev();
         if acked < self.acked {
-            self.questions.answered();
+            self.heartbeat_retries.acknowledged();
             self.restart(acked);
         }
         self.has_seen_heartbeat |= state.base() > SequenceNumber::FIRST || !state.is_empty();
         self.burst.answer(now);
-        self.burst.asks(state.iter(), fragments);
+        self.burst.evaluate_request(state.iter(), fragments);
         if acked > self.acked {
-            self.questions.answered();
+            self.heartbeat_retries.acknowledged();
             self.acked = acked;
             for request in &mut self.fragment_requests {
                 request.take_if(|(sn, _)| *sn <= acked);
@@ -240,8 +240,8 @@ impl ReaderProxy {
 
     /// Reports whether this is a builtin reader that has answered no heartbeat. Such a reader gets
     /// rare heartbeats in the end.
-    pub(super) fn rests(&self) -> bool {
-        self.guid.entity_id.is_builtin() && !self.questions.has_answered
+    pub(super) fn is_unresponsive_builtin(&self) -> bool {
+        self.guid.entity_id.is_builtin() && !self.heartbeat_retries.has_answered
     }
 
     /// Handles a request for fragments; returns false if it is stale.
@@ -252,7 +252,7 @@ impl ReaderProxy {
         fragments: &FragmentNumberSet,
         count: i32,
     ) -> bool {
-        if self.last_nack_frag.judge(now, count) == Age::Repeated || sn <= self.acked {
+        if self.last_nack_frag.classify(now, count) == Age::Repeated || sn <= self.acked {
             return false;
         }
         self.last_nack_frag.note(now, count);
@@ -310,7 +310,7 @@ impl ReaderProxy {
         if announced == path {
             return false;
         }
-        (self.path, self.narrow_from, self.reached) = (path, None, Reached::default());
+        (self.path, self.narrow_from, self.path_state) = (path, None, PathState::default());
         true
     }
 
@@ -319,7 +319,7 @@ impl ReaderProxy {
     pub(super) fn record_repairs(&mut self, bytes: usize) {
         let waiting = !self.requested.is_empty() || self.fragment_requests.iter().any(Option::is_some);
         // A best-effort reader would not repeat its requests.
-        if self.burst.leaves(bytes) && waiting && self.reliable {
+        if self.burst.record_datagram(bytes) && waiting && self.reliable {
             self.clear_requests();
             self.heartbeat_due = true;
         }

@@ -52,7 +52,7 @@ impl Writer {
         }
         let empty = message.builder.len();
         while let Some(step) = self.next_repair(index) {
-            ctx.work.steps(1 + step.looks());
+            ctx.work.steps(1 + step.steps());
             let position = self.position(index, &step);
             let sent = ctx.counters.repairs_sent;
             let done = match step {
@@ -66,7 +66,7 @@ impl Writer {
             if let (Some(position), Some(proxy)) = (position, self.proxies.get_mut(index))
                 && ctx.counters.repairs_sent > sent
             {
-                proxy.burst.sends(now, position);
+                proxy.burst.record_sent(now, position);
             }
             if done.is_err() {
                 break;
@@ -88,25 +88,25 @@ impl Writer {
     /// so its directed samples use the path of all samples (RTPS 2.5 §8.4.12.1). `INFO_DST` and the
     /// reader's entity ID exclude other readers on that path.
     fn directed_path(&self, proxy: &ReaderProxy, ctx: &Context) -> Path {
-        let channel = self.route.channel.filter(|_| !proxy.reliable);
-        route::path_to(proxy, channel, &ctx.channels)
+        let channel = self.route.multicast_group.filter(|_| !proxy.reliable);
+        route::path_to(proxy, channel, &ctx.multicast_groups)
     }
 
     /// Continues after a best-effort reader may have received its directed changes: changes kept
     /// for it are settled, and changes that waited for the order are sent.
     fn continue_directed(&mut self, index: u32, ctx: &mut Context) {
-        if !self.has_pending_directed || self.proxies.get(index).is_some_and(|proxy| self.owes(proxy)) {
+        if !self.has_pending_directed || self.proxies.get(index).is_some_and(|proxy| self.owes_directed(proxy)) {
             return;
         }
         ctx.work.steps(self.proxies.len());
-        self.has_pending_directed = self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
-        self.settle(ctx);
+        self.has_pending_directed = self.proxies.iter().any(|(_, proxy)| self.owes_directed(proxy));
+        self.release_acknowledged(ctx);
         self.queue_data(ctx);
     }
 
     /// Reports whether directed changes must still be sent to a best-effort reader before later
     /// ones.
-    pub(super) fn owes(&self, proxy: &ReaderProxy) -> bool {
+    pub(super) fn owes_directed(&self, proxy: &ReaderProxy) -> bool {
         let is_pushed = proxy.push_next.is_some() && !self.keeps_history;
         !proxy.reliable && (is_pushed || !proxy.requested.is_empty())
     }
@@ -132,7 +132,7 @@ impl Writer {
                 Some(change) if proxy.is_relevant(change) => Repair::Change(*change),
                 _ => {
                     let (end, looks) = self.gap_end(index, sn);
-                    Repair::Gap { start: sn, end, looks }
+                    Repair::Gap { start: sn, end, steps: looks }
                 }
             });
         }
@@ -142,7 +142,7 @@ impl Writer {
                 Some(change) if proxy.is_relevant(change) => Repair::Change(*change),
                 _ => {
                     let (end, looks) = self.gap_end(index, sn);
-                    Repair::Gap { start: sn, end: end.min(live_from), looks }
+                    Repair::Gap { start: sn, end: end.min(live_from), steps: looks }
                 }
             });
         }
@@ -215,15 +215,15 @@ impl Writer {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
         let (reader, directed_to) = addressee(proxy, change);
-        if self.lends
-            && proxy.path.lends()
-            && let Some(lent) = self.history.pool.lent(change.payload).cloned()
+        if self.may_loan
+            && proxy.path.supports_loans()
+            && let Some(lent) = self.history.pool.loan(change.payload).cloned()
         {
             if message.builder.len() > empty {
                 return Err(Full);
             }
-            self.emit(message, change, reader, directed_to, Part::Lent)?;
-            ctx.lent = Some(lent);
+            self.emit(message, change, reader, directed_to, Part::Loan)?;
+            ctx.loan = Some(lent);
             ctx.counters.data_sent += 1;
             ctx.counters.repairs_sent += 1;
             self.repaired(index, change.sn);
@@ -242,7 +242,7 @@ impl Writer {
             return Err(Full);
         }
         let number = proxy.repair_fragment(change.sn);
-        self.emit(message, change, reader, directed_to, Part::Fragment { number, size, ahead: false })?;
+        self.emit(message, change, reader, directed_to, Part::Fragment { number, size, in_tail: false })?;
         ctx.counters.data_frags_sent += 1;
         ctx.counters.repairs_sent += 1;
         if number >= fragment_count(change.payload.len(), size) {
@@ -285,7 +285,7 @@ impl Writer {
         if message.builder.len() > empty {
             return Err(Full);
         }
-        self.emit(message, change, reader, directed_to, Part::Fragment { number, size, ahead: false })?;
+        self.emit(message, change, reader, directed_to, Part::Fragment { number, size, in_tail: false })?;
         ctx.counters.data_frags_sent += 1;
         ctx.counters.repairs_sent += 1;
         let mut rest = FragmentNumberSet::new(fragments.base());
@@ -335,7 +335,7 @@ enum Repair {
     Gap {
         start: SequenceNumber,
         end: SequenceNumber,
-        looks: usize,
+        steps: usize,
     },
     Change(Change),
     Fragment(Change, FragmentNumberSet),
@@ -343,8 +343,8 @@ enum Repair {
 }
 
 impl Repair {
-    fn looks(&self) -> usize {
-        if let Self::Gap { looks, .. } = self { *looks } else { 0 }
+    fn steps(&self) -> usize {
+        if let Self::Gap { steps: looks, .. } = self { *looks } else { 0 }
     }
 }
 

@@ -10,7 +10,7 @@
 //! alone.
 
 use super::reader_proxy::{Path, ReaderProxy};
-use crate::channel::{Channels, Hearing, MulticastSet};
+use crate::channel::{MulticastGroups, MulticastReachability, MulticastSet};
 use crate::slots::Slots;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -47,7 +47,7 @@ pub(crate) struct Route {
     /// Additional octets of inline QoS.
     pub(super) more: usize,
     /// Channel among the destinations, instead of the readers it serves.
-    pub(super) channel: Option<usize>,
+    pub(super) multicast_group: Option<usize>,
     /// Channels that would be used if all listeners had validated them.
     pub(super) wanted: MulticastSet,
 }
@@ -63,7 +63,7 @@ impl Route {
             len_validated: usize::MAX,
             reliable: false,
             more,
-            channel: None,
+            multicast_group: None,
             wanted: 0,
         }
     }
@@ -72,19 +72,19 @@ impl Route {
     pub(crate) fn to(
         proxies: &Slots<ReaderProxy>,
         more: usize,
-        channels: &Channels,
+        channels: &MulticastGroups,
         channel: Option<usize>,
         wanted: MulticastSet,
     ) -> Self {
-        let mut route = Self { channel, wanted, ..Self::new(more) };
+        let mut route = Self { multicast_group: channel, wanted, ..Self::new(more) };
         proxies.iter().for_each(|(_, proxy)| route.add(proxy, channels));
         route
     }
 
     /// Adds a reader to the route, by the chosen channel if that serves it.
-    pub(crate) fn add(&mut self, proxy: &ReaderProxy, channels: &Channels) {
-        let way = path_to(proxy, self.channel, channels);
-        if !proxy.is_behind && self.known.insert(way.locator) {
+    pub(crate) fn add(&mut self, proxy: &ReaderProxy, channels: &MulticastGroups) {
+        let way = path_to(proxy, self.multicast_group, channels);
+        if !proxy.is_excluded && self.known.insert(way.locator) {
             self.destinations.push(way.locator);
         }
         self.max_message = self.max_message.min(way.max_message);
@@ -95,8 +95,8 @@ impl Route {
 }
 
 /// Returns the path of new samples to a reader: by `channel` if that serves it.
-pub(super) fn path_to(proxy: &ReaderProxy, channel: Option<usize>, channels: &Channels) -> Path {
-    let served_by = channel.filter(|channel| proxy.hearing.is_served_by(*channel));
+pub(super) fn path_to(proxy: &ReaderProxy, channel: Option<usize>, channels: &MulticastGroups) -> Path {
+    let served_by = channel.filter(|channel| proxy.reachability.is_served_by(*channel));
     match served_by.and_then(|channel| channels.list.get(channel)) {
         Some(channel) => {
             Path { locator: channel.locator, max_message: proxy.path.max_message.min(channel.max_message) }
@@ -117,16 +117,16 @@ pub(super) fn add_destination(destinations: &mut Vec<Locator>, locator: Locator)
 /// receives it, so that no reader gets a sample twice.
 pub(super) fn choose_multicast_group(
     proxies: &Slots<ReaderProxy>,
-    channels: &Channels,
+    channels: &MulticastGroups,
 ) -> (Option<usize>, MulticastSet) {
     let (mut best, mut chosen, mut wanted) = (0, None, 0);
     for (at, channel) in channels.list.iter().enumerate() {
-        let places_if = |can_serve: &dyn Fn(&Hearing) -> bool| {
+        let places_if = |can_serve: &dyn Fn(&MulticastReachability) -> bool| {
             let mut places = Vec::new();
             for (_, proxy) in proxies.iter() {
-                match can_serve(&proxy.hearing) {
+                match can_serve(&proxy.reachability) {
                     true => places.push(proxy.path.locator),
-                    false if proxy.hearing.hears >> at & 1 != 0 => return 0,
+                    false if proxy.reachability.listens >> at & 1 != 0 => return 0,
                     false => {}
                 }
             }
@@ -134,11 +134,11 @@ pub(super) fn choose_multicast_group(
             places.dedup();
             places.len()
         };
-        if channels.is_cheaper(channel.listeners, places_if(&|hearing| hearing.takes >> at & 1 != 0)) {
+        if channels.is_cheaper(channel.listeners, places_if(&|hearing| hearing.allowed >> at & 1 != 0)) {
             wanted |= 1 << at;
         }
         let places = places_if(&|hearing| hearing.is_served_by(at));
-        if places > best && channels.is_cheaper(channel.listeners - channel.deaf, places) {
+        if places > best && channels.is_cheaper(channel.listeners - channel.unreachable, places) {
             (best, chosen) = (places, Some(at));
         }
     }

@@ -27,7 +27,7 @@ use takt_wire::{GuidPrefix, Locator, SequenceNumber};
 const WAIT: Duration = Duration::from_millis(10);
 
 /// Time after the first probe at which the route changes without answers.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pending change of the route.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct RouteChange {
     first_probe: Option<Instant>,
     wait: Duration,
     /// Sequence number of the last probe; below the first number there is none.
-    question: SequenceNumber,
+    last_probe: SequenceNumber,
     /// First unsent change when the probe was sent.
     unsent: Cursor,
     /// Participants that have not answered the probe.
@@ -56,19 +56,19 @@ impl Writer {
             return self.take_route(channel, wanted, ctx);
         }
         // The state of the channel in use must be kept meanwhile.
-        let in_use = self.route.channel.map_or(0, |at| 1 << at);
-        self.take_route(self.route.channel, wanted | in_use, ctx);
+        let in_use = self.route.multicast_group.map_or(0, |at| 1 << at);
+        self.take_route(self.route.multicast_group, wanted | in_use, ctx);
         self.begin_change((channel, wanted), ctx);
     }
 
     fn best_multicast_group(&self, ctx: &mut Context) -> (Option<usize>, MulticastSet) {
-        ctx.work.steps(3 * self.proxies.len() * (1 + ctx.channels.list.len()));
-        route::choose_multicast_group(&self.proxies, &ctx.channels)
+        ctx.work.steps(3 * self.proxies.len() * (1 + ctx.multicast_groups.list.len()));
+        route::choose_multicast_group(&self.proxies, &ctx.multicast_groups)
     }
 
     fn take_route(&mut self, channel: Option<usize>, wanted: MulticastSet, ctx: &mut Context) {
         self.record_paths(channel, ctx);
-        self.route = Route::to(&self.proxies, self.route.more, &ctx.channels, channel, wanted);
+        self.route = Route::to(&self.proxies, self.route.more, &ctx.multicast_groups, channel, wanted);
         ctx.start_probing(wanted);
         self.prepare_probe(ctx);
     }
@@ -76,10 +76,10 @@ impl Writer {
     /// Returns the best-effort readers that the new channel would serve differently and that were
     /// already sent samples, with the channel that serves them now.
     fn concerned(&self, next: Option<usize>) -> impl Iterator<Item = (&ReaderProxy, Option<usize>)> {
-        let (now, sent) = (self.route.channel, self.cursor.begun());
+        let (now, sent) = (self.route.multicast_group, self.cursor.begun());
         self.proxies.iter().filter(move |(_, proxy)| !proxy.reliable && proxy.first_relevant <= sent).filter_map(
             move |(_, proxy)| {
-                let way = |channel: Option<usize>| channel.filter(|at| proxy.hearing.is_served_by(*at));
+                let way = |channel: Option<usize>| channel.filter(|at| proxy.reachability.is_served_by(*at));
                 (way(now) != way(next)).then_some((proxy, way(now)))
             },
         )
@@ -94,7 +94,7 @@ impl Writer {
                 timer: ctx.timers.register(TimerKind::RouteChange { writer }),
                 first_probe: None,
                 wait: WAIT,
-                question: SequenceNumber::ZERO,
+                last_probe: SequenceNumber::ZERO,
                 unsent: self.cursor,
                 unanswered: Vec::new(),
                 is_queued: false,
@@ -110,7 +110,7 @@ impl Writer {
     /// Probes the readers concerned, which may have changed since the last probe.
     fn repeat_probe(&mut self, ctx: &mut Context) {
         if let Some(change) = &mut self.route_change {
-            (change.question, change.is_queued) = (SequenceNumber::ZERO, true);
+            (change.last_probe, change.is_queued) = (SequenceNumber::ZERO, true);
             self.queue_probe(ctx);
         }
     }
@@ -119,7 +119,7 @@ impl Writer {
     /// prove.
     pub(super) fn record_directed_datagram(&mut self) {
         if let Some(change) = &mut self.route_change {
-            change.question = SequenceNumber::ZERO;
+            change.last_probe = SequenceNumber::ZERO;
         }
     }
 
@@ -151,16 +151,16 @@ impl Writer {
         ctx.work.steps(self.proxies.len());
         unanswered.clear();
         for (proxy, served_by) in self.concerned(next) {
-            route::add_destination(destinations, route::path_to(proxy, served_by, &ctx.channels).locator);
+            route::add_destination(destinations, route::path_to(proxy, served_by, &ctx.multicast_groups).locator);
             unanswered.push(proxy.guid.prefix);
         }
         unanswered.sort_unstable();
         unanswered.dedup();
         let unsent = self.cursor;
         let Some(change) = &mut self.route_change else { return };
-        let last = change.first_probe.get_or_insert(now).after(PATIENCE);
+        let last = change.first_probe.get_or_insert(now).after(ANSWER_TIMEOUT);
         ctx.timers.arm(change.timer, now.after(change.wait).min(last));
-        (change.question, change.unsent, change.unanswered, change.is_queued) = (number, unsent, unanswered, false);
+        (change.last_probe, change.unsent, change.unanswered, change.is_queued) = (number, unsent, unanswered, false);
     }
 
     /// Reports whether a pending change has a probe to send.
@@ -171,7 +171,7 @@ impl Writer {
     /// Handles the answer of a participant to the probe with that sequence number, of any writer.
     pub(super) fn handle_route_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
         let unsent = self.cursor;
-        let Some(change) = self.route_change.as_mut().filter(|change| change.question == number) else { return };
+        let Some(change) = self.route_change.as_mut().filter(|change| change.last_probe == number) else { return };
         change.unanswered.retain(|unanswered| *unanswered != prefix);
         if change.unanswered.is_empty() && change.unsent == unsent {
             self.complete_change(ctx);
@@ -181,7 +181,7 @@ impl Writer {
     /// Handles the timer: not all have answered the last probe, or samples were sent after it.
     pub(crate) fn handle_route_timeout(&mut self, now: Instant, ctx: &mut Context) {
         let Some(change) = &mut self.route_change else { return };
-        if change.first_probe.is_some_and(|first_probe| now.since(first_probe) < PATIENCE) {
+        if change.first_probe.is_some_and(|first_probe| now.since(first_probe) < ANSWER_TIMEOUT) {
             change.wait = change.wait * 3 / 2;
             return self.repeat_probe(ctx);
         }

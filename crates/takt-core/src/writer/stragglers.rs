@@ -51,7 +51,7 @@ const SILENT_HEARTBEATS: u32 = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Presence {
     /// Arrival of its last datagram.
-    pub(crate) heard: Instant,
+    pub(crate) last_received: Instant,
     pub(crate) lease: Duration,
     /// Lease of the writer's own participant.
     pub(crate) own_lease: Duration,
@@ -60,14 +60,14 @@ pub(crate) struct Presence {
 impl Presence {
     /// Returns the presence of the writer's own participant.
     pub(crate) fn own(now: Instant) -> Self {
-        Self { heard: now, lease: SILENT_AFTER_MAX, own_lease: SILENT_AFTER_MAX }
+        Self { last_received: now, lease: SILENT_AFTER_MAX, own_lease: SILENT_AFTER_MAX }
     }
 }
 
 /// Heartbeats that a reader has not answered since its last answer.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
-    asked: u32,
+    unanswered: u32,
     since: Option<Instant>,
     /// Time of the first of them after its participant was heard again.
     heard_since: Option<Instant>,
@@ -77,26 +77,26 @@ pub(crate) struct Silence {
 impl Silence {
     /// Records a heartbeat to a reader that never answered one; returns whether the reader becomes
     /// silent.
-    fn asks(&mut self, now: Instant, participant: Presence) -> bool {
+    fn heartbeat_sent(&mut self, now: Instant, participant: Presence) -> bool {
         let since = *self.since.get_or_insert(now);
-        self.asked = self.asked.saturating_add(1);
+        self.unanswered = self.unanswered.saturating_add(1);
         let patience = participant.lease.clamp(SILENT_AFTER_MIN, SILENT_AFTER_MAX);
-        let is_over = self.asked > SILENT_HEARTBEATS && now.since(since) >= patience;
-        is_over && participant.heard > since && !core::mem::replace(&mut self.is_silent, true)
+        let is_over = self.unanswered > SILENT_HEARTBEATS && now.since(since) >= patience;
+        is_over && participant.last_received > since && !core::mem::replace(&mut self.is_silent, true)
     }
 
     /// Records a heartbeat to a reader that has answered before; returns whether the reader becomes
     /// silent.
     fn heartbeat_repeated(&mut self, now: Instant, participant: Presence) -> bool {
         let since = *self.since.get_or_insert(now);
-        self.asked = self.asked.saturating_add(1);
-        if participant.heard <= since {
+        self.unanswered = self.unanswered.saturating_add(1);
+        if participant.last_received <= since {
             return false;
         }
         let heard_since = *self.heard_since.get_or_insert(now);
         let is_over = now.since(heard_since) >= participant.own_lease + SILENT_AFTER_MIN;
-        let is_heard = participant.heard > heard_since;
-        self.asked > SILENT_HEARTBEATS && is_over && is_heard && !core::mem::replace(&mut self.is_silent, true)
+        let is_heard = participant.last_received > heard_since;
+        self.unanswered > SILENT_HEARTBEATS && is_over && is_heard && !core::mem::replace(&mut self.is_silent, true)
     }
 }
 
@@ -108,7 +108,7 @@ impl Writer {
     }
 
     /// Excludes the readers that keep the send window closed for others.
-    pub(super) fn leave_behind(&mut self, now: Instant, ctx: &mut Context) {
+    pub(super) fn exclude_slow_readers(&mut self, now: Instant, ctx: &mut Context) {
         if self.closed_since.is_none_or(|since| now.since(since) < EXCLUDED_AFTER) {
             return;
         }
@@ -120,7 +120,7 @@ impl Writer {
         }
         for (_, proxy) in self.proxies.iter_mut() {
             if proxy.pace().is_some_and(|pace| pace < sent) {
-                proxy.is_behind = true;
+                proxy.is_excluded = true;
                 ctx.counters.readers_excluded += 1;
             }
         }
@@ -131,7 +131,7 @@ impl Writer {
     /// Opens the send window after readers were excluded from it.
     fn open_window(&mut self, ctx: &mut Context) {
         (self.stalled, self.closed_since) = (false, None);
-        self.settle(ctx);
+        self.release_acknowledged(ctx);
         self.queue_data(ctx);
     }
 
@@ -142,8 +142,8 @@ impl Writer {
             return;
         }
         let next = self.cursor.sn;
-        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.is_behind) {
-            (proxy.is_behind, proxy.pace_from) = (false, next);
+        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.is_excluded) {
+            (proxy.is_excluded, proxy.pace_from) = (false, next);
         }
     }
 
@@ -161,11 +161,13 @@ impl Writer {
         ctx.work.steps(self.proxies.len());
         let last = self.history.last_sn();
         let mut silent = 0;
-        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.lags(last) && proxy.questions.is_due) {
+        for (_, proxy) in
+            self.proxies.iter_mut().filter(|(_, proxy)| proxy.lags(last) && proxy.heartbeat_retries.is_due)
+        {
             let presence = presence(proxy.guid.prefix);
             let is_silent = match proxy.has_answered() {
                 true => proxy.silence.heartbeat_repeated(now, presence),
-                false => proxy.silence.asks(now, presence),
+                false => proxy.silence.heartbeat_sent(now, presence),
             };
             silent += u64::from(is_silent);
         }
@@ -178,10 +180,10 @@ impl Writer {
 
     /// Handles an answer of a reader: a silent one is waited for again, and one that is behind may
     /// keep pace again.
-    pub(super) fn heard_from(&mut self, index: u32, ctx: &mut Context) {
+    pub(super) fn handle_reader_answer(&mut self, index: u32, ctx: &mut Context) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let was_silent = core::mem::take(&mut proxy.silence).is_silent;
-        let was_behind = proxy.is_behind;
+        let was_behind = proxy.is_excluded;
         if !was_silent && !was_behind {
             return;
         }
@@ -189,7 +191,7 @@ impl Writer {
         let is_behind = !self.is_near(acked, ctx);
         let next = self.cursor.sn;
         if let Some(proxy) = self.proxies.get_mut(index) {
-            proxy.is_behind = is_behind;
+            proxy.is_excluded = is_behind;
             proxy.pace_from = proxy.pace_from.max(next);
         }
         if is_behind != was_behind {
@@ -225,13 +227,13 @@ mod tests {
     }
 
     fn heard(heard: Instant, lease_s: u64) -> Presence {
-        Presence { heard, lease: Duration::from_secs(lease_s), own_lease: Duration::from_secs(20) }
+        Presence { last_received: heard, lease: Duration::from_secs(lease_s), own_lease: Duration::from_secs(20) }
     }
 
     #[test]
     fn reader_is_silent_after_enough_heartbeats_and_time() {
         let mut often = Silence::default();
-        let asks = |silence: &mut Silence, at_ms| silence.asks(at(at_ms), heard(at(at_ms), 1));
+        let asks = |silence: &mut Silence, at_ms| silence.heartbeat_sent(at(at_ms), heard(at(at_ms), 1));
         assert!((0..100).all(|at_ms| !asks(&mut often, at_ms)), "many heartbeats in a short time");
         assert!(asks(&mut often, 2_000) && !asks(&mut often, 2_100), "it becomes silent once");
         let mut seldom = Silence::default();
@@ -243,7 +245,7 @@ mod tests {
     fn reader_becomes_silent_after_the_lease_of_its_participant_within_bounds() {
         for (lease_s, expected_ms) in [(0, 2_000), (1, 2_000), (3, 3_000), (20, 10_000), (86_400, 10_000)] {
             let mut silence = Silence::default();
-            let found = (0..).step_by(100).find(|at_ms| silence.asks(at(*at_ms), heard(at(*at_ms), lease_s)));
+            let found = (0..).step_by(100).find(|at_ms| silence.heartbeat_sent(at(*at_ms), heard(at(*at_ms), lease_s)));
             assert_eq!(found, Some(expected_ms), "a lease of {lease_s} s");
         }
     }
@@ -265,7 +267,7 @@ mod tests {
     fn reader_is_not_silent_while_its_participant_is_not_heard() {
         let mut silence = Silence::default();
         let last = heard(at(0), 3);
-        assert!((0..20_000).step_by(100).all(|at_ms| !silence.asks(at(at_ms), last)));
-        assert!(silence.asks(at(20_000), heard(at(19_999), 3)));
+        assert!((0..20_000).step_by(100).all(|at_ms| !silence.heartbeat_sent(at(at_ms), last)));
+        assert!(silence.heartbeat_sent(at(20_000), heard(at(19_999), 3)));
     }
 }

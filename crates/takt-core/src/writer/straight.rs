@@ -8,7 +8,7 @@ use super::transmit::Message;
 use super::{Change, Writer};
 use crate::cache::ChangeKind;
 use crate::context::Context;
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::reader::REORDER_WINDOW;
 use takt_wire::builder::DataEmit;
 use takt_wire::message::Payload;
@@ -34,7 +34,7 @@ impl Writer {
             let is_full = next.0 - self.window_start.0 > REORDER_WINDOW
                 || (in_flight_bytes > 0 && in_flight_bytes + len > window_bytes);
             let is_large = payload.len() > usize::from(change.fragment_size.min(self.route.fragment_size));
-            if (is_full && self.route.reliable) || is_large || self.history.pool.lent(payload).is_some() {
+            if (is_full && self.route.reliable) || is_large || self.history.pool.loan(payload).is_some() {
                 break;
             }
             let data = DataEmit {
@@ -62,6 +62,6 @@ impl Writer {
 fn is_plain(change: &Change) -> bool {
     change.kind == ChangeKind::Alive
         && change.directed.readers().is_empty()
-        && change.place == Place::default()
+        && change.position == SetPosition::default()
         && change.payload.len() > 0
 }

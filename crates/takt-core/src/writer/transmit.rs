@@ -2,11 +2,11 @@
 
 use super::filters::Verdicts;
 use super::matching::lacks_heartbeat;
-use super::reader_proxy::borrows;
+use super::reader_proxy::supports_loans_to;
 use super::{Change, Cursor, ReaderProxy, Writer};
 use crate::cache::{ChangeKind, PayloadRef};
-use crate::context::{Ahead, Context};
-use crate::presentation::Place;
+use crate::context::{Context, PayloadTail};
+use crate::presentation::SetPosition;
 use crate::reader::REORDER_WINDOW;
 use crate::time::Instant;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use takt_wire::builder::{DataEmit, DataFragEmit, HEARTBEAT_LEN, INFO_DESTINATION
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{GroupInfo, Header, Heartbeat, Payload};
 use takt_wire::qos::{Durability, History};
-use takt_wire::{EntityId, Full, Guid, GuidPrefix, Lent, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, SequenceNumber, SharedPayload, Timestamp};
 
 /// Most octets of inline QoS: key hash, status info, directed write, original writer, coherent
 /// sets, group sequence number and sentinel.
@@ -68,10 +68,10 @@ pub(super) enum Part {
         number: u32,
         size: u16,
         /// The octets of the fragment follow the message instead of being copied into it.
-        ahead: bool,
+        in_tail: bool,
     },
     /// Minimal content, which the loaned payload sent with the datagram replaces.
-    Lent,
+    Loan,
 }
 
 /// Receivers of a datagram of new samples.
@@ -79,7 +79,7 @@ pub(super) enum Part {
 enum Audience {
     All,
     /// Readers that get payloads by loan.
-    Borrowers,
+    LoanReaders,
     /// All other readers.
     Others,
 }
@@ -105,20 +105,20 @@ impl Datagram {
     }
 
     /// Records that every reader was looked at for so many more changes.
-    fn looked_at(&mut self, changes: u32) -> Progress {
+    fn record_visits(&mut self, changes: u32) -> Progress {
         self.directed += changes;
-        if self.directed < DIRECTED_PER_CALL { Progress::Goes } else { Progress::Full }
+        if self.directed < DIRECTED_PER_CALL { Progress::Continues } else { Progress::Full }
     }
 }
 
 /// State of a datagram being built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    Goes,
+    Continues,
     /// Complete; there is more to send.
     Full,
     /// Complete; the remaining changes have to wait.
-    Over,
+    Finished,
 }
 
 /// Returns the number of fragments of `size` bytes of a payload.
@@ -141,17 +141,20 @@ impl Writer {
             return None;
         }
         let mut message = self.message(frame, self.route.max_message, header, ctx)?;
-        let has_unprobed_listeners = self.strangers && self.addressee.is_none();
-        if has_unprobed_listeners && self.greeted != self.cursor.sn && self.cursor.sn <= self.history.last_sn() {
-            self.greeted = self.cursor.sn;
+        let has_unprobed_listeners = self.readers_without_heartbeat && self.addressee.is_none();
+        if has_unprobed_listeners
+            && self.initial_heartbeat_before != self.cursor.sn
+            && self.cursor.sn <= self.history.last_sn()
+        {
+            self.initial_heartbeat_before = self.cursor.sn;
             self.send_initial_heartbeats(&mut message, ctx);
         }
         let mut datagram = Datagram::from(self.cursor.sn);
         let more = loop {
             match self.add_next(&mut message, &mut datagram, destinations, ctx) {
-                Progress::Goes => {}
+                Progress::Continues => {}
                 Progress::Full => break true,
-                Progress::Over => break false,
+                Progress::Finished => break false,
             }
         };
         self.stalled = datagram.stalled || self.cursor.sn >= datagram.full_at;
@@ -165,7 +168,7 @@ impl Writer {
         if more {
             self.queue_data(ctx);
         }
-        self.settle(ctx);
+        self.release_acknowledged(ctx);
         len
     }
 
@@ -208,25 +211,25 @@ impl Writer {
         }
         let Some(mut change) = self.history.at_or_after(self.cursor.sn).copied() else {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
-            return Progress::Over;
+            return Progress::Finished;
         };
         if change.sn > self.cursor.sn {
             self.cursor = Cursor { sn: change.sn, fragment: 1 };
         }
         if self.relays || self.addressee.is_some() || !change.directed.readers().is_empty() {
             if !self.queue_directed(&change, ctx) {
-                return Progress::Over;
+                return Progress::Finished;
             }
             self.advance(&change);
             self.assert_by_heartbeat(ctx);
-            return datagram.looked_at(1);
+            return datagram.record_visits(1);
         }
         if self.has_pending_directed {
-            return Progress::Over;
+            return Progress::Finished;
         }
         if self.is_stalled(&change, ctx.limits.send_window_bytes) {
             datagram.stalled = true;
-            return Progress::Over;
+            return Progress::Finished;
         }
         self.stalled = false;
         if *datagram.rejected.get_or_insert(change.rejected) != change.rejected {
@@ -237,7 +240,7 @@ impl Writer {
             if destinations.is_empty() {
                 datagram.rejected = None;
                 self.advance(&change);
-                return datagram.looked_at(self.pass_over(&change, ctx));
+                return datagram.record_visits(self.pass_over(&change, ctx));
             }
         }
         self.fit_to_route(&mut change);
@@ -248,12 +251,12 @@ impl Writer {
         datagram.audience = next;
         let emitted = self.emit_next(message, &change, next, ctx);
         if emitted.is_ok() && self.cursor.sn > change.sn {
-            datagram.looked_at(self.pass_over(&change, ctx));
+            datagram.record_visits(self.pass_over(&change, ctx));
         }
         match emitted {
-            Ok(true) => datagram.looked_at(0),
+            Ok(true) => datagram.record_visits(0),
             Ok(false) => Progress::Full,
-            Err(Full) if message.builder.is_empty() => Progress::Over,
+            Err(Full) if message.builder.is_empty() => Progress::Finished,
             Err(Full) => Progress::Full,
         }
     }
@@ -295,12 +298,14 @@ impl Writer {
 
     /// Reports whether a payload can be loaned to any of its readers.
     pub(crate) fn has_loan_readers(&self) -> bool {
-        self.lends && self.route.destinations.iter().any(borrows)
+        self.may_loan && self.route.destinations.iter().any(supports_loans_to)
     }
 
     /// Reports whether a payload is loaned, and all readers can get it by loan.
     pub(super) fn loans_to_all(&self, payload: PayloadRef) -> bool {
-        self.lends && self.history.pool.lent(payload).is_some() && self.route.destinations.iter().all(borrows)
+        self.may_loan
+            && self.history.pool.loan(payload).is_some()
+            && self.route.destinations.iter().all(supports_loans_to)
     }
 
     /// Reports whether a destination gets the datagram. The loaned part of a change goes to readers
@@ -308,31 +313,31 @@ impl Writer {
     fn is_for(audience: Audience, locator: &Locator) -> bool {
         match audience {
             Audience::All => true,
-            Audience::Borrowers => borrows(locator),
-            Audience::Others => !borrows(locator),
+            Audience::LoanReaders => supports_loans_to(locator),
+            Audience::Others => !supports_loans_to(locator),
         }
     }
 
     /// Returns the receivers of the next part of a change.
     fn audience_of(&self, change: &Change) -> Audience {
-        match self.history.pool.lent(change.payload) {
+        match self.history.pool.loan(change.payload) {
             Some(_) if change.rejected != 0 => Audience::All,
-            Some(_) if change.sn == self.lent => Audience::Others,
-            Some(_) if self.cursor.fragment == 1 && self.has_loan_readers() => Audience::Borrowers,
+            Some(_) if change.sn == self.last_loaned => Audience::Others,
+            Some(_) if self.cursor.fragment == 1 && self.has_loan_readers() => Audience::LoanReaders,
             _ => Audience::All,
         }
     }
 
     /// Loans a change, alone in its datagram, to readers with shared memory. The others are sent it
     /// next.
-    fn lend(&mut self, message: &mut Message<'_>, change: &Change, ctx: &mut Context) -> Result<bool, Full> {
-        self.emit(message, change, EntityId::UNKNOWN, None, Part::Lent)?;
+    fn send_loan(&mut self, message: &mut Message<'_>, change: &Change, ctx: &mut Context) -> Result<bool, Full> {
+        self.emit(message, change, EntityId::UNKNOWN, None, Part::Loan)?;
         ctx.counters.data_sent += 1;
-        ctx.lent = self.history.pool.lent(change.payload).cloned();
+        ctx.loan = self.history.pool.loan(change.payload).cloned();
         if self.loans_to_all(change.payload) {
             self.advance(change);
         } else {
-            self.lent = change.sn;
+            self.last_loaned = change.sn;
         }
         Ok(false)
     }
@@ -422,8 +427,8 @@ impl Writer {
         audience: Audience,
         ctx: &mut Context,
     ) -> Result<bool, Full> {
-        if audience == Audience::Borrowers {
-            return self.lend(message, change, ctx);
+        if audience == Audience::LoanReaders {
+            return self.send_loan(message, change, ctx);
         }
         let size = change.fragment_size;
         if change.payload.len() <= usize::from(size) {
@@ -437,12 +442,12 @@ impl Writer {
         }
         let (number, count) = (self.cursor.fragment, fragment_count(change.payload.len(), size));
         // The last fragment carries a heartbeat, and its sample may be removed once it was sent.
-        let ahead = ctx.gathers && size >= GATHERED_LEN_MIN && number < count;
-        self.emit(message, change, EntityId::UNKNOWN, None, Part::Fragment { number, size, ahead })?;
+        let ahead = ctx.scatter_gather && size >= GATHERED_LEN_MIN && number < count;
+        self.emit(message, change, EntityId::UNKNOWN, None, Part::Fragment { number, size, in_tail: ahead })?;
         if ahead {
             let start = (number as usize - 1) * usize::from(size);
             let range = start..start + usize::from(size);
-            ctx.ahead = Some(Ahead { writer: self.handle.index, payload: change.payload, range });
+            ctx.payload_tail = Some(PayloadTail { writer: self.handle.index, payload: change.payload, range });
         }
         ctx.counters.data_frags_sent += 1;
         self.cursor.fragment += 1;
@@ -474,7 +479,7 @@ impl Writer {
         let is_full = |in_flight: i64, bytes: usize| {
             in_flight + samples > REORDER_WINDOW || (bytes > 0 && bytes + bytes_more.max(len) > window_bytes)
         };
-        if !self.route.reliable || self.cursor.fragment != 1 || self.lent == self.cursor.sn {
+        if !self.route.reliable || self.cursor.fragment != 1 || self.last_loaned == self.cursor.sn {
             return false;
         }
         let in_flight = self.cursor.sn.0 - self.window_start.0 - 1;
@@ -573,22 +578,23 @@ impl Writer {
         }
         ctx.work.steps(4 * self.proxies.len());
         let (last, asserting, news) = (self.history.last_sn(), self.asserting, self.take_unsent_gsn());
-        let is_requested = |proxy: &ReaderProxy| proxy.questions.is_due && proxy.acked < last;
+        let is_requested = |proxy: &ReaderProxy| proxy.heartbeat_retries.is_due && proxy.acked < last;
         let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && (news || is_requested(proxy)));
         let channel = self.multicast_group_of_heartbeat(concerned);
-        let channel = channel.and_then(|at| ctx.channels.list.get(at).map(|channel| (at, channel.locator)));
+        let channel = channel.and_then(|at| ctx.multicast_groups.list.get(at).map(|channel| (at, channel.locator)));
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| concerned(proxy)) {
-            let by_channel = channel.filter(|(at, _)| proxy.hearing.is_served_by(*at) && proxy.questions.is_first());
+            let by_channel =
+                channel.filter(|(at, _)| proxy.reachability.is_served_by(*at) && proxy.heartbeat_retries.is_first());
             destinations.push(by_channel.map_or(proxy.path.locator, |(_, locator)| locator));
         }
-        self.proxies.iter_mut().for_each(|(_, proxy)| proxy.questions.is_due = false);
+        self.proxies.iter_mut().for_each(|(_, proxy)| proxy.heartbeat_retries.is_due = false);
         destinations.sort_unstable();
         destinations.dedup();
         let mut message = self.message(frame, self.route.max_message, header, ctx)?;
         if let Some(prefix) = self.addressee {
             message.builder.info_destination(prefix).ok()?;
             self.send_initial_heartbeat(&mut message, ctx);
-        } else if self.strangers {
+        } else if self.readers_without_heartbeat {
             self.send_initial_heartbeats(&mut message, ctx);
         }
         let is_final = news && !asserting && !self.has_unacknowledged();
@@ -603,9 +609,9 @@ impl Writer {
     /// reader that does not answer may no longer receive it. Liveliness assertions never use a
     /// channel.
     fn multicast_group_of_heartbeat(&self, concerned: impl Fn(&ReaderProxy) -> bool) -> Option<usize> {
-        let channel = self.route.channel.filter(|_| !self.asserting)?;
-        let is_first = |proxy: &ReaderProxy| concerned(proxy) && proxy.questions.is_first();
-        let served = self.proxies.iter().filter(|(_, proxy)| proxy.hearing.is_served_by(channel));
+        let channel = self.route.multicast_group.filter(|_| !self.asserting)?;
+        let is_first = |proxy: &ReaderProxy| concerned(proxy) && proxy.heartbeat_retries.is_first();
+        let served = self.proxies.iter().filter(|(_, proxy)| proxy.reachability.is_served_by(channel));
         let (all, half) = served.fold((0, 0), |(all, half), (_, it)| (all + 1, half + 2 * usize::from(is_first(it))));
         (half >= all).then_some(channel)
     }
@@ -690,8 +696,8 @@ impl Writer {
         let data = |payload| DataEmit { reader, writer: self.entity_id, sn: change.sn, inline_qos, payload };
         let pool = &self.history.pool;
         match part {
-            Part::Lent => {
-                let prefix = pool.lent(change.payload).and_then(Lent::prefix);
+            Part::Loan => {
+                let prefix = pool.loan(change.payload).and_then(SharedPayload::prefix);
                 message.builder.data(&data(prefix.as_ref().map_or(Payload::None, |prefix| Payload::Data(prefix))))
             }
             Part::Whole => message.builder.data(&data(match (pool.bytes(change.payload), change.kind) {
@@ -699,7 +705,7 @@ impl Writer {
                 (payload, ChangeKind::Alive) => Payload::Data(payload),
                 (payload, _) => Payload::Key(payload),
             })),
-            Part::Fragment { number, size, ahead } => {
+            Part::Fragment { number, size, in_tail: ahead } => {
                 let payload = pool.bytes(change.payload);
                 let start = (number as usize - 1) * usize::from(size);
                 let end = (start + usize::from(size)).min(payload.len());
@@ -738,9 +744,9 @@ impl Writer {
             ChangeKind::Unregistered => STATUS_INFO_UNREGISTERED,
             ChangeKind::DisposedUnregistered => STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED,
         };
-        let place = &change.place;
+        let place = &change.position;
         let origin = if self.relays { self.history.origin_of(change) } else { None };
-        let is_plain = status == 0 && directed_to.is_none() && origin.is_none() && *place == Place::default();
+        let is_plain = status == 0 && directed_to.is_none() && origin.is_none() && *place == SetPosition::default();
         if (!self.keyed || self.protection.key) && is_plain {
             return Ok(None);
         }
@@ -757,7 +763,7 @@ impl Writer {
         if let Some(origin) = origin {
             inline.original_writer(origin)?;
         }
-        if *place != Place::default() {
+        if *place != SetPosition::default() {
             put_position(place, inline)?;
         }
         Ok(Some(inline.finish()?))
@@ -766,7 +772,7 @@ impl Writer {
 
 /// Adds the position of a change to the inline QoS (RTPS 2.5 §9.6.4). The end of a set no longer
 /// names the set of its writer.
-fn put_position(place: &Place, inline: &mut InlineQosBuilder<INLINE_QOS_LEN>) -> Result<(), Full> {
+fn put_position(place: &SetPosition, inline: &mut InlineQosBuilder<INLINE_QOS_LEN>) -> Result<(), Full> {
     if place.ends && !place.gsn.is_valid() {
         return inline.coherent_set(SequenceNumber::UNKNOWN);
     }

@@ -13,7 +13,7 @@ use takt_wire::discovery::{ParticipantData, ParticipantMessageData, PublicationD
 use takt_wire::inline_qos::InlineQosBuilder;
 use takt_wire::message::Payload;
 use takt_wire::type_lookup::{
-    EquivalenceId, Question, ReplyBody, TypeReply, TypeRequest, TypesEmitter, UnionForm, dependencies_reply,
+    EquivalenceId, Operation, ReplyBody, TypeReply, TypeRequest, TypesEmitter, UnionForm, dependencies_reply,
 };
 
 /// Most records of a script that are played; the rest is ignored.
@@ -146,7 +146,7 @@ fn type_request(payload: &[u8]) {
     let Ok(request) = TypeRequest::parse(payload) else { return };
     let again = TypeRequest::parse(&request.to_bytes()).expect("what was written can be read");
     // A service without an owner has no name to serialize.
-    assert_eq!((again.id, &again.question, again.form), (request.id, &request.question, request.form));
+    assert_eq!((again.id, &again.operation, again.form), (request.id, &request.operation, request.form));
 }
 
 fn type_reply(payload: &[u8]) {
@@ -243,10 +243,10 @@ fn types(peer: &Puppet) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     let ids = vec![type_id(0), type_id(1)];
     for question in
-        [Question::Types(ids.clone()), Question::Dependencies(ids, ContinuationPoint::default()), Question::Unknown]
+        [Operation::Types(ids.clone()), Operation::Dependencies(ids, ContinuationPoint::default()), Operation::Unknown]
     {
         for form in [UnionForm::Appendable, UnionForm::Final] {
-            let request = TypeRequest { id, addressee: Addressee::Anyone, question: question.clone(), form };
+            let request = TypeRequest { id, addressee: Addressee::Any, operation: question.clone(), form };
             records.push(record_of(record::TYPE_REQUEST, &request.to_bytes()));
         }
         records.push(record_of(record::APPLICATION, &[3]));

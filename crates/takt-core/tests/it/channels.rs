@@ -13,7 +13,7 @@ fn group() -> Locator {
 }
 
 /// Returns the group, as the node with the writer addresses it.
-fn channel() -> Locator {
+fn multicast_locator() -> Locator {
     group().by_interface(Ipv4Addr::new(10, 0, 0, 1))
 }
 
@@ -77,11 +77,11 @@ impl Fan {
         assert!(are_matched, "all find each other");
         assert_eq!(fan.write(), 0, "nothing waits for undiscovered readers");
         fan.network.run(4 * SECOND);
-        fan.forget();
+        fan.clear_counts();
         fan
     }
 
-    fn forget(&mut self) {
+    fn clear_counts(&mut self) {
         self.network.sent_to.clear();
     }
 
@@ -107,7 +107,7 @@ impl Fan {
     }
 
     /// Writes ten samples a second.
-    fn go_on(&mut self, ms: u64) {
+    fn run(&mut self, ms: u64) {
         let end = self.network.now.0 + ms * 1_000_000;
         while self.network.now.0 < end {
             self.write();
@@ -128,18 +128,18 @@ impl Fan {
         self.network.sent_to.get(&to).copied().unwrap_or(0)
     }
 
-    fn questions(&self) -> u64 {
+    fn probes_sent(&self) -> u64 {
         self.network.nodes[0].counters().multicast_probes_sent
     }
 
     /// Returns whether new samples go once to the group; otherwise to each reader by unicast.
     fn is_multicast(&mut self) -> bool {
-        let questions = self.questions();
-        self.forget();
+        let questions = self.probes_sent();
+        self.clear_counts();
         (0..10).for_each(|_| _ = self.write());
-        let questions = (self.questions() - questions) as usize;
+        let questions = (self.probes_sent() - questions) as usize;
         let each: Vec<usize> = (1..=self.readers.len()).map(|node| self.sent_to(address(node))).collect();
-        match self.sent_to(channel()) - questions {
+        match self.sent_to(multicast_locator()) - questions {
             0 => {
                 assert!(each.iter().all(|count| *count >= 10), "each gets each: {each:?}");
                 false
@@ -167,7 +167,7 @@ fn three_readers_are_served_by_one_multicast_datagram() {
 fn two_readers_are_served_by_unicast() {
     let mut fan = Fan::new(2, 0, reliable());
     assert!(!fan.is_multicast());
-    assert_eq!((fan.questions(), fan.sent_to(channel())), (0, 0), "and no probe is sent");
+    assert_eq!((fan.probes_sent(), fan.sent_to(multicast_locator())), (0, 0), "and no probe is sent");
 }
 
 /// Multicast would cost more idle receptions than it saves datagrams.
@@ -208,9 +208,9 @@ fn unicast_is_used_when_the_network_drops_multicast() {
         let mut fan = Fan::with(network, 3, 0, reliability, listening);
         assert!(!fan.is_multicast());
         assert_eq!(fan.network.nodes[0].counters().participants_unreachable_by_multicast, 3);
-        let asked = fan.questions();
-        fan.go_on(20 * SECOND);
-        assert_eq!(fan.questions() - asked, 10, "readers unreachable by multicast are probed every two seconds");
+        let asked = fan.probes_sent();
+        fan.run(20 * SECOND);
+        assert_eq!(fan.probes_sent() - asked, 10, "readers unreachable by multicast are probed every two seconds");
     }
 }
 
@@ -224,7 +224,7 @@ fn reliable_reader_is_served_by_unicast_when_multicast_stops_arriving() {
     let waited: u64 = (0..10).map(|_| fan.write()).max().expect("there were some");
     assert!((1..=25).contains(&waited), "a unicast heartbeat reveals what it misses: {waited} ms");
     fan.network.run(2 * SECOND);
-    fan.forget();
+    fan.clear_counts();
     assert_eq!((0..10).map(|_| fan.write()).max(), Some(0), "sent to it by unicast at once");
     let each: Vec<bool> = (1..=4).map(|node| fan.sent_to(address(node)) >= 10).collect();
     assert_eq!(each, [false, true, false, false], "the others receive from the group");
@@ -261,15 +261,15 @@ fn multicast_failure_is_detected_while_nothing_is_sent() {
 fn listeners_are_rarely_probed_while_nothing_is_sent() {
     for reliability in [reliable(), best_effort()] {
         let mut fan = Fan::new(3, 0, reliability);
-        let asked = fan.questions();
+        let asked = fan.probes_sent();
         fan.network.run(50 * SECOND);
-        assert_eq!((fan.questions() - asked, fan.sent_to(address(0))), (0, 0), "and no reply is sent");
+        assert_eq!((fan.probes_sent() - asked, fan.sent_to(address(0))), (0, 0), "and no reply is sent");
         fan.write();
         assert_eq!((1..=3).map(|node| fan.sent_to(address(node))).sum::<usize>(), 0, "what was known is used");
         fan.network.run(10 * SECOND);
-        assert_eq!(fan.questions() - asked, 1, "one sample causes one probe");
-        fan.go_on(10 * SECOND);
-        assert_eq!(fan.questions() - asked, 6, "then one every two seconds");
+        assert_eq!(fan.probes_sent() - asked, 1, "one sample causes one probe");
+        fan.run(10 * SECOND);
+        assert_eq!(fan.probes_sent() - asked, 6, "then one every two seconds");
     }
 }
 
@@ -279,14 +279,14 @@ fn listeners_are_rarely_probed_while_nothing_is_sent() {
 fn new_listener_is_probed_when_a_sample_is_sent() {
     let mut fan = Fan::new(3, 0, reliable());
     fan.network.run(10 * SECOND);
-    let asked = fan.questions();
+    let asked = fan.probes_sent();
     let newcomer = fan.network.join_with(listening(4));
     let reader = fan.network.reader(newcomer, reader_spec("T", false, keep_all_reader()));
     fan.network.await_match((0, fan.writer), (newcomer, reader));
     fan.readers.push(reader);
     fan.network.run(5 * SECOND);
-    assert_eq!(fan.questions(), asked);
-    fan.forget();
+    assert_eq!(fan.probes_sent(), asked);
+    fan.clear_counts();
     assert_eq!(fan.write(), 0);
     assert!((1..=4).all(|node| fan.sent_to(address(node)) > 0));
     fan.network.run(SECOND);
@@ -301,17 +301,17 @@ fn late_repair_request_triggers_a_probe() {
     let mut fan = Fan::new(3, 0, reliable());
     fan.network.cut = vec![2];
     fan.network.write(0, fan.writer, &payload(99, 100)).expect("write accepted");
-    let asked = fan.questions();
+    let asked = fan.probes_sent();
     assert!(fan.network.run_until(SECOND, |network| network.nodes[0].counters().multicast_probes_sent == asked + 2));
     fan.network.cut.clear();
     fan.network.run(0);
     fan.network.cut = vec![2];
     fan.network.run(5 * SECOND);
-    let asked = fan.questions();
+    let asked = fan.probes_sent();
     fan.network.cut.clear();
     fan.network.run(SECOND);
     assert!(fan.network.take(2, fan.readers[1]).is_some(), "it missed the sample and received the second probe");
-    assert_eq!(fan.questions() - asked, 1);
+    assert_eq!(fan.probes_sent() - asked, 1);
 }
 
 /// Multicast is looped back to the sender, whose own reader gets the samples by unicast.
@@ -352,12 +352,12 @@ fn liveliness_assertions_arrive_between_probes() {
     let reader = fan.network.reader(1, reader_spec("L", false, qos));
     fan.network.await_match((0, writer), (1, reader));
     let stale = fan.network.nodes[0].counters().stale_acknowledgements;
-    let (asked, changed) = (fan.questions(), |fan: &mut Fan| {
+    let (asked, changed) = (fan.probes_sent(), |fan: &mut Fan| {
         let status = fan.network.nodes[1].liveliness_changed_status(reader).expect("the reader exists");
         (status.alive_count, status.not_alive_count)
     });
-    fan.go_on(10 * SECOND);
-    assert!(fan.questions() - asked >= 4);
+    fan.run(10 * SECOND);
+    assert!(fan.probes_sent() - asked >= 4);
     assert_eq!(changed(&mut fan), (1, 0));
     assert!(fan.is_multicast(), "and the answers are still understood");
     assert_eq!(fan.network.nodes[0].counters().stale_acknowledgements, stale);
@@ -399,7 +399,7 @@ fn best_effort_readers_lose_nothing_when_the_route_changes_to_multicast() {
     write(&mut network, 200);
     network.sent_to.clear();
     write(&mut network, 10);
-    assert_eq!(network.sent_to.get(&channel()), Some(&10), "samples go to the group");
+    assert_eq!(network.sent_to.get(&multicast_locator()), Some(&10), "samples go to the group");
     let expected: Vec<_> = (0..410).map(|number| payload(number, 100)).collect();
     for (at, reader) in readers.iter().enumerate() {
         let taken: Vec<_> = network.take_all(at + 1, *reader).into_iter().map(|(_, bytes)| bytes).collect();
@@ -482,7 +482,7 @@ fn best_effort_readers_lose_nothing_when_the_route_returns_to_unicast() {
     fan.write_and_run(50);
     fan.network.resume(1, false);
     fan.write_and_run(50);
-    fan.forget();
+    fan.clear_counts();
     fan.write_and_run(10);
     assert_eq!([1, 2].map(|node| fan.sent_to(address(node))), [10, 10], "two are served one by one");
     for at in 0..2 {
@@ -538,7 +538,7 @@ fn writer_detects_a_smaller_multicast_mtu_after_a_unicast_probe() {
     network.sent_to.clear();
     write_until(&mut network, writer, 8_000, |network| network.nodes[0].counters().narrowed_paths == 3);
     (0..3).for_each(|at| _ = network.take_all(at + 1, readers[at]));
-    let by_group = |network: &Network| network.sent_to.get(&channel()).copied().unwrap_or(0);
+    let by_group = |network: &Network| network.sent_to.get(&multicast_locator()).copied().unwrap_or(0);
     let before = by_group(&network);
     for number in 0..10 {
         network.write(0, writer, &payload(number, 8_000)).expect("write accepted");
@@ -564,7 +564,7 @@ fn probes_of_paths_and_route_changes_allocate_nothing() {
     write_until(&mut network, writer, 2_000, |network| network.longest > 8_000);
     assert_eq!(network.metered, 0, "a probe of the path MTU was sent");
     network.deaf.clear();
-    let by_group = |network: &Network| network.sent_to.get(&channel()).copied().unwrap_or(0);
+    let by_group = |network: &Network| network.sent_to.get(&multicast_locator()).copied().unwrap_or(0);
     write_until(&mut network, writer, 2_000, |network| by_group(network) > 100);
     assert_eq!(network.metered, 0, "a probe was sent before samples went to the group");
 }
@@ -578,7 +578,7 @@ fn best_effort_multicast_reader_loses_no_directed_sample() {
     let chosen = fan.network.nodes[1].reader_guid(fan.readers[0]).expect("the reader exists");
     let before = fan.written;
     fan.network.hold_up(1);
-    fan.forget();
+    fan.clear_counts();
     for number in before..before + 20 {
         let bytes = payload(number, if number % 6 == 0 { 5_000 } else { 100 });
         let destinations: &[_] = if number % 3 == 0 { &[chosen] } else { &[] };
@@ -594,7 +594,7 @@ fn best_effort_multicast_reader_loses_no_directed_sample() {
     }
     fan.network.resume(1, true);
     fan.network.run(10);
-    assert!(fan.sent_to(channel()) >= 20 && fan.sent_to(address(1)) == 0, "{:?}", fan.network.sent_to);
+    assert!(fan.sent_to(multicast_locator()) >= 20 && fan.sent_to(address(1)) == 0, "{:?}", fan.network.sent_to);
     let mut numbers = |at: usize| -> Vec<u32> {
         let taken = fan.network.take_all(at + 1, fan.readers[at]);
         taken.iter().map(|(_, bytes)| crate::content_filter::number(bytes)).collect()
@@ -619,7 +619,7 @@ fn best_effort_multicast_reader_loses_nothing_when_a_filter_rejects_samples_for_
     for (at, reader) in readers.iter().enumerate() {
         network.await_match((0, writer), (at + 1, *reader));
     }
-    let by_group = |network: &Network| network.sent_to.get(&channel()).copied().unwrap_or(0);
+    let by_group = |network: &Network| network.sent_to.get(&multicast_locator()).copied().unwrap_or(0);
     write_until(&mut network, writer, 100, |network| by_group(network) > 50);
     (0..3).for_each(|at| _ = network.take_all(at + 1, readers[at]));
     network.hold_up(2);

@@ -11,7 +11,7 @@ use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
 /// Returns a network in which node 0 forgets node 1 after a second of silence, and node 1 keeps
 /// node 0 for an hour.
-fn forgetful() -> Network {
+fn network_with_short_lease() -> Network {
     let mut network = Network::new(0, 40);
     for (node, lease_s) in [(0, 3_600), (1, 2)] {
         let lease_duration = Duration::from_secs(lease_s);
@@ -22,7 +22,7 @@ fn forgetful() -> Network {
 }
 
 /// Makes node 0 lose node 1. Node 1 cannot receive the effects of `meanwhile`.
-fn forget(network: &mut Network, meanwhile: impl FnOnce(&mut Network)) {
+fn lose_participant(network: &mut Network, meanwhile: impl FnOnce(&mut Network)) {
     network.cut = vec![1];
     network.run(5_000);
     assert!(network.nodes[0].discovered_participants().is_empty());
@@ -40,7 +40,7 @@ fn writers_of(network: &mut Network, reader: ReaderHandle) -> (u32, u32) {
 #[test]
 fn endpoint_deletion_is_detected_by_a_participant_that_was_lost_meanwhile() {
     for is_first in [false, true] {
-        let mut network = forgetful();
+        let mut network = network_with_short_lease();
         let names = if is_first { ["Gone", "Stays"] } else { ["Stays", "Gone"] };
         let writers = names.map(|topic| network.writer(0, writer_spec(topic, false, keep_all_writer())));
         let readers = names.map(|topic| network.reader(1, reader_spec(topic, false, keep_all_reader())));
@@ -49,7 +49,9 @@ fn endpoint_deletion_is_detected_by_a_participant_that_was_lost_meanwhile() {
         }
         network.run(1_000);
         let (gone, stays) = if is_first { (0, 1) } else { (1, 0) };
-        forget(&mut network, |network| network.nodes[0].delete_writer(network.now, writers[gone]).expect("it exists"));
+        lose_participant(&mut network, |network| {
+            network.nodes[0].delete_writer(network.now, writers[gone]).expect("it exists")
+        });
         network.run(5_000);
         assert_eq!(writers_of(&mut network, readers[gone]), (0, 1), "{is_first}");
         assert_eq!(writers_of(&mut network, readers[stays]), (1, 1), "{is_first}: it never went");
@@ -61,12 +63,12 @@ fn endpoint_deletion_is_detected_by_a_participant_that_was_lost_meanwhile() {
 
 #[test]
 fn deletion_of_the_only_endpoint_is_detected_by_a_participant_that_was_lost_meanwhile() {
-    let mut network = forgetful();
+    let mut network = network_with_short_lease();
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
     let writer = network.writer(1, writer_spec("T", false, keep_all_writer()));
     network.await_match((1, writer), (0, reader));
     network.run(1_000);
-    forget(&mut network, |network| network.nodes[0].delete_reader(network.now, reader).expect("it exists"));
+    lose_participant(&mut network, |network| network.nodes[0].delete_reader(network.now, reader).expect("it exists"));
     network.run(5_000);
     let status = network.nodes[1].publication_matched_status(writer).expect("the writer exists");
     assert_eq!((status.current_count, status.total_count), (0, 1));
@@ -75,7 +77,7 @@ fn deletion_of_the_only_endpoint_is_detected_by_a_participant_that_was_lost_mean
 /// Its acknowledgements are new to the writer, regardless of earlier counts.
 #[test]
 fn acknowledgements_of_a_rediscovering_reader_are_accepted_at_once() {
-    let mut network = forgetful();
+    let mut network = network_with_short_lease();
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
     let writer = network.writer(1, writer_spec("T", false, keep_all_writer()));
     network.await_match((1, writer), (0, reader));
@@ -84,7 +86,7 @@ fn acknowledgements_of_a_rediscovering_reader_are_accepted_at_once() {
         network.run(50);
     }
     assert_eq!(network.take_all(0, reader).len(), 500);
-    forget(&mut network, |_| {});
+    lose_participant(&mut network, |_| {});
     network.run(1_000);
     let gone = network.take_all(0, reader);
     assert!(gone.iter().all(|(info, _)| !info.valid_data), "it was notified that its writer had left");
@@ -96,7 +98,7 @@ fn acknowledgements_of_a_rediscovering_reader_are_accepted_at_once() {
 
 /// Sends the next GAP and HEARTBEAT of a SEDP writer, for
 /// [`announcement_replaced_while_the_history_is_sent_ends_no_match`].
-fn tell(puppet: &mut Puppet, node: &mut Participant, gap_end: i64, (first, last): (i64, i64)) {
+fn announce(puppet: &mut Puppet, node: &mut Participant, gap_end: i64, (first, last): (i64, i64)) {
     let gap = Gap {
         reader: EntityId::UNKNOWN,
         writer: EntityId::SEDP_PUB_WRITER,
@@ -136,14 +138,14 @@ fn announcement_replaced_while_the_history_is_sent_ends_no_match() {
         };
         assert_eq!(status(&mut node), (1, 1));
         announce(&mut puppet, &mut node, 3);
-        tell(&mut puppet, &mut node, 3, (3, 3));
-        tell(&mut puppet, &mut node, 3, (3, 3));
-        tell(&mut puppet, &mut node, 4, (4, 4));
+        announce(&mut puppet, &mut node, 3, (3, 3));
+        announce(&mut puppet, &mut node, 3, (3, 3));
+        announce(&mut puppet, &mut node, 4, (4, 4));
         assert_eq!(status(&mut node), (1, 1), "the writer has not mentioned it once");
         if is_sent {
             announce(&mut puppet, &mut node, 4);
         } else {
-            tell(&mut puppet, &mut node, 5, (5, 4));
+            announce(&mut puppet, &mut node, 5, (5, 4));
         }
         assert_eq!(status(&mut node), (u32::from(is_sent), 1));
     }

@@ -756,7 +756,7 @@ fn taken_of(node: &mut Participant, now: Instant, subscriber: SubscriberHandle, 
 }
 
 /// Returns whether an acknowledgement to the writer requests a heartbeat.
-fn asks(sent: &[(Vec<Locator>, Vec<u8>)], writer: EntityId) -> bool {
+fn requests_heartbeat(sent: &[(Vec<Locator>, Vec<u8>)], writer: EntityId) -> bool {
     let wants = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(it) if it.writer == writer && !it.is_final);
     count(sent, wants) > 0
 }
@@ -778,7 +778,7 @@ fn writer_without_group_heartbeats_delays_others_until_it_answers() {
         let heartbeat = puppet.heartbeat(writers[1], 1, 0);
         puppet.say(&mut node, now, |message| message.heartbeat(&heartbeat).expect("it fits"));
         assert_eq!(taken_of(&mut node, now, subscriber, &readers), [], "that heartbeat may have been sent before");
-        assert!(asks(&run_alone(&mut node, &mut now, 20), writers[1]));
+        assert!(requests_heartbeat(&run_alone(&mut node, &mut now, 20), writers[1]));
         let heartbeat = puppet.heartbeat(writers[1], 1, 0);
         puppet.say(&mut node, now, |message| message.heartbeat(&heartbeat).expect("it fits"));
         let rest: &[i64] = if is_ordered { &[2, 3] } else { &[1, 2] };

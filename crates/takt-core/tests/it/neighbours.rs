@@ -34,7 +34,7 @@ fn network(at: fn(usize) -> Locator, with_memory: &[usize]) -> Network {
 }
 
 /// Returns the locators that the driver is asked about.
-fn asked(network: &mut Network, node: usize) -> Vec<Locator> {
+fn requested_locators(network: &mut Network, node: usize) -> Vec<Locator> {
     let events = network.events(node).into_iter();
     events.filter_map(|event| if let Event::LocalPeerAnnounced(at) = event { Some(at) } else { None }).collect()
 }
@@ -65,7 +65,7 @@ fn shared_memory_is_used_while_the_driver_confirms_it() {
     for own_port in [false, true] {
         let mut network = network(on_one_host, &[0, 1]);
         let pair = matched(&mut network, own_port);
-        assert_eq!(asked(&mut network, 0), [memory(1, 2)], "once");
+        assert_eq!(requested_locators(&mut network, 0), [memory(1, 2)], "once");
         assert!(is_delivered(&mut network, pair, 0), "nothing changes before the answer");
         network.nodes[0].handle_local_peer(network.now, &memory(1, 2), true);
         assert!(!is_delivered(&mut network, pair, 1), "it goes to the memory");
@@ -73,7 +73,7 @@ fn shared_memory_is_used_while_the_driver_confirms_it() {
         let arrived = network.run_until(2_000, |network| !network.take_all(1, pair.1).is_empty());
         assert!(arrived, "the port means nothing, and what was lost is repaired");
         assert!(is_delivered(&mut network, pair, 2));
-        assert_eq!((asked(&mut network, 0), network.nodes[0].counters().refused_locators), (vec![], 0));
+        assert_eq!((requested_locators(&mut network, 0), network.nodes[0].counters().refused_locators), (vec![], 0));
     }
 }
 
@@ -85,9 +85,12 @@ fn driver_is_asked_only_after_a_match() {
     network.reader(1, reader_spec("another", false, keep_all_reader()));
     network.run(10_000);
     assert_eq!(network.nodes[0].discovered_participants().len(), 1, "they have found each other");
-    assert_eq!((asked(&mut network, 0), asked(&mut network, 1)), (vec![], vec![]));
+    assert_eq!((requested_locators(&mut network, 0), requested_locators(&mut network, 1)), (vec![], vec![]));
     let pair = matched(&mut network, false);
-    assert_eq!((asked(&mut network, 0), asked(&mut network, 1)), (vec![memory(1, 2)], vec![memory(0, 2)]));
+    assert_eq!(
+        (requested_locators(&mut network, 0), requested_locators(&mut network, 1)),
+        (vec![memory(1, 2)], vec![memory(0, 2)])
+    );
     network.nodes[0].handle_local_peer(network.now, &memory(1, 2), true);
     assert!(!is_delivered(&mut network, pair, 0), "it goes to the memory");
 }
@@ -108,7 +111,7 @@ fn endpoints_that_only_shared_memory_connects_match_once_it_is_open() {
         network.nodes[0].publication_matched_status(writer).expect("the writer exists").current_count
     };
     assert_eq!((matched(&mut network), network.nodes[0].refusals_total()), (0, 0), "the answer is missing");
-    assert_eq!(asked(&mut network, 0), [memory(1, 2)]);
+    assert_eq!(requested_locators(&mut network, 0), [memory(1, 2)]);
     let now = network.now;
     network.nodes[0].handle_local_peer(now, &memory(1, 2), false);
     let reason = network.nodes[0].refusals().map(|refusal| refusal.reason.clone()).next();
@@ -154,7 +157,7 @@ fn driver_is_asked_only_about_participants_on_this_host() {
     {
         let mut network = network(at, with_memory);
         let pair = matched(&mut network, false);
-        assert_eq!(asked(&mut network, 0), []);
+        assert_eq!(requested_locators(&mut network, 0), []);
         network.nodes[0].handle_local_peer(network.now, &memory(1, 2), true);
         assert!(is_delivered(&mut network, pair, 0), "nobody asked");
         assert_eq!(network.nodes[0].counters().refused_locators, 0);
@@ -166,7 +169,7 @@ fn driver_is_asked_only_about_participants_on_this_host() {
 fn driver_is_asked_again_when_the_locator_changes() {
     let mut network = network(on_one_host, &[0, 1]);
     let pair = matched(&mut network, false);
-    assert_eq!(asked(&mut network, 0), [memory(1, 2)]);
+    assert_eq!(requested_locators(&mut network, 0), [memory(1, 2)]);
     network.nodes[0].handle_local_peer(network.now, &memory(1, 2), true);
     let interfaces = config(0, 1500).interfaces;
     let locators = Locators {
@@ -176,5 +179,5 @@ fn driver_is_asked_again_when_the_locator_changes() {
     };
     assert!(network.nodes[1].handle_interfaces(network.now, interfaces, locators));
     assert!(is_delivered(&mut network, pair, 0), "the old path is closed");
-    assert_eq!(asked(&mut network, 0), [memory(6, 2)]);
+    assert_eq!(requested_locators(&mut network, 0), [memory(6, 2)]);
 }

@@ -50,7 +50,7 @@ impl Contest {
     }
 
     /// Both write for some time. Returns how many samples of the weak one the reader gets.
-    fn go_on(&mut self, ms: u64) -> usize {
+    fn run(&mut self, ms: u64) -> usize {
         let weak = self.network.nodes[0].writer_guid(self.writers[0]).expect("the writer exists");
         let mut of_weak = 0;
         for _ in 0..ms / PACE_MS {
@@ -77,7 +77,7 @@ impl Contest {
 #[test]
 fn missed_deadline_is_reported_within_the_period_and_a_millisecond() {
     let mut contest = Contest::new(400, Some(PERIOD_MS), LivelinessKind::Automatic);
-    contest.go_on(1_000);
+    contest.run(1_000);
     contest.write(1);
     let event = Event::RequestedDeadlineMissed(contest.reader);
     let told = contest.silence_until(event);
@@ -87,7 +87,7 @@ fn missed_deadline_is_reported_within_the_period_and_a_millisecond() {
 #[test]
 fn silent_writer_is_not_alive_within_its_lease_and_a_millisecond() {
     let mut contest = Contest::new(401, None, LivelinessKind::ManualByTopic);
-    contest.go_on(1_000);
+    contest.run(1_000);
     contest.write(0);
     contest.write(1);
     let event = Event::LivelinessChanged(contest.reader);
@@ -98,7 +98,7 @@ fn silent_writer_is_not_alive_within_its_lease_and_a_millisecond() {
 #[test]
 fn writers_of_a_dead_participant_are_not_alive_within_their_lease_and_a_millisecond() {
     let mut contest = Contest::new(402, None, LivelinessKind::Automatic);
-    contest.go_on(1_000);
+    contest.run(1_000);
     contest.network.cut = vec![1];
     let event = Event::LivelinessChanged(contest.reader);
     let told = contest.silence_until(event);
@@ -110,7 +110,7 @@ fn writers_of_a_dead_participant_are_not_alive_within_their_lease_and_a_millisec
 fn next_writer_owns_the_instance_within_the_period_and_a_millisecond() {
     for (period_ms, wait_ms) in [(Some(PERIOD_MS), PERIOD_MS), (None, LEASE_MS)] {
         let mut contest = Contest::new(403, period_ms, LivelinessKind::ManualByTopic);
-        assert!(contest.go_on(1_000) <= 1, "the stronger writer owns the instance with its first sample");
+        assert!(contest.run(1_000) <= 1, "the stronger writer owns the instance with its first sample");
         contest.write(1);
         let begin = contest.network.now;
         // One sample per millisecond shows from when the samples are delivered.
@@ -133,9 +133,9 @@ fn next_writer_owns_the_instance_within_the_period_and_a_millisecond() {
 fn no_deadline_or_lease_is_missed_while_all_writers_write() {
     for kind in [LivelinessKind::Automatic, LivelinessKind::ManualByTopic] {
         let mut contest = Contest::new(404, Some(2 * PERIOD_MS), kind);
-        contest.go_on(1_000);
+        contest.run(1_000);
         contest.network.faults.loss = 5;
-        let of_weak = contest.go_on(HOUR_MS);
+        let of_weak = contest.run(HOUR_MS);
         let node = &mut contest.network.nodes[2];
         let deadline = node.requested_deadline_missed_status(contest.reader).expect("the reader exists");
         let liveliness = node.liveliness_changed_status(contest.reader).expect("the reader exists");

@@ -11,7 +11,7 @@ use takt_core::*;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::message::{AckNack, Heartbeat, NackFrag, Payload};
 use takt_wire::qos::*;
-use takt_wire::type_lookup::{Addressee, EquivalenceId, Question, RequestId, TypeRequest, UnionForm};
+use takt_wire::type_lookup::{Addressee, EquivalenceId, Operation, RequestId, TypeRequest, UnionForm};
 use takt_wire::{EntityId, FragmentNumberSet, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
 
 const HEADERS_LEN: usize = 28;
@@ -70,7 +70,7 @@ impl Stage {
     }
 
     /// Handles a datagram with the given source.
-    fn hear(&mut self, source: Locator, datagram: &[u8]) {
+    fn receive(&mut self, source: Locator, datagram: &[u8]) {
         self.received += datagram.len();
         self.node.handle_datagram(self.now, Received { source, multicast: false }, datagram);
         self.send();
@@ -145,7 +145,7 @@ fn greedy(reader: EntityId, writer: EntityId, first: i64, count: i32) -> AckNack
 #[test]
 fn traffic_is_bounded_after_an_announcement_with_the_locators_of_a_victim() {
     let mut stage = Stage::new();
-    stage.hear(address(5), &spdp(&impostor(1)));
+    stage.receive(address(5), &spdp(&impostor(1)));
     stage.assert_bounded(200);
 }
 
@@ -154,7 +154,7 @@ fn traffic_is_bounded_after_an_announcement_with_source_and_locators_of_a_victim
     let mut stage = Stage::new();
     let datagram = spdp(&impostor(1));
     for _ in 0..20 {
-        stage.hear(victim(), &datagram);
+        stage.receive(victim(), &datagram);
         stage.run(50);
     }
     stage.assert_bounded(3_000);
@@ -167,7 +167,7 @@ fn traffic_is_bounded_after_an_announcement_of_the_least_length() {
     let mut announcement = puppet.announcement();
     announcement.default_unicast.clear();
     let payload = announcement.to_bytes();
-    stage.hear(
+    stage.receive(
         victim(),
         &puppet.datagram(|message| {
             message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&payload))).expect("it fits");
@@ -180,7 +180,7 @@ fn traffic_is_bounded_after_an_announcement_of_the_least_length() {
 fn traffic_is_bounded_after_thousands_of_announcements_with_one_victim() {
     let mut stage = Stage::new();
     for number in 0..2_000 {
-        stage.hear(address(5), &spdp(&impostor(number)));
+        stage.receive(address(5), &spdp(&impostor(number)));
         if number % 100 == 0 {
             stage.run(1);
         }
@@ -199,7 +199,7 @@ fn traffic_is_bounded_after_many_announcements_in_one_datagram() {
         datagram.extend_from_slice(&puppet.prefix.0);
         datagram.extend_from_slice(&spdp(&puppet)[20..]);
     }
-    stage.hear(victim(), &datagram);
+    stage.receive(victim(), &datagram);
     assert_eq!(stage.node.counters().participants_discovered, 100);
     stage.assert_bounded(200);
 }
@@ -209,7 +209,7 @@ fn traffic_is_bounded_after_announcement_endpoints_and_requests_at_once() {
     let mut stage = Stage::new();
     let puppet = impostor(1);
     let to = stage.node.guid().prefix;
-    stage.hear(victim(), &spdp(&puppet));
+    stage.receive(victim(), &spdp(&puppet));
     let subscription = puppet.subscription(1, true).to_bytes();
     for count in 1..50 {
         let sedp = Heartbeat {
@@ -234,7 +234,7 @@ fn traffic_is_bounded_after_announcement_endpoints_and_requests_at_once() {
                 message.acknack(&greedy(reader, writer, 1, count)).expect("it fits");
             }
         });
-        stage.hear(victim(), &datagram);
+        stage.receive(victim(), &datagram);
         stage.run(10);
     }
     assert_eq!(stage.node.matched_subscriptions(stage.writer).expect("the writer exists").len(), 1, "our own reader");
@@ -245,7 +245,7 @@ fn traffic_is_bounded_after_announcement_endpoints_and_requests_at_once() {
 fn traffic_is_bounded_after_forged_heartbeats() {
     let mut stage = Stage::new();
     let mut puppet = impostor(1);
-    stage.hear(victim(), &spdp(&puppet));
+    stage.receive(victim(), &spdp(&puppet));
     let to = stage.node.guid().prefix;
     for number in 1..200 {
         let mut heartbeat = puppet.heartbeat(EntityId::SEDP_PUB_WRITER, 1, 1_000 * number);
@@ -254,7 +254,7 @@ fn traffic_is_bounded_after_forged_heartbeats() {
             message.info_destination(to).expect("it fits");
             message.heartbeat(&heartbeat).expect("it fits");
         });
-        stage.hear(victim(), &datagram);
+        stage.receive(victim(), &datagram);
         stage.run(1);
     }
     stage.assert_bounded(1_000);
@@ -264,7 +264,7 @@ fn traffic_is_bounded_after_forged_heartbeats() {
 fn traffic_is_bounded_after_forged_challenges() {
     let mut stage = Stage::new();
     let mut puppet = impostor(1);
-    stage.hear(victim(), &spdp(&puppet));
+    stage.receive(victim(), &spdp(&puppet));
     let to = stage.node.guid().prefix;
     for number in 1..200 {
         let heartbeats = [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_SUB_WRITER]
@@ -273,7 +273,7 @@ fn traffic_is_bounded_after_forged_challenges() {
             message.info_destination(to).expect("it fits");
             heartbeats.iter().for_each(|heartbeat| message.heartbeat(heartbeat).expect("it fits"));
         });
-        stage.hear(victim(), &datagram);
+        stage.receive(victim(), &datagram);
         stage.run(10);
     }
     stage.assert_bounded(10_000);
@@ -283,7 +283,7 @@ fn traffic_is_bounded_after_forged_challenges() {
 fn traffic_is_bounded_after_guessed_answers_to_the_challenge() {
     let mut stage = Stage::new();
     let puppet = impostor(1);
-    stage.hear(victim(), &spdp(&puppet));
+    stage.receive(victim(), &spdp(&puppet));
     for number in 0..(1 << 15) / 256 {
         let datagram = puppet.datagram(|message| {
             for guess in 0..256 {
@@ -297,7 +297,7 @@ fn traffic_is_bounded_after_guessed_answers_to_the_challenge() {
                 }
             }
         });
-        stage.hear(victim(), &datagram);
+        stage.receive(victim(), &datagram);
     }
     let counters = stage.node.counters();
     assert_eq!((counters.participants_validated, counters.wrong_answers), (0, 2 * (1 << 15) - 2));
@@ -314,12 +314,12 @@ fn traffic_is_bounded_after_forged_requests_for_types() {
     let datagram = puppet.datagram(|message| {
         message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&payload))).expect("it fits");
     });
-    stage.hear(victim(), &datagram);
+    stage.receive(victim(), &datagram);
     let writer = EntityId::TYPE_LOOKUP_REQUEST_WRITER;
     let request = TypeRequest {
         id: RequestId { writer: puppet.guid(writer), number: 1 },
         addressee: Addressee::Participant(stage.node.guid()),
-        question: Question::Types(vec![type_id()]),
+        operation: Operation::Types(vec![type_id()]),
         form: UnionForm::Final,
     };
     let request = request.to_bytes();
@@ -329,7 +329,7 @@ fn traffic_is_bounded_after_forged_requests_for_types() {
             message.heartbeat(&heartbeat).expect("it fits");
             message.data(&data(writer, sn, Payload::Data(&request))).expect("it fits");
         });
-        stage.hear(victim(), &datagram);
+        stage.receive(victim(), &datagram);
     }
     assert_eq!(stage.node.counters().type_requests_served, 0);
     stage.assert_bounded(200);
@@ -339,7 +339,7 @@ fn traffic_is_bounded_after_forged_requests_for_types() {
 fn traffic_is_bounded_when_farewells_go_to_unvalidated_participants() {
     let mut stage = Stage::new();
     for number in 0..50 {
-        stage.hear(victim(), &spdp(&impostor(number)));
+        stage.receive(victim(), &spdp(&impostor(number)));
     }
     stage.node.shutdown();
     stage.send();
@@ -402,7 +402,7 @@ fn traffic_is_bounded_after_a_move_to_the_address_of_a_victim() {
     assert_eq!(stage.node.matched_subscriptions(stage.writer).expect("the writer exists").len(), 2);
     stage.received = 0;
     puppet.address = victim();
-    stage.hear(victim(), &spdp(&puppet));
+    stage.receive(victim(), &spdp(&puppet));
     let matched = stage.node.matched_subscriptions(stage.writer).expect("the writer exists");
     assert_eq!(matched.len(), 2, "a forged move does not end the match");
     // The forger knows everything except what was sent to the victim.
@@ -413,7 +413,7 @@ fn traffic_is_bounded_after_a_move_to_the_address_of_a_victim() {
             let writer = EntityId::SEDP_PUB_WRITER;
             message.acknack(&greedy(EntityId::SEDP_PUB_READER, writer, (1 << 16) + 1, count)).expect("it fits");
         });
-        stage.hear(victim(), &datagram);
+        stage.receive(victim(), &datagram);
         stage.run(10);
     }
     stage.assert_bounded(300);
@@ -450,7 +450,7 @@ fn repairs_ignore_a_forged_source_and_reply_locators() {
             info_reply.extend_from_slice(&victim().port.to_le_bytes());
             info_reply.extend_from_slice(&victim().address);
             datagram.splice(20..20, info_reply);
-            stage.hear(source, &datagram);
+            stage.receive(source, &datagram);
             stage.run(10);
         }
         let repairs = stage.node.counters().repairs_sent - before;
@@ -467,7 +467,7 @@ fn announcements_do_not_become_more_frequent_with_new_participants() {
     stage.to_all.clear();
     let start = stage.now;
     for number in 0..5_000 {
-        stage.hear(address(5), &spdp(&impostor(number)));
+        stage.receive(address(5), &spdp(&impostor(number)));
         stage.run(1);
     }
     let elapsed_ms = (stage.now.0 - start.0) / 1_000_000;
@@ -503,7 +503,7 @@ fn traffic_is_bounded_under_random_attacks() {
                     message.acknack(&acknack).expect("it fits");
                 }
             });
-            stage.hear(if dice.percent(50) { victim() } else { address(5) }, &datagram);
+            stage.receive(if dice.percent(50) { victim() } else { address(5) }, &datagram);
             stage.run(dice.roll(40));
         }
         assert_eq!(stage.node.counters().participants_validated, 0);

@@ -36,7 +36,13 @@ fn prepare_relay(network: &mut Network, node: usize) -> WriterHandle {
     writer
 }
 
-fn pass_on(network: &mut Network, node: usize, writer: WriterHandle, origin: Guid, numbers: std::ops::Range<u32>) {
+fn relay_samples(
+    network: &mut Network,
+    node: usize,
+    writer: WriterHandle,
+    origin: Guid,
+    numbers: std::ops::Range<u32>,
+) {
     for number in numbers {
         let payload = payload(number, 20);
         let change = NewChange {
@@ -81,7 +87,7 @@ fn reader_presents_each_sample_once_and_in_order_from_any_source() {
         network.faults = Faults { loss, duplication: loss, reordering: loss };
         for node in [1, 2] {
             let service = relay(&mut network, node);
-            pass_on(&mut network, node, service, origin, 0..300);
+            relay_samples(&mut network, node, service, origin, 0..300);
         }
         let reader = network.reader(3, reader_spec("T", false, durable_reader()));
         network.await_match((0, writer), (3, reader));
@@ -103,7 +109,7 @@ fn relayed_sample_has_its_original_writer() {
     let mut network = Network::new(2, 82);
     let service = relay(&mut network, 0);
     let origin = Guid::from_bytes([9; 16]);
-    pass_on(&mut network, 0, service, origin, 4..5);
+    relay_samples(&mut network, 0, service, origin, 4..5);
     let reader = network.reader(1, reader_spec("T", false, durable_reader()));
     network.await_match((0, service), (1, reader));
     network.run(1_000);
@@ -148,7 +154,7 @@ fn relay_sends_nothing_to_a_volatile_reader() {
     let durable = network.reader(1, reader_spec("T", false, durable_reader()));
     network.await_match((0, service), (1, reader));
     network.await_match((0, service), (1, durable));
-    pass_on(&mut network, 0, service, Guid::from_bytes([9; 16]), 0..50);
+    relay_samples(&mut network, 0, service, Guid::from_bytes([9; 16]), 0..50);
     network.run(1_000);
     assert_eq!(numbers(&mut network, 1, reader), []);
     assert!(numbers(&mut network, 1, durable).into_iter().eq(0..50));
@@ -218,7 +224,7 @@ fn history_at_a_service_with_lease(
         network.await_match((0, writer), (2, reader));
     }
     let service = prepare_relay(&mut network, 1);
-    pass_on(&mut network, 1, service, origin, 0..MANY);
+    relay_samples(&mut network, 1, service, origin, 0..MANY);
     network.nodes[1].enable_writer(network.now, service).expect("it can be enabled");
     let service = guid(&mut network, 1, service);
     let is_matched = |network: &mut Network| {
@@ -284,7 +290,7 @@ fn sample_from_a_service_before_its_writer_is_heard_is_presented_once() {
         network.run(1);
         network.keep = None;
         network.muted = vec![0];
-        pass_on(&mut network, 1, service, origin, 0..1);
+        relay_samples(&mut network, 1, service, origin, 0..1);
         network.run(50);
         // The sample waits if the writer has been heard and has not announced it.
         let mut got = numbers(&mut network, 2, reader);
@@ -308,8 +314,8 @@ fn forged_original_number_does_not_change_the_announced_one_and_can_be_removed()
     assert_eq!(network.nodes[1].last_announced(reader, origin).expect("it exists"), None, "not matched");
     let forger = relay(&mut network, 2);
     network.await_match((2, forger), (1, reader));
-    pass_on(&mut network, 2, forger, origin, 0..1);
-    pass_on(&mut network, 2, forger, origin, 1_000_000..1_000_001);
+    relay_samples(&mut network, 2, forger, origin, 0..1);
+    relay_samples(&mut network, 2, forger, origin, 1_000_000..1_000_001);
     network.await_match((0, writer), (1, reader));
     write(&mut network, writer, 0..3);
     let mut got = Vec::new();
@@ -432,7 +438,7 @@ fn original_writer_is_ignored_when_the_sender_is_no_service() {
     let now = network.now;
     let liar = network.nodes[1].prepare_writer(now, spec).expect("the writer is valid");
     network.nodes[1].make_relay(liar).expect("it exists");
-    pass_on(&mut network, 1, liar, origin, 1_000..1_001);
+    relay_samples(&mut network, 1, liar, origin, 1_000..1_001);
     network.nodes[1].enable_writer(now, liar).expect("it can be enabled");
     network.run(2_000);
     let (info, _) = network.take(2, reader).expect("the forger's sample");
@@ -449,7 +455,7 @@ fn service_cannot_suppress_samples_of_a_matched_writer() {
         let (writer, reader) = followed(&mut network);
         let origin = guid(&mut network, 0, writer);
         let service = prepare_relay(&mut network, 1);
-        pass_on(&mut network, 1, service, origin, lie..lie + 1);
+        relay_samples(&mut network, 1, service, origin, lie..lie + 1);
         let now = network.now;
         network.nodes[1].enable_writer(now, service).expect("it can be enabled");
         network.run(2_000);
@@ -467,7 +473,7 @@ fn samples_ahead_of_their_writer_are_presented_when_it_is_unmatched() {
     let (writer, reader) = followed(&mut network);
     let origin = guid(&mut network, 0, writer);
     let service = prepare_relay(&mut network, 1);
-    pass_on(&mut network, 1, service, origin, 0..8);
+    relay_samples(&mut network, 1, service, origin, 0..8);
     let now = network.now;
     network.nodes[1].enable_writer(now, service).expect("it can be enabled");
     network.run(2_000);
@@ -489,7 +495,7 @@ fn waiting_samples_are_not_requested_again() {
     let origin = guid(&mut network, 0, writer);
     let service = prepare_relay(&mut network, 1);
     // More samples than one acknowledgement can request.
-    pass_on(&mut network, 1, service, origin, 1_000..1_600);
+    relay_samples(&mut network, 1, service, origin, 1_000..1_600);
     let now = network.now;
     network.nodes[1].enable_writer(now, service).expect("it can be enabled");
     network.run(5_000);

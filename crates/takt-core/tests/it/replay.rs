@@ -61,7 +61,7 @@ impl Stage {
         Self { node, now, reader, honest }
     }
 
-    fn hear(&mut self, datagram: &[u8]) -> Trace {
+    fn receive(&mut self, datagram: &[u8]) -> Trace {
         let before = *self.node.counters();
         let received = Received { source: address(PEER), multicast: true };
         self.node.handle_datagram(self.now, received, datagram);
@@ -100,7 +100,7 @@ fn catalogue_datagrams_are_counted_with_a_bounded_answer() {
     let mut wrong = Vec::new();
     for Case { name, trace, datagram } in cases() {
         let mut stage = Stage::new();
-        let found = stage.hear(&datagram);
+        let found = stage.receive(&datagram);
         if found != trace {
             wrong.push(format!("{name}: {found:?} instead of {trace:?}"));
         }
@@ -108,7 +108,7 @@ fn catalogue_datagrams_are_counted_with_a_bounded_answer() {
         let acknacks = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(nack) if nack.writer == WRITER && nack.reader == READER);
         assert!(count(&sent, acknacks) <= 1, "{name}: one datagram causes at most one ACKNACK per writer");
         stage.assert_honest_continues(1, name);
-        assert_eq!(stage.hear(&datagram) == Trace::Message, trace == Trace::Message, "{name}, again");
+        assert_eq!(stage.receive(&datagram) == Trace::Message, trace == Trace::Message, "{name}, again");
         stage.assert_honest_continues(2, name);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -132,7 +132,7 @@ fn committed_datagrams_do_not_disturb_others() {
     let mut stage = Stage::new();
     for (sn, (name, datagram)) in (1..).zip(files("message")) {
         let parses = MessageView::parse(&datagram).is_ok();
-        assert_eq!(stage.hear(&datagram) == Trace::Message, !parses, "{name}");
+        assert_eq!(stage.receive(&datagram) == Trace::Message, !parses, "{name}");
         outgoing(&mut stage.node, stage.now);
         stage.assert_honest_continues(sn, &name);
         stage.now = Instant(stage.now.0 + 10_000_000);
@@ -185,7 +185,7 @@ fn mutations_are_well_formed_and_do_no_harm() {
         datagrams += 1;
         usable += usize::from(message.submessages().all(|submessage| submessage.is_ok()));
         message::run(&bytes);
-        stage.hear(&bytes);
+        stage.receive(&bytes);
     }
     assert!(usable * 2 > datagrams, "{usable} of {datagrams}");
     stage.assert_honest_continues(1, "mutated datagrams");

@@ -192,7 +192,7 @@ fn traffic_to_an_introduced_address_is_bounded() {
         sent += later.iter().filter(|(to, _)| to.contains(&at)).map(|(_, bytes)| bytes.len() + 28).sum::<usize>();
     }
     assert!(sent > 0 && sent <= AMPLIFICATION_MAX * received, "{sent} for {received}");
-    assert_eq!(node.kept().on_probation, 1);
+    assert_eq!(node.remote_state_size().on_probation, 1);
 }
 
 /// An introduction neither renews a lease nor changes an address.

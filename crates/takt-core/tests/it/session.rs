@@ -13,7 +13,7 @@ use takt_core::*;
 use takt_wire::message::*;
 use takt_wire::qos::*;
 use takt_wire::type_lookup::{
-    Addressee, ContinuationPoint, EquivalenceId, Question, RequestId, TypeRequest, TypesEmitter, UnionForm,
+    Addressee, ContinuationPoint, EquivalenceId, Operation, RequestId, TypeRequest, TypesEmitter, UnionForm,
     dependencies_reply,
 };
 use takt_wire::{EntityId, FragmentNumberSet, GuidPrefix, MessageBuilder, SequenceNumber, SequenceNumberSet};
@@ -224,8 +224,8 @@ impl Session {
                 let writer = self.peer.guid(EntityId::TYPE_LOOKUP_REQUEST_WRITER);
                 let addressee = Addressee::Participant(self.node.guid());
                 let question =
-                    if what & 1 == 0 { Question::Types(types) } else { Question::Dependencies(types, point) };
-                let request = TypeRequest { id: RequestId { writer, number }, addressee, question, form };
+                    if what & 1 == 0 { Operation::Types(types) } else { Operation::Dependencies(types, point) };
+                let request = TypeRequest { id: RequestId { writer, number }, addressee, operation: question, form };
                 self.peer_says(EntityId::TYPE_LOOKUP_REQUEST_WRITER, Payload::Data(&request.to_bytes()));
             }
             _ => {

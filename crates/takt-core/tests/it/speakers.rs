@@ -38,12 +38,12 @@ impl Followed {
         puppet.answer_challenge(&mut node, now, &challenge[..2]);
         puppet.publish(&mut node, now, &puppet.publication(1, true));
         let mut followed = Self { node, reader, now, puppet, sent: 0 };
-        followed.goes_on();
+        followed.assert_continues();
         followed
     }
 
     /// Checks that the writer's next sample arrives.
-    fn goes_on(&mut self) {
+    fn assert_continues(&mut self) {
         self.sent += 1;
         let (sn, bytes) = (self.sent, payload(1, 20));
         let heartbeat = self.puppet.heartbeat(WRITER, 1, sn);
@@ -93,15 +93,15 @@ fn forgeries_from_another_address_are_ignored_and_counted() {
     let ended = inline.finish().expect("it fits").to_vec();
     let end = |writer, sn| DataEmit { inline_qos: Some(&ended), ..data(writer, sn, Payload::None) };
     t.forge(elsewhere, |message| message.gap(&gap(1, FAR)).expect("it fits"));
-    t.goes_on();
+    t.assert_continues();
     t.forge(elsewhere, |message| message.heartbeat(&heartbeat).expect("it fits"));
-    t.goes_on();
+    t.assert_continues();
     t.forge(elsewhere, |message| message.data(&data(WRITER, 4, Payload::Data(&bytes))).expect("it fits"));
-    t.goes_on();
+    t.assert_continues();
     t.forge(elsewhere, |message| message.data(&end(EntityId::SEDP_PUB_WRITER, 2)).expect("it fits"));
-    t.goes_on();
+    t.assert_continues();
     t.forge(elsewhere, |message| message.data(&end(EntityId::SPDP_WRITER, 2_000)).expect("it fits"));
-    t.goes_on();
+    t.assert_continues();
     assert_eq!(t.node.counters().foreign_datagrams, 5);
 }
 
@@ -116,11 +116,11 @@ fn announced_addresses_are_accepted_with_any_port() {
     });
     for source in [address(9), address(10), Locator { port: 50_000, ..address(10) }] {
         t.puppet.address = source;
-        t.goes_on();
+        t.assert_continues();
     }
     assert_eq!(t.node.counters().foreign_datagrams, 0);
     t.forge(address(11), |message| message.gap(&gap(1, FAR)).expect("it fits"));
-    t.goes_on();
+    t.assert_continues();
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn validated_address_is_accepted_although_it_is_not_announced() {
     let mut t = Followed::with(true, Puppet::new(9), |puppet| puppet.address = address(12));
     for source in [address(12), address(9), address(12)] {
         t.puppet.address = source;
-        t.goes_on();
+        t.assert_continues();
     }
     assert_eq!(t.node.counters().foreign_datagrams, 0);
 }
@@ -137,14 +137,14 @@ fn validated_address_is_accepted_although_it_is_not_announced() {
 fn datagrams_without_source_address_are_accepted() {
     let mut t = Followed::new(true, Puppet::new(9));
     t.puppet.address = Locator::INVALID;
-    t.goes_on();
+    t.assert_continues();
 }
 
 #[test]
 fn source_check_can_be_turned_off() {
     let mut t = Followed::new(false, Puppet::new(9));
     t.puppet.address = address(77);
-    t.goes_on();
+    t.assert_continues();
     assert_eq!(t.node.counters().foreign_datagrams, 0);
 }
 
@@ -158,7 +158,7 @@ fn announcement_from_another_address_adds_no_address() {
         message.data(&data(EntityId::SPDP_WRITER, 5, Payload::Data(&bytes))).expect("it fits");
     });
     t.forge(address(77), |message| message.gap(&gap(1, FAR)).expect("it fits"));
-    t.goes_on();
+    t.assert_continues();
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn write(network: &mut Network, writer: WriterHandle, key: u8, number: u8) {
 
 /// Takes samples as soon as they are available for `ms` milliseconds. Returns key, number and
 /// milliseconds since `begin` of each.
-fn watch(network: &mut Network, reader: ReaderHandle, begin: Instant, ms: u64) -> Vec<(u8, u8, u64)> {
+fn present_times(network: &mut Network, reader: ReaderHandle, begin: Instant, ms: u64) -> Vec<(u8, u8, u64)> {
     let mut seen = Vec::new();
     network.run_until(ms, |network| {
         let at = (network.now.0 - begin.0) / MS;
@@ -50,7 +50,7 @@ fn one_of_ten_samples_within_a_separation_is_presented() {
             for key in [1, 2] {
                 write(&mut network, writer, key, number);
             }
-            seen.extend(watch(&mut network, reader, begin, 100));
+            seen.extend(present_times(&mut network, reader, begin, 100));
         }
         for key in [1, 2] {
             let of_key: Vec<_> = seen.iter().filter(|(found, _, _)| *found == key).collect();
@@ -71,7 +71,7 @@ fn last_sample_of_a_burst_is_presented_after_the_separation() {
     for number in 1..=5 {
         write(&mut network, writer, 1, number);
     }
-    let seen = watch(&mut network, reader, begin, 2_000);
+    let seen = present_times(&mut network, reader, begin, 2_000);
     assert_eq!(seen, [(1, 1, 0), (1, 5, 500)]);
 }
 
@@ -82,9 +82,9 @@ fn best_effort_reader_drops_samples_within_the_separation() {
     let begin = network.now;
     write(&mut network, writer, 1, 1);
     write(&mut network, writer, 1, 2);
-    assert_eq!(watch(&mut network, reader, begin, 2_000), [(1, 1, 0)]);
+    assert_eq!(present_times(&mut network, reader, begin, 2_000), [(1, 1, 0)]);
     write(&mut network, writer, 1, 3);
-    assert_eq!(watch(&mut network, reader, begin, 100), [(1, 3, 2_000)]);
+    assert_eq!(present_times(&mut network, reader, begin, 100), [(1, 3, 2_000)]);
 }
 
 #[test]
@@ -170,10 +170,10 @@ fn minimum_separation_can_be_changed() {
     for number in 1..=5 {
         write(&mut network, writer, 1, number);
     }
-    assert_eq!(watch(&mut network, reader, begin, 100), [(1, 1, 0)]);
+    assert_eq!(present_times(&mut network, reader, begin, 100), [(1, 1, 0)]);
     network.nodes[1].set_reader_qos(network.now, reader, keep_all_reader()).expect("it may change");
     write(&mut network, writer, 1, 6);
-    assert_eq!(watch(&mut network, reader, begin, 2_000), [(1, 6, 100)], "what waited is older");
+    assert_eq!(present_times(&mut network, reader, begin, 2_000), [(1, 6, 100)], "what waited is older");
 }
 
 #[test]

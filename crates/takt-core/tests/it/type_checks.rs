@@ -47,13 +47,13 @@ impl Pair {
         })
     }
 
-    fn judge(&mut self, verdict: &TypeVerdict) {
+    fn set_verdicts(&mut self, verdict: &TypeVerdict) {
         let now = self.network.now;
         for (node, check) in self.checks().into_iter().enumerate() {
             let check = check.expect("the pair waits");
             self.network.nodes[node].set_type_verdict(now, check, verdict.clone());
             // A second verdict comes too late.
-            let late = TypeVerdict::Differ { why: "late".into() };
+            let late = TypeVerdict::Incompatible { reason: "late".into() };
             self.network.nodes[node].set_type_verdict(now, check, late);
         }
         self.network.run(1_000);
@@ -80,14 +80,14 @@ fn equal_type_information_matches_without_a_check() {
 fn pair_matches_after_the_verdict() {
     let mut pair = pair(2, [A, B], false, true);
     assert_eq!((pair.matched(), pair.refusals().len()), ([false, false], 0), "it waits");
-    pair.judge(&TypeVerdict::Fit);
+    pair.set_verdicts(&TypeVerdict::Compatible);
     assert_eq!((pair.matched(), pair.refusals().len()), ([true, true], 0));
 }
 
 #[test]
 fn negative_verdict_is_an_inconsistent_topic_on_both_sides() {
     let mut pair = pair(3, [A, B], false, true);
-    pair.judge(&TypeVerdict::Differ { why: "member 'x'".into() });
+    pair.set_verdicts(&TypeVerdict::Incompatible { reason: "member 'x'".into() });
     assert_eq!(pair.matched(), [false, false]);
     assert_eq!(pair.refusals(), ["their types differ: member 'x'"; 2]);
     let [writer, reader] = [0, 1].map(|node| pair.network.events(node));
@@ -124,7 +124,7 @@ fn verdict_is_removed_with_the_endpoint_and_kept_for_changes() {
     pair.network.nodes[1].delete_reader(now, pair.reader).expect("it is there");
     pair.network.run(1_000);
     for node in 0..2 {
-        pair.network.nodes[node].set_type_verdict(now, of_writer, TypeVerdict::Fit);
+        pair.network.nodes[node].set_type_verdict(now, of_writer, TypeVerdict::Compatible);
     }
     pair.network.run(1_000);
     let status = pair.network.nodes[0].publication_matched_status(pair.writer).expect("open");

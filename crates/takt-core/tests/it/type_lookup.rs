@@ -8,7 +8,7 @@ use takt_core::*;
 use takt_wire::discovery::ParticipantData;
 use takt_wire::message::{Payload, Submessage};
 use takt_wire::type_lookup::{
-    Addressee, ContinuationPoint, EquivalenceId, Question, RequestId, TypeRequest, UnionForm,
+    Addressee, ContinuationPoint, EquivalenceId, Operation, RequestId, TypeRequest, UnionForm,
 };
 use takt_wire::{EntityId, GuidPrefix};
 
@@ -46,7 +46,7 @@ fn answer(network: &mut Network, request: TypeRequestId) -> TypeAnswer {
     answer.expect("the request is answered")
 }
 
-fn ask(network: &mut Network, types: &[u8]) -> TypeRequestId {
+fn request_types(network: &mut Network, types: &[u8]) -> TypeRequestId {
     let types: Vec<_> = types.iter().map(|number| id(*number)).collect();
     network.nodes[0].request_types(network.now, prefix(1), &types, UnionForm::Appendable).expect("type lookups")
 }
@@ -58,7 +58,7 @@ fn request_is_answered_with_the_known_types() {
     let first = OfferedType { minimal: Some(minimal), ..offered(1, 100, &[]) };
     network.nodes[1].offer_type(first).expect("write accepted");
     network.nodes[1].offer_type(offered(2, 5_000, &[])).expect("write accepted");
-    let request = ask(&mut network, &[1, 77, 2]);
+    let request = request_types(&mut network, &[1, 77, 2]);
     let TypeAnswer::Types { types, complete_to_minimal, big_endian } = answer(&mut network, request) else {
         panic!("types were requested");
     };
@@ -74,7 +74,7 @@ fn requests_and_replies_survive_loss() {
     network.faults = Faults { loss: 30, duplication: 10, reordering: 20 };
     network.nodes[1].offer_type(offered(1, 20_000, &[])).expect("write accepted");
     for _ in 0..20 {
-        let request = ask(&mut network, &[1]);
+        let request = request_types(&mut network, &[1]);
         assert!(matches!(answer(&mut network, request), TypeAnswer::Types { types, .. } if types.len() == 1));
     }
 }
@@ -86,7 +86,7 @@ fn request_to_an_unvalidated_participant_is_answered_later() {
     let met = |n: &mut Network| n.nodes[0].serves_types(prefix(1));
     assert!(network.run_until(5_000, met));
     assert_eq!(network.nodes[0].counters().participants_validated, 0, "it is only announced");
-    let request = ask(&mut network, &[1]);
+    let request = request_types(&mut network, &[1]);
     assert!(matches!(answer(&mut network, request), TypeAnswer::Types { types, .. } if types.len() == 1));
 }
 
@@ -106,7 +106,7 @@ fn request_is_answered_when_its_reply_is_lost_with_the_match() {
         let validated = |n: &mut Network| [0, 1].iter().all(|i| n.nodes[*i].counters().participants_validated == 1);
         assert!(network.run_until(5_000, validated));
         network.run(1_000);
-        let request = ask(&mut network, &[1]);
+        let request = request_types(&mut network, &[1]);
         network.keep = Some(datagrams);
         assert!(network.run_until(3_000, |n| n.nodes[1].discovered_participants().is_empty()));
         network.keep = None;
@@ -124,7 +124,7 @@ fn reply_is_bounded_and_omitted_types_can_be_requested_again() {
     }
     let mut missing: Vec<u8> = (0..10).collect();
     while !missing.is_empty() {
-        let request = ask(&mut network, &missing);
+        let request = request_types(&mut network, &missing);
         let TypeAnswer::Types { types, .. } = answer(&mut network, request) else { panic!("types were requested") };
         assert_eq!(types.len(), missing.len().min(2), "two fit");
         missing.drain(..types.len());
@@ -166,7 +166,7 @@ fn circular_dependencies_are_served_in_portions() {
 fn request_ends_when_its_participant_departs() {
     let mut network = pair(5);
     network.cut.push(1);
-    let request = ask(&mut network, &[1]);
+    let request = request_types(&mut network, &[1]);
     network.run(60_000);
     assert_eq!(network.nodes[0].take_type_answer(request), Some(TypeAnswer::Gone));
     let refused = network.nodes[0].request_types(network.now, prefix(1), &[id(1)], UnionForm::Final);
@@ -177,7 +177,7 @@ fn request_ends_when_its_participant_departs() {
 fn pending_requests_are_limited_and_can_be_canceled() {
     let mut network = pair(6);
     network.cut.push(1);
-    let requests: Vec<_> = (0..16).map(|_| ask(&mut network, &[1])).collect();
+    let requests: Vec<_> = (0..16).map(|_| request_types(&mut network, &[1])).collect();
     let ask =
         |network: &mut Network| network.nodes[0].request_types(network.now, prefix(1), &[id(1)], UnionForm::Final);
     let more: Vec<_> = (0..100).filter_map(|_| ask(&mut network).ok()).collect();
@@ -207,7 +207,7 @@ fn stage(validated: bool) -> (Participant, Puppet, Instant) {
 
 /// Writes a change of the puppet's builtin writer. Returns the number of replies of the
 /// participant.
-fn say(stage: &mut (Participant, Puppet, Instant), sn: i64, payload: &[u8]) -> usize {
+fn send(stage: &mut (Participant, Puppet, Instant), sn: i64, payload: &[u8]) -> usize {
     let (node, puppet, now) = stage;
     let writer = EntityId::TYPE_LOOKUP_REQUEST_WRITER;
     let heartbeat = puppet.heartbeat(writer, 1, sn);
@@ -224,7 +224,7 @@ fn say(stage: &mut (Participant, Puppet, Instant), sn: i64, payload: &[u8]) -> u
 
 fn request(puppet: &Puppet, addressee: Addressee) -> Vec<u8> {
     let identity = RequestId { writer: puppet.guid(EntityId::TYPE_LOOKUP_REQUEST_WRITER), number: 1 };
-    TypeRequest { id: identity, addressee, question: Question::Types(vec![id(1)]), form: UnionForm::Final }.to_bytes()
+    TypeRequest { id: identity, addressee, operation: Operation::Types(vec![id(1)]), form: UnionForm::Final }.to_bytes()
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn unvalidated_participant_gets_no_reply() {
         let mut stage = stage(validated);
         let to = Addressee::Participant(stage.0.guid());
         let payload = request(&stage.1, to);
-        assert_eq!(say(&mut stage, 1, &payload) > 0, validated);
+        assert_eq!(send(&mut stage, 1, &payload) > 0, validated);
         let counters = stage.0.counters();
         assert_eq!((counters.type_requests_served, counters.unmatched_data > 0), (u64::from(validated), !validated));
     }
@@ -244,9 +244,9 @@ fn requests_to_other_participants_are_not_answered() {
     let mut stage = stage(true);
     let other = takt_wire::Guid { prefix: GuidPrefix([5; 12]), entity_id: EntityId::PARTICIPANT };
     let payload = request(&stage.1, Addressee::Participant(other));
-    assert_eq!(say(&mut stage, 1, &payload), 0);
-    let payload = request(&stage.1, Addressee::Anyone);
-    assert!(say(&mut stage, 2, &payload) > 0, "a request to all is answered by the participant that knows the type");
+    assert_eq!(send(&mut stage, 1, &payload), 0);
+    let payload = request(&stage.1, Addressee::Any);
+    assert!(send(&mut stage, 2, &payload) > 0, "a request to all is answered by the participant that knows the type");
 }
 
 #[test]
@@ -256,8 +256,8 @@ fn malformed_requests_are_counted_and_dropped() {
     // The encapsulation header is complete, and up to three bytes at the end are padding.
     let lens = 4..payload.len() - 3;
     for (sn, len) in (1..).zip(lens.clone()) {
-        assert_eq!(say(&mut stage, sn, &payload[..len]), 0);
+        assert_eq!(send(&mut stage, sn, &payload[..len]), 0);
     }
     assert_eq!(stage.0.counters().malformed_discovery, lens.len() as u64);
-    assert!(say(&mut stage, lens.len() as i64 + 1, &payload) > 0, "the service goes on");
+    assert!(send(&mut stage, lens.len() as i64 + 1, &payload) > 0, "the service goes on");
 }

@@ -8,7 +8,7 @@ const EPHEMERAL: u16 = 49_152;
 
 /// Header fields of outgoing datagrams of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exit {
+pub(super) struct FlowHeader {
     pub(super) port: u16,
     /// Differentiated services code point, 0 to 63: the TRANSPORT_PRIORITY itself.
     pub(super) dscp: u8,
@@ -16,7 +16,7 @@ pub(super) struct Exit {
 
 #[derive(Debug, Clone, Copy)]
 struct Flow {
-    exit: Exit,
+    header: FlowHeader,
     own_port: bool,
     /// Number of users: opened and not yet closed.
     users: u32,
@@ -24,7 +24,7 @@ struct Flow {
 
 impl Flow {
     fn urgency(&self) -> i32 {
-        urgency(&FlowSpec { own_port: self.own_port, transport_priority: self.exit.dscp.into() })
+        urgency(&FlowSpec { own_port: self.own_port, transport_priority: self.header.dscp.into() })
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Flows {
 
 impl Flows {
     pub(super) fn new(metatraffic: u16, user: u16) -> Self {
-        let default = Flow { exit: Exit { port: user, dscp: 0 }, own_port: false, users: 1 };
+        let default = Flow { header: FlowHeader { port: user, dscp: 0 }, own_port: false, users: 1 };
         let mut ports = vec![(metatraffic, FlowId::DEFAULT), (user, FlowId::DEFAULT)];
         ports.sort_unstable();
         Self { flows: vec![Some(default)], ports }
@@ -48,7 +48,7 @@ impl Flows {
     pub(super) fn open(&mut self, spec: &FlowSpec) -> Option<(FlowId, Option<u16>)> {
         let dscp = spec.transport_priority.clamp(0, 63) as u8;
         if !spec.own_port {
-            let same = |flow: &Option<Flow>| flow.is_some_and(|flow| !flow.own_port && flow.exit.dscp == dscp);
+            let same = |flow: &Option<Flow>| flow.is_some_and(|flow| !flow.own_port && flow.header.dscp == dscp);
             if let Some(at) = self.flows.iter().position(same) {
                 if let Some(flow) = &mut self.flows[at] {
                     flow.users += 1;
@@ -58,7 +58,7 @@ impl Flows {
         }
         let free = self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len());
         let id = FlowId(u16::try_from(free).ok()?); // tidy-allow(dropped-cause): there are never so many flows.
-        let mut port = self.flows.first()?.as_ref()?.exit.port;
+        let mut port = self.flows.first()?.as_ref()?.header.port;
         if spec.own_port {
             let mut at = self.ports.partition_point(|known| known.0 < EPHEMERAL);
             port = EPHEMERAL;
@@ -67,7 +67,7 @@ impl Flows {
             }
             self.ports.insert(at, (port, id));
         }
-        let flow = Flow { exit: Exit { port, dscp }, own_port: spec.own_port, users: 1 };
+        let flow = Flow { header: FlowHeader { port, dscp }, own_port: spec.own_port, users: 1 };
         if free == self.flows.len() {
             self.flows.push(None);
         }
@@ -94,8 +94,8 @@ impl Flows {
         true
     }
 
-    pub(super) fn exit(&self, id: FlowId) -> Option<Exit> {
-        self.flows.get(usize::from(id.0))?.as_ref().map(|flow| flow.exit)
+    pub(super) fn header(&self, id: FlowId) -> Option<FlowHeader> {
+        self.flows.get(usize::from(id.0))?.as_ref().map(|flow| flow.header)
     }
 
     /// Returns the urgency of datagrams that arrive for a flow; see [`urgency`].
@@ -129,9 +129,9 @@ mod tests {
         let (id, port) = opened[77];
         assert_eq!(flows.flow_of(port.expect("its own")), Some(id));
         assert!(flows.close(id) && !flows.close(id));
-        assert_eq!((flows.exit(id), flows.flow_of(port.expect("its own"))), (None, None));
+        assert_eq!((flows.header(id), flows.flow_of(port.expect("its own"))), (None, None));
         assert_eq!(flows.open(&OWN), Some((id, port)));
-        assert_eq!(flows.exit(id), port.map(|port| Exit { port, dscp: 46 }));
+        assert_eq!(flows.header(id), port.map(|port| FlowHeader { port, dscp: 46 }));
     }
 
     #[test]
@@ -143,9 +143,9 @@ mod tests {
         assert_eq!((open(&mut flows, 0), open(&mut flows, -5)), (FlowId::DEFAULT, FlowId::DEFAULT));
         let (a, b, c) = (open(&mut flows, 63), open(&mut flows, 1_000), open(&mut flows, 8));
         assert!(a == b && a != c);
-        assert_eq!(flows.exit(a), Some(Exit { port: 7411, dscp: 63 }));
+        assert_eq!(flows.header(a), Some(FlowHeader { port: 7411, dscp: 63 }));
         assert!(flows.close(a) && flows.close(a) && !flows.close(a));
         assert_eq!((flows.flow_of(7410), flows.flow_of(7411)), (Some(FlowId::DEFAULT), Some(FlowId::DEFAULT)));
-        assert!(flows.close(FlowId::DEFAULT) && flows.exit(FlowId::DEFAULT).is_some());
+        assert!(flows.close(FlowId::DEFAULT) && flows.header(FlowId::DEFAULT).is_some());
     }
 }

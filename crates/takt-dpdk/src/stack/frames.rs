@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Waiting frame.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingFrame {
     bytes: Box<[u8]>,
     len: usize,
     /// Neighbor whose hardware address it waits for, if any.
@@ -17,7 +17,7 @@ pub(super) struct Waiting {
     pub(super) since: Duration,
 }
 
-impl Waiting {
+impl WaitingFrame {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -25,17 +25,17 @@ impl Waiting {
 
 /// Queue of waiting frames. See the [module](self).
 #[derive(Debug)]
-pub(super) struct Frames {
-    queue: VecDeque<Waiting>,
-    free: Vec<Waiting>,
+pub(super) struct WaitingFrames {
+    queue: VecDeque<WaitingFrame>,
+    free: Vec<WaitingFrame>,
     per_neighbour: usize,
 }
 
-impl Frames {
+impl WaitingFrames {
     /// Allocates `count` frames of `frame_len` octets, of which one neighbor can have
     /// `per_neighbour`.
     pub(super) fn new(count: usize, per_neighbour: usize, frame_len: usize) -> Self {
-        let place = || Waiting { bytes: vec![0; frame_len].into(), len: 0, to: None, since: Duration::ZERO };
+        let place = || WaitingFrame { bytes: vec![0; frame_len].into(), len: 0, to: None, since: Duration::ZERO };
         Self {
             queue: VecDeque::with_capacity(count),
             free: std::iter::repeat_with(place).take(count).collect(),
@@ -77,7 +77,7 @@ impl Frames {
     }
 
     /// Calls `is_done` for each frame, oldest first, and removes those for which it returns true.
-    pub(super) fn take_each(&mut self, mut is_done: impl FnMut(&mut Waiting) -> bool) {
+    pub(super) fn remove_if(&mut self, mut is_done: impl FnMut(&mut WaitingFrame) -> bool) {
         for _ in 0..self.queue.len() {
             let Some(mut frame) = self.queue.pop_front() else {
                 return;
@@ -98,16 +98,16 @@ mod tests {
     const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
     const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 
-    fn push(frames: &mut Frames, to: Ipv4Addr, n: u8) -> bool {
+    fn push(frames: &mut WaitingFrames, to: Ipv4Addr, n: u8) -> bool {
         frames.push(Some(to), Duration::ZERO, |bytes| {
             bytes[0] = n;
             Some(1)
         })
     }
 
-    fn all(frames: &mut Frames) -> Vec<u8> {
+    fn all(frames: &mut WaitingFrames) -> Vec<u8> {
         let mut all = Vec::new();
-        frames.take_each(|frame| {
+        frames.remove_if(|frame| {
             all.extend_from_slice(frame.bytes());
             false
         });
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn one_neighbour_cannot_take_all_the_room() {
-        let mut frames = Frames::new(5, 3, 8);
+        let mut frames = WaitingFrames::new(5, 3, 8);
         let taken: Vec<bool> = (0..5).map(|n| push(&mut frames, A, n)).collect();
         assert_eq!(taken, [true, true, true, false, false]);
         let taken: Vec<bool> = (5..8).map(|n| push(&mut frames, B, n)).collect();
@@ -126,12 +126,12 @@ mod tests {
 
     #[test]
     fn finished_frames_make_room_and_the_others_keep_their_order() {
-        let mut frames = Frames::new(4, 2, 8);
+        let mut frames = WaitingFrames::new(4, 2, 8);
         for (to, n) in [(A, 0), (B, 1), (A, 2), (B, 3)] {
             assert!(push(&mut frames, to, n));
         }
         let mut done = Vec::new();
-        frames.take_each(|frame| {
+        frames.remove_if(|frame| {
             let is_done = frame.to == Some(A);
             done.extend(is_done.then(|| frame.bytes()[0]));
             is_done
@@ -140,7 +140,7 @@ mod tests {
         assert!(push(&mut frames, A, 4) && push(&mut frames, A, 5));
         assert_eq!(all(&mut frames), [1, 3, 4, 5]);
         assert!(!frames.push(None, Duration::ZERO, |_| None), "full");
-        frames.take_each(|_| true);
+        frames.remove_if(|_| true);
         assert!(frames.push(None, Duration::ZERO, |_| None) && frames.is_empty(), "no frame was queued");
     }
 }

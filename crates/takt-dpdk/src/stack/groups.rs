@@ -14,7 +14,7 @@ use takt_packet::{IgmpMessage, MacAddress};
 const V2_ROUTER_TIMEOUT: Duration = Duration::from_secs(260);
 
 /// Interval between the first two reports.
-const AGAIN: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Membership of this host. See the [module](self).
 #[derive(Debug)]
@@ -26,21 +26,21 @@ pub(super) struct Membership {
     v2_until: Option<Duration>,
     due: Option<Duration>,
     /// Number of initial reports that remain to be sent.
-    first: u8,
+    initial_reports: u8,
 }
 
 impl Membership {
     pub(super) fn new(group: Ipv4Addr, own: MacAddress, now: Duration) -> Self {
         let [.., b, c, d, e] = own.0;
-        Self { group, spread: u32::from_be_bytes([b, c, d, e]), v2_until: None, due: Some(now), first: 2 }
+        Self { group, spread: u32::from_be_bytes([b, c, d, e]), v2_until: None, due: Some(now), initial_reports: 2 }
     }
 
     /// Returns the report that is due now, if any.
     pub(super) fn poll(&mut self, now: Duration) -> Option<IgmpMessage> {
         self.due.filter(|due| *due <= now)?;
-        let is_change = self.first > 0;
-        self.first = self.first.saturating_sub(1);
-        self.due = (self.first > 0).then_some(now + AGAIN);
+        let is_change = self.initial_reports > 0;
+        self.initial_reports = self.initial_reports.saturating_sub(1);
+        self.due = (self.initial_reports > 0).then_some(now + REPORT_INTERVAL);
         Some(match self.uses_v2(now) {
             true => IgmpMessage::ReportV2(self.group),
             false => IgmpMessage::ReportV3 { group: self.group, is_change },
@@ -53,7 +53,7 @@ impl Membership {
     }
 
     /// Handles a message of a router or another host.
-    pub(super) fn hear(&mut self, message: IgmpMessage, now: Duration) {
+    pub(super) fn handle(&mut self, message: IgmpMessage, now: Duration) {
         match message {
             IgmpMessage::Query { version, group, max_response } if group.is_unspecified() || group == self.group => {
                 if version < 3 {
@@ -66,7 +66,7 @@ impl Membership {
             }
             // Another member has replied already, and in version 2 one reply suffices
             // (RFC 2236 §3).
-            IgmpMessage::ReportV2(group) if group == self.group && self.first == 0 && self.uses_v2(now) => {
+            IgmpMessage::ReportV2(group) if group == self.group && self.initial_reports == 0 && self.uses_v2(now) => {
                 self.due = None
             }
             _ => {}
@@ -106,11 +106,11 @@ mod tests {
     fn query_is_answered_in_time_and_once() {
         for group in [GROUP, Ipv4Addr::UNSPECIFIED] {
             let mut member = member();
-            member.hear(query(3, group), at(900_000));
+            member.handle(query(3, group), at(900_000));
             assert_eq!((member.poll(at(910_000)), member.poll(at(999_000))), (Some(ANSWER), None));
         }
         let mut member = member();
-        member.hear(query(3, Ipv4Addr::new(239, 0, 0, 7)), at(900_000));
+        member.handle(query(3, Ipv4Addr::new(239, 0, 0, 7)), at(900_000));
         assert_eq!(member.poll(at(999_000)), None, "another group");
         assert_eq!(member.leave(at(999_000)), IgmpMessage::LeaveV3(GROUP));
     }
@@ -118,13 +118,13 @@ mod tests {
     #[test]
     fn version_is_that_of_the_router() {
         let mut member = member();
-        member.hear(query(2, GROUP), at(900_000));
+        member.handle(query(2, GROUP), at(900_000));
         assert_eq!(member.poll(at(910_000)), Some(IgmpMessage::ReportV2(GROUP)));
         assert_eq!(member.leave(at(910_000)), IgmpMessage::LeaveV2(GROUP));
-        member.hear(query(2, GROUP), at(910_000));
-        member.hear(IgmpMessage::ReportV2(GROUP), at(910_000));
+        member.handle(query(2, GROUP), at(910_000));
+        member.handle(IgmpMessage::ReportV2(GROUP), at(910_000));
         assert_eq!(member.poll(at(930_000)), None, "another member reported first");
-        member.hear(query(3, GROUP), at(1_300_000));
+        member.handle(query(3, GROUP), at(1_300_000));
         assert_eq!(member.poll(at(1_310_000)), Some(ANSWER), "the old router is gone");
     }
 }

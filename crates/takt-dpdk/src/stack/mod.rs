@@ -27,34 +27,34 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use takt_packet::{ArpOperation, ArpPacket, EthernetHeader, IgmpMessage, MacAddress, VlanTag};
-use takt_transport::ahead::{self, Ahead, Wanted};
+use takt_transport::ahead::{self, UrgencyBuffer, Wanted};
 use takt_transport::ethernet::FramePort;
 use takt_transport::{Interface, Locators, RxMeta, Scan, TransportError, TransportStats};
 use takt_wire::Locator;
 
 use crate::config::UdpStackConfig;
-use flows::{Exit, Flows};
-use frames::Frames;
+use flows::{FlowHeader, Flows};
+use frames::WaitingFrames;
 use groups::Membership;
 use neighbours::Neighbours;
 use reassembly::Reassembly;
-use wire::{Datagram, End, Refused, Seen};
+use wire::{Datagram, End, FrameContent, Refused};
 
 /// Maximum number of datagrams that wait for hardware addresses, in total and for one neighbor.
-const WAITING: usize = 64;
+const WAITING_MAX: usize = 64;
 const WAITING_PER_NEIGHBOUR: usize = 16;
 
 /// Maximum time that a datagram waits.
 const WAITING_TIME: Duration = Duration::from_secs(3);
 
 /// Maximum number of replies that wait for the loaned frame to be free.
-const ANSWERS: usize = 16;
+const REPLIES_MAX: usize = 16;
 
 /// Interval between two checks of timers.
-const TURN: Duration = Duration::from_millis(20);
+const TIMER_PERIOD: Duration = Duration::from_millis(20);
 
 /// Maximum number of frames that one call examines, including those for other receivers.
-const LOOKS: usize = Ahead::PLACES;
+const FRAMES_PER_CALL: usize = UrgencyBuffer::SLOTS;
 
 /// Maximum length of a datagram, which arrives in fragments.
 const DATAGRAM_MAX: usize = 65_507;
@@ -66,17 +66,17 @@ const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StackCounters {
     /// Frames of other protocols, VLANs or addresses.
-    pub foreign: u64,
+    pub not_addressed: u64,
     /// Frames with inconsistent lengths or a damaged header.
     pub malformed: u64,
     /// Datagrams with a wrong checksum.
     pub damaged: u64,
     /// Datagrams to ports that are not open.
-    pub closed: u64,
+    pub port_closed: u64,
     /// Received fragments.
     pub fragments_in: u64,
     /// Packets whose fragments did not all arrive in time, or were inconsistent.
-    pub given_up: u64,
+    pub dropped_packets: u64,
     /// Frames of another host that claims this address.
     pub conflicts: u64,
     /// Sent ARP requests, including the initial announcements.
@@ -88,7 +88,7 @@ pub struct StackCounters {
     /// Datagrams that waited for a hardware address.
     pub waited: u64,
     /// Waiting datagrams that were lost, for lack of room or of a reply.
-    pub unanswered: u64,
+    pub unresolved: u64,
 }
 
 /// UDP over IPv4 at a frame port, for one participant. See the [crate](crate).
@@ -108,20 +108,20 @@ pub struct UdpStack<P: FramePort> {
     neighbours: Neighbours,
     reassembly: Reassembly,
     /// Received datagrams, sorted by urgency.
-    ahead: Ahead,
+    urgency_buffer: UrgencyBuffer,
     /// Datagrams that wait for hardware addresses.
-    waiting: Frames,
+    waiting: WaitingFrames,
     /// Complete frames, to be sent when no frame is loaned.
-    answers: Frames,
+    replies: WaitingFrames,
     /// A resolved address allows some waiting datagrams to be sent.
-    has_news: bool,
+    has_resolved: bool,
     loaned: bool,
     headers_len: usize,
     max_message_len: usize,
     opened: Instant,
     /// Time since opening, as of the last read of the clock.
     now: Duration,
-    turned: Duration,
+    timers_handled_at: Duration,
     /// Time of the next announcement of the own address.
     announce: Option<Duration>,
     calls: u32,
@@ -141,10 +141,10 @@ struct Multicast {
 
 /// Location of a received datagram.
 #[derive(Debug)]
-enum Place {
+enum Location {
     Frame(Range<usize>),
     Reassembled(usize, usize, Range<usize>),
-    Ahead(ahead::Place),
+    Ahead(ahead::Slot),
 }
 
 /// UDP transport over a DPDK port.
@@ -206,16 +206,16 @@ impl<P: FramePort> UdpStack<P> {
             flows: Flows::new(ports.unicast[0], ports.unicast[1]),
             neighbours: Neighbours::new(&config.neighbours),
             reassembly: Reassembly::new(),
-            ahead: Ahead::default(),
-            waiting: Frames::new(WAITING, WAITING_PER_NEIGHBOUR, frame_len),
-            answers: Frames::new(ANSWERS, ANSWERS, frame_len),
-            has_news: false,
+            urgency_buffer: UrgencyBuffer::default(),
+            waiting: WaitingFrames::new(WAITING_MAX, WAITING_PER_NEIGHBOUR, frame_len),
+            replies: WaitingFrames::new(REPLIES_MAX, REPLIES_MAX, frame_len),
+            has_resolved: false,
             loaned: false,
             headers_len,
             max_message_len,
             opened: Instant::now(),
             now: Duration::ZERO,
-            turned: Duration::ZERO,
+            timers_handled_at: Duration::ZERO,
             announce: Some(Duration::ZERO),
             calls: 0,
             interfaces: vec![interface],
@@ -223,8 +223,8 @@ impl<P: FramePort> UdpStack<P> {
             counters: StackCounters::default(),
             port,
         };
-        stack.turn();
-        stack.serve();
+        stack.handle_timers();
+        stack.send_waiting();
         Ok(stack)
     }
 
@@ -240,61 +240,61 @@ impl<P: FramePort> UdpStack<P> {
 
     /// Returns the counters of the stack.
     pub fn counters(&self) -> StackCounters {
-        StackCounters { given_up: self.reassembly.given_up(), ..self.counters }
+        StackCounters { dropped_packets: self.reassembly.dropped(), ..self.counters }
     }
 
     /// Reads the clock, and handles timers if their interval has elapsed.
     fn update_clock(&mut self) {
         self.now = self.opened.elapsed();
-        if self.now.saturating_sub(self.turned) >= TURN {
-            self.turn();
+        if self.now.saturating_sub(self.timers_handled_at) >= TIMER_PERIOD {
+            self.handle_timers();
         }
     }
 
     /// Handles due timers.
-    fn turn(&mut self) {
-        self.turned = self.now;
+    fn handle_timers(&mut self) {
+        self.timers_handled_at = self.now;
         if self.announce.is_some_and(|due| due <= self.now) {
             // Twice, in case the first one is lost.
             self.announce = (self.announce == Some(Duration::ZERO)).then_some(self.now + Duration::from_secs(1));
-            self.ask(MacAddress::BROADCAST, self.own.1);
+            self.send_arp_request(MacAddress::BROADCAST, self.own.1);
         }
         let now = self.now;
         if let Some(report) = self.multicast.as_mut().and_then(|multicast| multicast.membership.poll(now)) {
             let (own, tag) = (self.own, self.tag);
-            self.answer(|frame| wire::igmp(frame, own, tag, report));
+            self.queue_reply(|frame| wire::igmp(frame, own, tag, report));
         }
         if !self.waiting.is_empty() {
-            self.remind();
+            self.retry_requests();
         }
         self.reassembly.expire(now);
     }
 
     /// Repeats ARP requests for waiting datagrams, and drops those that have waited too long.
-    fn remind(&mut self) {
-        let mut asked = [None; WAITING];
+    fn retry_requests(&mut self) {
+        let mut asked = [None; WAITING_MAX];
         let mut count = 0;
         let Self { waiting, neighbours, counters, stats, now, .. } = self;
-        waiting.take_each(|frame| {
+        waiting.remove_if(|frame| {
             let Some(to) = frame.to else { return true };
             if now.saturating_sub(frame.since) >= WAITING_TIME {
-                counters.unanswered += 1;
+                counters.unresolved += 1;
                 stats.send_errors.host_unreachable += 1;
                 return true;
             }
-            if neighbours.find(to, *now).ask && count < WAITING {
+            if neighbours.lookup(to, *now).must_request && count < WAITING_MAX {
                 asked[count] = Some(to);
                 count += 1;
             }
             false
         });
-        asked.into_iter().flatten().for_each(|to| self.ask(MacAddress::BROADCAST, to));
+        asked.into_iter().flatten().for_each(|to| self.send_arp_request(MacAddress::BROADCAST, to));
     }
 
     /// Sends an ARP request for an address: to all hosts, or to the presumed owner.
-    fn ask(&mut self, whom: MacAddress, of: Ipv4Addr) {
+    fn send_arp_request(&mut self, whom: MacAddress, of: Ipv4Addr) {
         let (own, tag) = (self.own, self.tag);
-        if self.answers.push(None, self.now, |frame| wire::arp(frame, whom, tag, wire::question(own, of))) {
+        if self.replies.push(None, self.now, |frame| wire::arp(frame, whom, tag, wire::arp_request(own, of))) {
             self.counters.requests_out += 1;
         } else {
             self.counters.replies_lost += 1;
@@ -302,8 +302,8 @@ impl<P: FramePort> UdpStack<P> {
     }
 
     /// Queues a reply frame.
-    fn answer(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
-        if self.answers.push(None, self.now, write) {
+    fn queue_reply(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
+        if self.replies.push(None, self.now, write) {
             self.counters.replies_out += 1;
         } else {
             self.counters.replies_lost += 1;
@@ -311,12 +311,12 @@ impl<P: FramePort> UdpStack<P> {
     }
 
     /// Sends waiting frames that can be sent, unless a frame is loaned.
-    fn serve(&mut self) {
-        if self.loaned || (self.answers.is_empty() && !self.has_news) {
+    fn send_waiting(&mut self) {
+        if self.loaned || (self.replies.is_empty() && !self.has_resolved) {
             return;
         }
-        self.has_news = false;
-        let Self { port, answers, waiting, neighbours, stats, headers_len, has_news, .. } = self;
+        self.has_resolved = false;
+        let Self { port, replies: answers, waiting, neighbours, stats, headers_len, has_resolved: has_news, .. } = self;
         let mut send = |bytes: &[u8], to: Option<MacAddress>| {
             let frame = port.loan();
             frame[..bytes.len()].copy_from_slice(bytes);
@@ -325,8 +325,8 @@ impl<P: FramePort> UdpStack<P> {
             }
             port.send(bytes.len())
         };
-        answers.take_each(|frame| send(frame.bytes(), None));
-        waiting.take_each(|frame| {
+        answers.remove_if(|frame| send(frame.bytes(), None));
+        waiting.remove_if(|frame| {
             let mac = frame.to.and_then(|to| neighbours.known(to));
             // If the port has no free frame, this frame and those behind it are retried at the next
             // call.
@@ -344,64 +344,64 @@ impl<P: FramePort> UdpStack<P> {
     }
 
     /// Returns the next wanted datagram among the waiting and the arriving ones.
-    fn find(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<(Place, RxMeta)>, TransportError> {
-        self.ahead.give_back();
-        for _ in 0..LOOKS {
-            if !self.ahead.has_room()
+    fn receive_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<(Location, RxMeta)>, TransportError> {
+        self.urgency_buffer.release();
+        for _ in 0..FRAMES_PER_CALL {
+            if !self.urgency_buffer.has_room()
                 || !self.port.recv(scan).map_err(|e| TransportError::new("receive at", self.own.1, e))?
             {
                 break;
             }
             let Some((place, meta)) = self.handle() else { continue };
             let urgency = self.flows.urgency(meta.flow);
-            if self.ahead.is_wanted(urgency, wanted) {
+            if self.urgency_buffer.is_wanted(urgency, wanted) {
                 return Ok(Some((place, meta)));
             }
-            let Self { port, reassembly, ahead, .. } = self;
+            let Self { port, reassembly, urgency_buffer: ahead, .. } = self;
             let datagram = match place {
-                Place::Reassembled(at, len, range) => &reassembly.payload(at, len)[range],
-                Place::Frame(range) => &port.received()[range],
-                Place::Ahead(_) => unreachable!("the frame is from the port"),
+                Location::Reassembled(at, len, range) => &reassembly.payload(at, len)[range],
+                Location::Frame(range) => &port.received()[range],
+                Location::Ahead(_) => unreachable!("the frame is from the port"),
             };
             self.counters.malformed += u64::from(!ahead.push(urgency, meta, datagram));
         }
-        Ok(self.ahead.pop(wanted).map(|(place, meta)| (Place::Ahead(place), meta)))
+        Ok(self.urgency_buffer.pop(wanted).map(|(place, meta)| (Location::Ahead(place), meta)))
     }
 
     /// Returns the octets of a datagram.
-    fn bytes(&self, place: Place) -> &[u8] {
+    fn bytes(&self, place: Location) -> &[u8] {
         match place {
-            Place::Frame(range) => &self.port.received()[range],
-            Place::Reassembled(at, len, range) => &self.reassembly.payload(at, len)[range],
-            Place::Ahead(place) => self.ahead.bytes(&place),
+            Location::Frame(range) => &self.port.received()[range],
+            Location::Reassembled(at, len, range) => &self.reassembly.payload(at, len)[range],
+            Location::Ahead(place) => self.urgency_buffer.bytes(&place),
         }
     }
 
     /// Handles the current frame of the port, and returns its datagram if it is for this
     /// participant.
-    fn handle(&mut self) -> Option<(Place, RxMeta)> {
-        let (place, datagram) = match wire::look(self.port.received(), self.vlan) {
-            Ok(Seen::Datagram(datagram)) => (Place::Frame(datagram.payload.clone()), datagram),
-            Ok(Seen::Part(part)) => {
+    fn handle(&mut self) -> Option<(Location, RxMeta)> {
+        let (place, datagram) = match wire::parse(self.port.received(), self.vlan) {
+            Ok(FrameContent::Datagram(datagram)) => (Location::Frame(datagram.payload.clone()), datagram),
+            Ok(FrameContent::Fragment(part)) => {
                 self.counters.fragments_in += 1;
                 if !is_ours(part.destination(), self.own.1, self.multicast.as_ref())
                     || part.protocol() != takt_packet::UDP
                 {
-                    self.counters.foreign += 1;
+                    self.counters.not_addressed += 1;
                     return None;
                 }
                 let (source, destination) = (part.source(), part.destination());
                 let (at, len) = self.reassembly.add(&part, self.now)?;
                 match wire::datagram(self.reassembly.payload(at, len), source, destination) {
-                    Ok(datagram) => (Place::Reassembled(at, len, datagram.payload.clone()), datagram),
-                    Err(why) => return self.refuse(why),
+                    Ok(datagram) => (Location::Reassembled(at, len, datagram.payload.clone()), datagram),
+                    Err(why) => return self.count_refused(why),
                 }
             }
-            Ok(Seen::Arp(packet)) => return self.hear(packet),
-            Ok(Seen::Igmp(message)) => return self.handle_igmp(message),
-            Ok(Seen::Ping(to)) if to == self.own.1 => return self.echo(),
-            Ok(Seen::Ping(_)) => return self.refuse(Refused::Foreign),
-            Err(why) => return self.refuse(why),
+            Ok(FrameContent::Arp(packet)) => return self.handle_arp(packet),
+            Ok(FrameContent::Igmp(message)) => return self.handle_igmp(message),
+            Ok(FrameContent::EchoRequest(to)) if to == self.own.1 => return self.reply_to_echo(),
+            Ok(FrameContent::EchoRequest(_)) => return self.count_refused(Refused::NotAddressed),
+            Err(why) => return self.count_refused(why),
         };
         let meta = self.meta(&datagram)?;
         self.stats.datagrams_in += 1;
@@ -409,9 +409,9 @@ impl<P: FramePort> UdpStack<P> {
         Some((place, meta))
     }
 
-    fn refuse<T>(&mut self, why: Refused) -> Option<T> {
+    fn count_refused<T>(&mut self, why: Refused) -> Option<T> {
         *match why {
-            Refused::Foreign => &mut self.counters.foreign,
+            Refused::NotAddressed => &mut self.counters.not_addressed,
             Refused::Malformed => &mut self.counters.malformed,
             Refused::Damaged => &mut self.counters.damaged,
         } += 1;
@@ -422,7 +422,7 @@ impl<P: FramePort> UdpStack<P> {
     fn meta(&mut self, datagram: &Datagram) -> Option<RxMeta> {
         let (ip, port) = datagram.to;
         if !is_ours(ip, self.own.1, self.multicast.as_ref()) {
-            return self.refuse(Refused::Foreign);
+            return self.count_refused(Refused::NotAddressed);
         }
         let multicast = ip.is_multicast();
         let flow = match &self.multicast {
@@ -430,7 +430,7 @@ impl<P: FramePort> UdpStack<P> {
             _ => self.flows.flow_of(port),
         };
         let Some(flow) = flow else {
-            self.counters.closed += 1;
+            self.counters.port_closed += 1;
             return None;
         };
         let source = Locator::udp_v4(datagram.from.0, datagram.from.1);
@@ -438,10 +438,10 @@ impl<P: FramePort> UdpStack<P> {
     }
 
     /// Handles an ARP packet, and answers requests for the own address.
-    fn hear<T>(&mut self, packet: ArpPacket) -> Option<T> {
+    fn handle_arp<T>(&mut self, packet: ArpPacket) -> Option<T> {
         let (mac, ip) = packet.sender;
         if mac.is_group() {
-            return self.refuse(Refused::Malformed);
+            return self.count_refused(Refused::Malformed);
         }
         if ip == self.own.1 {
             // Some devices return the own announcement.
@@ -451,14 +451,14 @@ impl<P: FramePort> UdpStack<P> {
         let is_for_us = packet.target.1 == self.own.1;
         // A host that does not know its own address yet sends from the unspecified one
         // (RFC 5227 §1.1).
-        if !ip.is_unspecified() && !ip.is_multicast() && self.is_near(ip) {
-            self.neighbours.hear(ip, mac, is_for_us, self.now);
-            self.has_news |= !self.waiting.is_empty();
+        if !ip.is_unspecified() && !ip.is_multicast() && self.is_on_link(ip) {
+            self.neighbours.record(ip, mac, is_for_us, self.now);
+            self.has_resolved |= !self.waiting.is_empty();
         }
         if is_for_us && packet.operation == ArpOperation::Request {
             let answer = ArpPacket { operation: ArpOperation::Reply, sender: self.own, target: (mac, ip) };
             let tag = self.tag;
-            self.answer(|frame| wire::arp(frame, mac, tag, answer));
+            self.queue_reply(|frame| wire::arp(frame, mac, tag, answer));
         }
         None
     }
@@ -466,27 +466,27 @@ impl<P: FramePort> UdpStack<P> {
     fn handle_igmp<T>(&mut self, message: IgmpMessage) -> Option<T> {
         let now = self.now;
         if let Some(multicast) = &mut self.multicast {
-            multicast.membership.hear(message, now);
+            multicast.membership.handle(message, now);
         }
         None
     }
 
-    fn echo<T>(&mut self) -> Option<T> {
-        let Self { port, answers, own, now, counters, .. } = self;
+    fn reply_to_echo<T>(&mut self) -> Option<T> {
+        let Self { port, replies: answers, own, now, counters, .. } = self;
         let request = port.received();
-        let is_room = answers.push(None, *now, |frame| wire::echo(frame, request, own.0));
+        let is_room = answers.push(None, *now, |frame| wire::echo_reply(frame, request, own.0));
         *if is_room { &mut counters.replies_out } else { &mut counters.replies_lost } += 1;
         None
     }
 
     /// Reports whether the address is in the own network.
-    fn is_near(&self, ip: Ipv4Addr) -> bool {
+    fn is_on_link(&self, ip: Ipv4Addr) -> bool {
         (self.own.1.to_bits() ^ ip.to_bits()).leading_zeros() >= u32::from(self.prefix_len)
     }
 
     /// Returns the neighbor that leads to an address: the host itself, or the router.
     fn next_hop(&self, ip: Ipv4Addr) -> Option<Ipv4Addr> {
-        if self.is_near(ip) { Some(ip) } else { self.gateway }
+        if self.is_on_link(ip) { Some(ip) } else { self.gateway }
     }
 
     /// Returns the address and port of a locator, if it can be sent to.
@@ -508,7 +508,7 @@ impl<P: FramePort> UdpStack<P> {
     }
 
     /// Queues the loaned datagram for all destinations.
-    fn distribute(&mut self, len: usize, exit: Exit, destinations: &[Locator]) {
+    fn distribute(&mut self, len: usize, header: FlowHeader, destinations: &[Locator]) {
         // The last destination gets the frame itself, after the copies for the others.
         let mut last: Option<End> = None;
         for to in destinations {
@@ -524,48 +524,48 @@ impl<P: FramePort> UdpStack<P> {
             match known {
                 Ok(mac) => {
                     if let Some(before) = last.replace(End { mac, ip, port }) {
-                        self.send(len, exit, before, true);
+                        self.send(len, header, before, true);
                     }
                 }
-                Err(hop) => self.wait(len, exit, hop, End { mac: MacAddress::default(), ip, port }),
+                Err(hop) => self.queue_for_resolution(len, header, hop, End { mac: MacAddress::default(), ip, port }),
             }
         }
         if let Some(to) = last {
-            self.send(len, exit, to, false);
+            self.send(len, header, to, false);
         }
     }
 
     /// Returns the hardware address of a neighbor for which no datagram waits, requesting it if
     /// necessary; else the neighbor to wait for.
     fn resolve(&mut self, hop: Ipv4Addr) -> Result<MacAddress, Ipv4Addr> {
-        let found = self.neighbours.find(hop, self.now);
-        if found.ask {
-            self.ask(found.mac.unwrap_or(MacAddress::BROADCAST), hop);
+        let found = self.neighbours.lookup(hop, self.now);
+        if found.must_request {
+            self.send_arp_request(found.mac.unwrap_or(MacAddress::BROADCAST), hop);
         }
         let is_in_turn = self.waiting.is_empty() || !self.waiting.has_frame_to(hop);
         found.mac.filter(|_| is_in_turn).ok_or(hop)
     }
 
     /// Copies the loaned datagram to the queue of those that wait for hardware addresses.
-    fn wait(&mut self, len: usize, exit: Exit, hop: Ipv4Addr, to: End) {
-        let (ends, tag, marks) = self.around(exit, to);
+    fn queue_for_resolution(&mut self, len: usize, header: FlowHeader, hop: Ipv4Addr, to: End) {
+        let (ends, tag, marks) = self.headers_for(header, to);
         let Self { port, waiting, now, headers_len, counters, stats, .. } = self;
         counters.waited += 1;
         let payload = &port.loan()[*headers_len..*headers_len + len];
         let is_room = waiting.push(Some(hop), *now, |frame| {
             frame.get_mut(*headers_len..*headers_len + len)?.copy_from_slice(payload);
-            wire::enclose(frame, len, ends, tag, marks)
+            wire::encapsulate(frame, len, ends, tag, marks)
         });
         if !is_room {
-            counters.unanswered += 1;
+            counters.unresolved += 1;
             stats.send_errors.host_unreachable += 1;
         }
     }
 
     /// Sends the loaned datagram or a copy of it.
-    fn send(&mut self, len: usize, exit: Exit, to: End, as_copy: bool) {
-        let (ends, tag, marks) = self.around(exit, to);
-        let Some(whole) = wire::enclose(self.port.loan(), len, ends, tag, marks) else {
+    fn send(&mut self, len: usize, header: FlowHeader, to: End, as_copy: bool) {
+        let (ends, tag, marks) = self.headers_for(header, to);
+        let Some(whole) = wire::encapsulate(self.port.loan(), len, ends, tag, marks) else {
             self.stats.send_errors.too_large += 1;
             return;
         };
@@ -579,12 +579,12 @@ impl<P: FramePort> UdpStack<P> {
     }
 
     /// Returns the header fields of a datagram: source and destination, tag, traffic class and TTL.
-    fn around(&self, exit: Exit, to: End) -> ([End; 2], Option<VlanTag>, [u8; 2]) {
-        let from = End { mac: self.own.0, ip: self.own.1, port: exit.port };
-        let pcp = exit.dscp >> 3;
-        let tag = self.tag.map(|tag| VlanTag { pcp: if exit.dscp == 0 { tag.pcp } else { pcp }, ..tag });
+    fn headers_for(&self, header: FlowHeader, to: End) -> ([End; 2], Option<VlanTag>, [u8; 2]) {
+        let from = End { mac: self.own.0, ip: self.own.1, port: header.port };
+        let pcp = header.dscp >> 3;
+        let tag = self.tag.map(|tag| VlanTag { pcp: if header.dscp == 0 { tag.pcp } else { pcp }, ..tag });
         let ttl = if to.ip.is_multicast() { self.multicast_ttl } else { wire::TTL };
-        ([from, to], tag, [exit.dscp << 2, ttl])
+        ([from, to], tag, [header.dscp << 2, ttl])
     }
 }
 

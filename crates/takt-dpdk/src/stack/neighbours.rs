@@ -14,7 +14,7 @@ use takt_packet::MacAddress;
 pub(super) const NEIGHBOURS_MAX: usize = 1_024;
 
 /// Time for which an entry is used without verification.
-const FRESH: Duration = Duration::from_secs(30);
+const REACHABLE_TIME: Duration = Duration::from_secs(30);
 
 /// Interval between two requests for one address.
 const RETRY: Duration = Duration::from_secs(1);
@@ -27,9 +27,9 @@ struct Neighbour {
     ip: Ipv4Addr,
     mac: Option<MacAddress>,
     /// Configured entry, which is never verified.
-    fixed: bool,
-    heard: Duration,
-    asked: Option<Duration>,
+    is_static: bool,
+    confirmed: Duration,
+    requested: Option<Duration>,
     tries: u8,
     used: Duration,
 }
@@ -39,7 +39,7 @@ struct Neighbour {
 pub(super) struct Found {
     pub(super) mac: Option<MacAddress>,
     /// A request is due: to the known address, or to all hosts.
-    pub(super) ask: bool,
+    pub(super) must_request: bool,
 }
 
 /// Neighbor table. See the [module](self). Times are relative to any fixed moment, and never
@@ -55,7 +55,7 @@ impl Neighbours {
         let mut table = Vec::with_capacity(NEIGHBOURS_MAX);
         table.extend(fixed.iter().take(NEIGHBOURS_MAX).map(|(ip, mac)| Neighbour {
             mac: Some(*mac),
-            fixed: true,
+            is_static: true,
             ..Neighbour::unknown(*ip, Duration::ZERO)
         }));
         table.sort_by_key(|neighbour| neighbour.ip);
@@ -64,57 +64,57 @@ impl Neighbours {
     }
 
     /// Looks up the hardware address of a destination.
-    pub(super) fn find(&mut self, ip: Ipv4Addr, now: Duration) -> Found {
+    pub(super) fn lookup(&mut self, ip: Ipv4Addr, now: Duration) -> Found {
         let Some(neighbour) = self.entry(ip, now) else {
-            return Found { mac: None, ask: false };
+            return Found { mac: None, must_request: false };
         };
         neighbour.used = now;
-        let needs_wakeup = neighbour.mac.is_some() && now.saturating_sub(neighbour.heard) < FRESH;
-        let asked_lately = neighbour.asked.is_some_and(|asked| now.saturating_sub(asked) < RETRY);
-        if neighbour.fixed || needs_wakeup || asked_lately {
-            return Found { mac: neighbour.mac, ask: false };
+        let needs_wakeup = neighbour.mac.is_some() && now.saturating_sub(neighbour.confirmed) < REACHABLE_TIME;
+        let asked_lately = neighbour.requested.is_some_and(|asked| now.saturating_sub(asked) < RETRY);
+        if neighbour.is_static || needs_wakeup || asked_lately {
+            return Found { mac: neighbour.mac, must_request: false };
         }
         if neighbour.tries >= TRIES {
             neighbour.mac = None;
         }
-        neighbour.asked = Some(now);
+        neighbour.requested = Some(now);
         neighbour.tries = neighbour.tries.saturating_add(1);
-        Found { mac: neighbour.mac, ask: true }
+        Found { mac: neighbour.mac, must_request: true }
     }
 
     /// Records the hardware address that a neighbor states. An unknown neighbor gets an entry only
     /// if `is_for_us`.
-    pub(super) fn hear(&mut self, ip: Ipv4Addr, mac: MacAddress, is_for_us: bool, now: Duration) {
-        if !is_for_us && self.place(ip).is_err() {
+    pub(super) fn record(&mut self, ip: Ipv4Addr, mac: MacAddress, is_for_us: bool, now: Duration) {
+        if !is_for_us && self.search(ip).is_err() {
             return;
         }
-        if let Some(neighbour) = self.entry(ip, now).filter(|neighbour| !neighbour.fixed) {
-            (neighbour.mac, neighbour.heard) = (Some(mac), now);
-            (neighbour.asked, neighbour.tries) = (None, 0);
+        if let Some(neighbour) = self.entry(ip, now).filter(|neighbour| !neighbour.is_static) {
+            (neighbour.mac, neighbour.confirmed) = (Some(mac), now);
+            (neighbour.requested, neighbour.tries) = (None, 0);
         }
     }
 
     /// Returns the known hardware address, without triggering a request.
     pub(super) fn known(&self, ip: Ipv4Addr) -> Option<MacAddress> {
-        self.place(ip).ok().and_then(|at| self.table[at].mac) // tidy-allow(dropped-cause): not in the table.
+        self.search(ip).ok().and_then(|at| self.table[at].mac) // tidy-allow(dropped-cause): not in the table.
     }
 
-    fn place(&self, ip: Ipv4Addr) -> Result<usize, usize> {
+    fn search(&self, ip: Ipv4Addr) -> Result<usize, usize> {
         self.table.binary_search_by_key(&ip, |neighbour| neighbour.ip)
     }
 
     /// Returns the entry of an address, making an empty one if necessary. `None` if all entries are
     /// fixed.
     fn entry(&mut self, ip: Ipv4Addr, now: Duration) -> Option<&mut Neighbour> {
-        let at = match self.place(ip) {
+        let at = match self.search(ip) {
             Ok(at) => at,
             Err(_) => {
                 if self.table.len() == NEIGHBOURS_MAX {
-                    let others = self.table.iter().enumerate().filter(|(_, neighbour)| !neighbour.fixed);
+                    let others = self.table.iter().enumerate().filter(|(_, neighbour)| !neighbour.is_static);
                     let (oldest, _) = others.min_by_key(|(_, neighbour)| neighbour.used)?;
                     self.table.remove(oldest);
                 }
-                let at = self.place(ip).unwrap_or_else(|at| at);
+                let at = self.search(ip).unwrap_or_else(|at| at);
                 self.table.insert(at, Neighbour::unknown(ip, now));
                 at
             }
@@ -130,7 +130,7 @@ impl Neighbours {
 
 impl Neighbour {
     fn unknown(ip: Ipv4Addr, now: Duration) -> Self {
-        Self { ip, mac: None, fixed: false, heard: now, asked: None, tries: 0, used: now }
+        Self { ip, mac: None, is_static: false, confirmed: now, requested: None, tries: 0, used: now }
     }
 }
 
@@ -147,56 +147,56 @@ mod tests {
     }
 
     fn found(mac: Option<MacAddress>, ask: bool) -> Found {
-        Found { mac, ask }
+        Found { mac, must_request: ask }
     }
 
     #[test]
     fn address_is_requested_once_a_second_until_a_reply() {
         let mut table = Neighbours::new(&[]);
         for (ms, ask) in [(0, true), (1, false), (999, false), (1_000, true), (1_500, false), (9_000, true)] {
-            assert_eq!(table.find(A, at(ms)), found(None, ask), "after {ms} ms");
+            assert_eq!(table.lookup(A, at(ms)), found(None, ask), "after {ms} ms");
         }
-        table.hear(A, MAC, true, at(9_100));
-        assert_eq!(table.find(A, at(9_100)), found(Some(MAC), false));
+        table.record(A, MAC, true, at(9_100));
+        assert_eq!(table.lookup(A, at(9_100)), found(Some(MAC), false));
     }
 
     #[test]
     fn old_entry_is_verified_and_then_removed() {
         let mut table = Neighbours::new(&[]);
-        table.hear(A, MAC, true, at(0));
-        assert_eq!(table.find(A, at(29_999)), found(Some(MAC), false));
+        table.record(A, MAC, true, at(0));
+        assert_eq!(table.lookup(A, at(29_999)), found(Some(MAC), false));
         for ms in [30_000, 31_000, 32_000] {
-            assert_eq!(table.find(A, at(ms)), found(Some(MAC), true), "after {ms} ms");
-            assert_eq!(table.find(A, at(ms + 999)), found(Some(MAC), false));
+            assert_eq!(table.lookup(A, at(ms)), found(Some(MAC), true), "after {ms} ms");
+            assert_eq!(table.lookup(A, at(ms + 999)), found(Some(MAC), false));
         }
-        assert_eq!(table.find(A, at(33_000)), found(None, true), "three requests remain unanswered");
-        table.hear(A, OTHER, true, at(33_100));
-        assert_eq!(table.find(A, at(63_000)), found(Some(OTHER), false));
+        assert_eq!(table.lookup(A, at(33_000)), found(None, true), "three requests remain unanswered");
+        table.record(A, OTHER, true, at(33_100));
+        assert_eq!(table.lookup(A, at(63_000)), found(Some(OTHER), false));
     }
 
     #[test]
     fn unsolicited_packets_update_entries_but_create_none() {
         let mut table = Neighbours::new(&[]);
-        table.hear(A, MAC, false, at(0));
+        table.record(A, MAC, false, at(0));
         assert_eq!(table.len(), 0);
-        table.hear(A, MAC, true, at(0));
-        table.hear(A, OTHER, false, at(1));
-        assert_eq!(table.find(A, at(2)), found(Some(OTHER), false));
+        table.record(A, MAC, true, at(0));
+        table.record(A, OTHER, false, at(1));
+        assert_eq!(table.lookup(A, at(2)), found(Some(OTHER), false));
     }
 
     #[test]
     fn table_is_bounded_and_keeps_configured_entries() {
         let mut table = Neighbours::new(&[(A, MAC), (A, MAC)]);
         for n in 0..5_000_u32 {
-            table.hear(Ipv4Addr::from_bits(0x0a00_0000 + n), OTHER, true, at(u64::from(n)));
+            table.record(Ipv4Addr::from_bits(0x0a00_0000 + n), OTHER, true, at(u64::from(n)));
         }
         assert_eq!(table.len(), NEIGHBOURS_MAX);
-        table.hear(A, OTHER, true, at(5_000));
-        assert_eq!(table.find(A, at(900_000)), found(Some(MAC), false));
+        table.record(A, OTHER, true, at(5_000));
+        assert_eq!(table.lookup(A, at(900_000)), found(Some(MAC), false));
         let last = Ipv4Addr::from_bits(0x0a00_0000 + 4_999);
-        assert_eq!(table.find(last, at(5_000)), found(Some(OTHER), false), "the last one is there");
+        assert_eq!(table.lookup(last, at(5_000)), found(Some(OTHER), false), "the last one is there");
         let many: Vec<_> = (0..2_000).map(|n| (Ipv4Addr::from_bits(n), MAC)).collect();
         let mut full = Neighbours::new(&many);
-        assert_eq!(full.find(A, at(0)), found(None, false), "the table is full and no entry can be evicted");
+        assert_eq!(full.lookup(A, at(0)), found(None, false), "the table is full and no entry can be evicted");
     }
 }

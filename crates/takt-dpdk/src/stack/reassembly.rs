@@ -11,10 +11,10 @@ use std::time::Duration;
 use takt_packet::Ipv4Packet;
 
 /// Maximum number of incomplete packets.
-pub(super) const PLACES: usize = 16;
+pub(super) const PACKETS_MAX: usize = 16;
 
 /// Time limit for the fragments of a packet.
-const PATIENCE: Duration = Duration::from_secs(2);
+const FRAGMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum length of a payload in octets, and the number of units of 8 octets in it.
 const LEN_MAX: usize = 65_536;
@@ -24,7 +24,7 @@ const UNITS: usize = LEN_MAX / 8;
 type Key = (Ipv4Addr, Ipv4Addr, u8, u16);
 
 #[derive(Debug)]
-struct Place {
+struct PartialPacket {
     key: Option<Key>,
     since: Duration,
     bytes: Box<[u8]>,
@@ -38,13 +38,13 @@ struct Place {
 /// Reassembly of fragments. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Reassembly {
-    places: Vec<Place>,
-    given_up: u64,
+    packets: Vec<PartialPacket>,
+    dropped: u64,
 }
 
 impl Reassembly {
     pub(super) fn new() -> Self {
-        let place = || Place {
+        let place = || PartialPacket {
             key: None,
             since: Duration::ZERO,
             bytes: vec![0; LEN_MAX].into(),
@@ -52,25 +52,25 @@ impl Reassembly {
             units_count: 0,
             len: None,
         };
-        Self { places: std::iter::repeat_with(place).take(PLACES).collect(), given_up: 0 }
+        Self { packets: std::iter::repeat_with(place).take(PACKETS_MAX).collect(), dropped: 0 }
     }
 
     /// Returns the number of packets that were dropped because fragments were missing or
     /// inconsistent.
-    pub(super) fn given_up(&self) -> u64 {
-        self.given_up
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Adds a fragment. Returns the place and length of a packet that is complete now; it stays
     /// there until the next call.
     pub(super) fn add(&mut self, part: &Ipv4Packet<'_>, now: Duration) -> Option<(usize, usize)> {
         let key = (part.source(), part.destination(), part.protocol(), part.identification());
-        let at = self.place_of(key, now);
-        let place = &mut self.places[at];
-        match place.fill(part.fragment_offset(), part.payload(), part.has_more_fragments()) {
+        let at = self.find_or_create(key, now);
+        let place = &mut self.packets[at];
+        match place.add(part.fragment_offset(), part.payload(), part.has_more_fragments()) {
             Err(()) => {
                 place.key = None;
-                self.given_up += 1;
+                self.dropped += 1;
                 None
             }
             Ok(false) => None,
@@ -83,40 +83,40 @@ impl Reassembly {
 
     /// Returns the complete payload that [`add`](Self::add) reported.
     pub(super) fn payload(&self, at: usize, len: usize) -> &[u8] {
-        self.places.get(at).map_or(&[], |place| &place.bytes[..len])
+        self.packets.get(at).map_or(&[], |place| &place.bytes[..len])
     }
 
     /// Drops packets that have exceeded the time limit.
     pub(super) fn expire(&mut self, now: Duration) {
-        for place in &mut self.places {
-            if place.key.is_some() && now.saturating_sub(place.since) >= PATIENCE {
+        for place in &mut self.packets {
+            if place.key.is_some() && now.saturating_sub(place.since) >= FRAGMENT_TIMEOUT {
                 place.key = None;
-                self.given_up += 1;
+                self.dropped += 1;
             }
         }
     }
 
-    fn place_of(&mut self, key: Key, now: Duration) -> usize {
-        if let Some(at) = self.places.iter().position(|place| place.key == Some(key)) {
+    fn find_or_create(&mut self, key: Key, now: Duration) -> usize {
+        if let Some(at) = self.packets.iter().position(|place| place.key == Some(key)) {
             return at;
         }
-        let free = self.places.iter().position(|place| place.key.is_none());
+        let free = self.packets.iter().position(|place| place.key.is_none());
         let at = free.unwrap_or_else(|| {
-            self.given_up += 1;
-            let by_age = self.places.iter().enumerate().min_by_key(|(_, place)| place.since);
+            self.dropped += 1;
+            let by_age = self.packets.iter().enumerate().min_by_key(|(_, place)| place.since);
             by_age.map_or(0, |(at, _)| at)
         });
-        let place = &mut self.places[at];
+        let place = &mut self.packets[at];
         place.units.fill(0);
         (place.key, place.since, place.units_count, place.len) = (Some(key), now, 0, None);
         at
     }
 }
 
-impl Place {
+impl PartialPacket {
     /// Adds a fragment to its packet; returns whether the packet is complete. An error if the
     /// fragment is inconsistent.
-    fn fill(&mut self, offset: usize, bytes: &[u8], more: bool) -> Result<bool, ()> {
+    fn add(&mut self, offset: usize, bytes: &[u8], more: bool) -> Result<bool, ()> {
         let end = offset + bytes.len();
         // Empty, beyond the maximum length, a middle fragment that is no whole number of units, or
         // a second end.
@@ -149,7 +149,7 @@ mod tests {
     const ME: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 
     /// Makes a fragment of packet `id`; its octets are derived from their offsets.
-    fn part(id: u16, offset: usize, len: usize, more: bool) -> Vec<u8> {
+    fn fragment(id: u16, offset: usize, len: usize, more: bool) -> Vec<u8> {
         let mut bytes = vec![0; 20];
         bytes[0] = 0x45;
         bytes[2..4].copy_from_slice(&((20 + len) as u16).to_be_bytes());
@@ -162,21 +162,21 @@ mod tests {
         bytes
     }
 
-    fn add(reassembly: &mut Reassembly, part: &[u8], ms: u64) -> Option<(usize, usize)> {
+    fn add_fragment(reassembly: &mut Reassembly, part: &[u8], ms: u64) -> Option<(usize, usize)> {
         reassembly.add(&Ipv4Packet::parse(part).expect("a part"), Duration::from_millis(ms))
     }
 
     #[test]
     fn fragments_in_any_order_make_the_packet() {
-        let parts = [part(1, 0, 1480, true), part(1, 1480, 1480, true), part(1, 2960, 33, false)];
+        let parts = [fragment(1, 0, 1480, true), fragment(1, 1480, 1480, true), fragment(1, 2960, 33, false)];
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
             let mut reassembly = Reassembly::new();
-            let [a, b, c] = order.map(|at| add(&mut reassembly, &parts[at], 0));
+            let [a, b, c] = order.map(|at| add_fragment(&mut reassembly, &parts[at], 0));
             assert_eq!((a, b), (None, None));
             let (at, len) = c.expect("whole");
             assert_eq!(len, 2993);
             assert!(reassembly.payload(at, len).iter().enumerate().all(|(at, byte)| *byte == (at * 7) as u8));
-            assert_eq!(reassembly.given_up(), 0);
+            assert_eq!(reassembly.dropped(), 0);
         }
     }
 
@@ -184,10 +184,11 @@ mod tests {
     fn fragments_of_different_packets_do_not_mix() {
         let mut reassembly = Reassembly::new();
         for id in 0..8 {
-            assert_eq!(add(&mut reassembly, &part(id, 0, 800, true), 0), None);
+            assert_eq!(add_fragment(&mut reassembly, &fragment(id, 0, 800, true), 0), None);
         }
         for id in 0..8 {
-            let (_, len) = add(&mut reassembly, &part(id, 800, 8 + usize::from(id), false), 0).expect("whole");
+            let (_, len) =
+                add_fragment(&mut reassembly, &fragment(id, 800, 8 + usize::from(id), false), 0).expect("whole");
             assert_eq!(len, 808 + usize::from(id));
         }
     }
@@ -195,40 +196,40 @@ mod tests {
     #[test]
     fn inconsistent_fragments_drop_the_packet() {
         let wrong: [&[Vec<u8>]; 5] = [
-            &[part(1, 0, 16, true), part(1, 8, 16, true)],
-            &[part(1, 16, 8, false), part(1, 24, 8, true)],
-            &[part(1, 16, 8, false), part(1, 8, 8, false)],
-            &[part(1, 0, 15, true)],
-            &[part(1, 65_528, 16, false)],
+            &[fragment(1, 0, 16, true), fragment(1, 8, 16, true)],
+            &[fragment(1, 16, 8, false), fragment(1, 24, 8, true)],
+            &[fragment(1, 16, 8, false), fragment(1, 8, 8, false)],
+            &[fragment(1, 0, 15, true)],
+            &[fragment(1, 65_528, 16, false)],
         ];
         for parts in wrong {
             let mut reassembly = Reassembly::new();
             for part in parts {
-                assert_eq!(add(&mut reassembly, part, 0), None);
+                assert_eq!(add_fragment(&mut reassembly, part, 0), None);
             }
-            assert_eq!(reassembly.given_up(), 1, "{} parts", parts.len());
+            assert_eq!(reassembly.dropped(), 1, "{} parts", parts.len());
         }
     }
 
     #[test]
     fn fragment_behind_the_end_never_completes_a_packet() {
         let mut reassembly = Reassembly::new();
-        assert_eq!(add(&mut reassembly, &part(1, 800, 8, true), 0), None);
-        assert_eq!(add(&mut reassembly, &part(1, 0, 8, true), 0), None);
-        assert_eq!(add(&mut reassembly, &part(1, 8, 8, false), 0), None);
+        assert_eq!(add_fragment(&mut reassembly, &fragment(1, 800, 8, true), 0), None);
+        assert_eq!(add_fragment(&mut reassembly, &fragment(1, 0, 8, true), 0), None);
+        assert_eq!(add_fragment(&mut reassembly, &fragment(1, 8, 8, false), 0), None);
     }
 
     #[test]
     fn number_and_lifetime_of_incomplete_packets_are_bounded() {
         let mut reassembly = Reassembly::new();
         for id in 0..100 {
-            assert_eq!(add(&mut reassembly, &part(id, 0, 8, true), u64::from(id)), None);
+            assert_eq!(add_fragment(&mut reassembly, &fragment(id, 0, 8, true), u64::from(id)), None);
         }
-        assert_eq!(reassembly.given_up(), 100 - PLACES as u64);
-        assert!(add(&mut reassembly, &part(99, 8, 8, false), 100).is_some(), "the last ones are there");
+        assert_eq!(reassembly.dropped(), 100 - PACKETS_MAX as u64);
+        assert!(add_fragment(&mut reassembly, &fragment(99, 8, 8, false), 100).is_some(), "the last ones are there");
         reassembly.expire(Duration::from_millis(2_084));
-        assert_eq!(reassembly.given_up(), 100 - PLACES as u64 + 1, "the oldest");
+        assert_eq!(reassembly.dropped(), 100 - PACKETS_MAX as u64 + 1, "the oldest");
         reassembly.expire(Duration::from_secs(9));
-        assert_eq!(reassembly.given_up(), 99, "all incomplete datagrams");
+        assert_eq!(reassembly.dropped(), 99, "all incomplete datagrams");
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use takt_transport::ahead::{ANY, Wanted};
+use takt_transport::ahead::{BELOW_ALL, Wanted};
 use takt_transport::ethernet::FramePort;
 use takt_transport::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
@@ -26,8 +26,8 @@ impl<P: FramePort> UdpStack<P> {
         if scan == Scan::All || self.calls.is_multiple_of(CLOCK_INTERVAL) {
             self.update_clock();
         }
-        let found = self.find(scan, wanted)?;
-        self.serve();
+        let found = self.receive_wanted(scan, wanted)?;
+        self.send_waiting();
         Ok(found.map(|(place, meta)| RxFrame::new(self.bytes(place), meta)))
     }
 }
@@ -52,7 +52,7 @@ impl<P: FramePort> Transport for UdpStack<P> {
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
         let none_left = || TransportError::new("open a flow at", self.own.1, io::ErrorKind::AddrInUse.into());
         let (flow, port) = self.flows.open(spec).ok_or_else(none_left)?;
-        self.ahead.await_urgency(self.flows.most_urgent(), DATAGRAM_MAX);
+        self.urgency_buffer.await_urgency(self.flows.most_urgent(), DATAGRAM_MAX);
         Ok((flow, port.map(|port| Locator::udp_v4(self.own.1, port)).into_iter().collect()))
     }
 
@@ -61,9 +61,9 @@ impl<P: FramePort> Transport for UdpStack<P> {
         if !self.flows.close(flow) {
             return Err(TransportError::new("close flow", flow.0, io::ErrorKind::NotFound.into()));
         }
-        if self.flows.exit(flow).is_none() {
-            self.ahead.forget(flow);
-            self.ahead.await_urgency(self.flows.most_urgent(), DATAGRAM_MAX);
+        if self.flows.header(flow).is_none() {
+            self.urgency_buffer.remove_flow(flow);
+            self.urgency_buffer.await_urgency(self.flows.most_urgent(), DATAGRAM_MAX);
         }
         Ok(())
     }
@@ -89,32 +89,32 @@ impl<P: FramePort> Transport for UdpStack<P> {
         if len > self.max_message_len {
             return Err(misuse("the message is longer than the frame"));
         }
-        let exit = self.flows.exit(flow).ok_or_else(|| misuse("the flow is not open"))?;
+        let exit = self.flows.header(flow).ok_or_else(|| misuse("the flow is not open"))?;
         self.distribute(len, exit, destinations);
         self.loaned = false;
-        self.serve();
+        self.send_waiting();
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {
-        self.serve();
+        self.send_waiting();
         self.port.flush().map_err(|e| TransportError::new("send at", self.own.1, e))
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_wanted(scan, Wanted::Above(ANY))
+        self.recv_wanted(scan, Wanted::Above(BELOW_ALL))
     }
 
-    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_wanted(scan, Wanted::Common)
+    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.recv_wanted(scan, Wanted::NotUrgent)
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        if !self.ahead.awaits() {
+        if !self.urgency_buffer.awaits() {
             return Ok(None);
         }
-        let found = self.find(Scan::Hot, Wanted::Above(above))?;
-        self.serve();
+        let found = self.receive_wanted(Scan::Hot, Wanted::Above(above))?;
+        self.send_waiting();
         Ok(found.map(|(place, meta)| RxFrame::new(self.bytes(place), meta)))
     }
 
@@ -136,7 +136,7 @@ impl<P: FramePort> Transport for UdpStack<P> {
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
-        let exit = self.flows.exit(flow).filter(|_| destination.kind == Locator::KIND_UDP_V4)?;
+        let exit = self.flows.header(flow).filter(|_| destination.kind == Locator::KIND_UDP_V4)?;
         Some(Locator::udp_v4(self.own.1, exit.port))
     }
 }

@@ -40,7 +40,7 @@ fn ethernet(
 /// Writes the headers of a datagram before its payload, which are `len` octets behind
 /// [`headers_len`]. Returns the length of the frame; `None` if it exceeds the limit of a datagram
 /// or of this frame.
-pub(super) fn enclose(
+pub(super) fn encapsulate(
     frame: &mut [u8],
     len: usize,
     [from, to]: [End; 2],
@@ -69,7 +69,7 @@ pub(super) fn arp(frame: &mut [u8], to: MacAddress, tag: Option<VlanTag>, packet
 }
 
 /// Makes an ARP request for an address.
-pub(super) fn question(own: (MacAddress, Ipv4Addr), of: Ipv4Addr) -> ArpPacket {
+pub(super) fn arp_request(own: (MacAddress, Ipv4Addr), of: Ipv4Addr) -> ArpPacket {
     ArpPacket { operation: ArpOperation::Request, sender: own, target: (MacAddress::default(), of) }
 }
 
@@ -99,7 +99,7 @@ pub(super) fn igmp(
 
 /// Writes the reply to the echo request in this frame, and returns its length. `None` if it does
 /// not fit or is damaged.
-pub(super) fn echo(frame: &mut [u8], request: &[u8], own: MacAddress) -> Option<usize> {
+pub(super) fn echo_reply(frame: &mut [u8], request: &[u8], own: MacAddress) -> Option<usize> {
     let seen = EthernetFrame::parse(request).ok()?; // tidy-allow(dropped-cause): it was parsed before.
     let packet = Ipv4Packet::parse(seen.payload()).ok()?; // tidy-allow(dropped-cause): as above.
     let at = seen.header().header_len();
@@ -126,21 +126,21 @@ pub(super) struct Datagram {
 
 /// Contents of a frame.
 #[derive(Debug)]
-pub(super) enum Seen<'a> {
+pub(super) enum FrameContent<'a> {
     Datagram(Datagram),
     /// Fragment of a larger packet.
-    Part(Ipv4Packet<'a>),
+    Fragment(Ipv4Packet<'a>),
     Arp(ArpPacket),
     Igmp(IgmpMessage),
     /// Echo request to this address.
-    Ping(Ipv4Addr),
+    EchoRequest(Ipv4Addr),
 }
 
 /// Reason why a frame is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// Another VLAN, protocol or address.
-    Foreign,
+    NotAddressed,
     /// Inconsistent lengths, or a damaged header.
     Malformed,
     /// Datagram with a wrong checksum.
@@ -148,37 +148,37 @@ pub(super) enum Refused {
 }
 
 /// Parses a frame of this VLAN, or an untagged one with `None`.
-pub(super) fn look(frame: &[u8], vlan: Option<u16>) -> Result<Seen<'_>, Refused> {
+pub(super) fn parse(frame: &[u8], vlan: Option<u16>) -> Result<FrameContent<'_>, Refused> {
     let malformed = |_| Refused::Malformed;
     let ethernet = EthernetFrame::parse(frame).map_err(malformed)?;
     let header = ethernet.header();
     // VLAN 0 is a priority tag.
     let tagged = header.tag.map(|tag| tag.vid).filter(|vid| *vid != 0);
     if tagged != vlan {
-        return Err(Refused::Foreign);
+        return Err(Refused::NotAddressed);
     }
     match header.ether_type {
-        EtherType::ARP => return ArpPacket::parse(ethernet.payload()).map(Seen::Arp).map_err(malformed),
+        EtherType::ARP => return ArpPacket::parse(ethernet.payload()).map(FrameContent::Arp).map_err(malformed),
         EtherType::IPV4 => {}
-        _ => return Err(Refused::Foreign),
+        _ => return Err(Refused::NotAddressed),
     }
     let packet = Ipv4Packet::parse(ethernet.payload()).map_err(malformed)?;
     if !packet.header_is_intact() {
         return Err(Refused::Malformed);
     }
     if packet.is_fragment() {
-        return Ok(Seen::Part(packet));
+        return Ok(FrameContent::Fragment(packet));
     }
     match packet.protocol() {
         UDP => {
             let mut datagram = datagram(packet.payload(), packet.source(), packet.destination())?;
             let at = header.header_len() + packet.header_len();
             datagram.payload = datagram.payload.start + at..datagram.payload.end + at;
-            Ok(Seen::Datagram(datagram))
+            Ok(FrameContent::Datagram(datagram))
         }
-        IGMP => IgmpMessage::parse(packet.payload()).map(Seen::Igmp).map_err(|_| Refused::Foreign),
-        ICMP if packet.payload().first() == Some(&8) => Ok(Seen::Ping(packet.destination())),
-        _ => Err(Refused::Foreign),
+        IGMP => IgmpMessage::parse(packet.payload()).map(FrameContent::Igmp).map_err(|_| Refused::NotAddressed),
+        ICMP if packet.payload().first() == Some(&8) => Ok(FrameContent::EchoRequest(packet.destination())),
+        _ => Err(Refused::NotAddressed),
     }
 }
 
@@ -210,9 +210,10 @@ mod tests {
         End { mac: MacAddress([2, 0, 0, 0, 0, n]), ip: Ipv4Addr::new(192, 0, 2, n), port: 7400 + u16::from(n) }
     }
 
-    fn enclosed(len: usize, tag: Option<VlanTag>) -> Vec<u8> {
+    fn encapsulated(len: usize, tag: Option<VlanTag>) -> Vec<u8> {
         let mut frame = vec![0x5a; 1600];
-        let whole = enclose(&mut frame, len, [end(1), end(2)], tag, [0xb8, 64]).expect("the buffer is large enough");
+        let whole =
+            encapsulate(&mut frame, len, [end(1), end(2)], tag, [0xb8, 64]).expect("the buffer is large enough");
         frame.truncate(whole);
         frame
     }
@@ -221,31 +222,31 @@ mod tests {
     fn encapsulated_datagram_is_parsed() {
         for (tag, vlan) in [(None, None), (Some(TAG), Some(7)), (Some(VlanTag { vid: 0, ..TAG }), None)] {
             for len in [0, 1, 17, 64, 1472] {
-                let frame = enclosed(len, tag);
+                let frame = encapsulated(len, tag);
                 assert_eq!(frame.len(), headers_len(tag.is_some()) + len);
-                let Ok(Seen::Datagram(datagram)) = look(&frame, vlan) else { panic!("{len} octets") };
+                let Ok(FrameContent::Datagram(datagram)) = parse(&frame, vlan) else { panic!("{len} octets") };
                 assert_eq!((datagram.from, datagram.to), ((end(1).ip, 7401), (end(2).ip, 7402)));
                 assert_eq!(frame[datagram.payload], vec![0x5a; len]);
             }
         }
         for (tag, vlan) in [(None, Some(7)), (Some(TAG), None), (Some(TAG), Some(8))] {
-            assert!(matches!(look(&enclosed(9, tag), vlan), Err(Refused::Foreign)));
+            assert!(matches!(parse(&encapsulated(9, tag), vlan), Err(Refused::NotAddressed)));
         }
-        assert_eq!(enclose(&mut [0; 100], 59, [end(1), end(2)], None, [0, 64]), None);
-        assert_eq!(enclose(&mut [0; 100], usize::MAX, [end(1), end(2)], None, [0, 64]), None);
+        assert_eq!(encapsulate(&mut [0; 100], 59, [end(1), end(2)], None, [0, 64]), None);
+        assert_eq!(encapsulate(&mut [0; 100], usize::MAX, [end(1), end(2)], None, [0, 64]), None);
     }
 
     #[test]
     fn truncated_and_damaged_frames_are_refused() {
-        let frame = enclosed(100, None);
+        let frame = encapsulated(100, None);
         for len in 0..frame.len() {
-            assert!(matches!(look(&frame[..len], None), Err(Refused::Malformed)), "{len} octets");
+            assert!(matches!(parse(&frame[..len], None), Err(Refused::Malformed)), "{len} octets");
         }
         // No checksum covers the Ethernet addresses; the EtherType follows them.
         for at in 14..frame.len() {
             let mut damaged = frame.clone();
             damaged[at] ^= 0x04;
-            assert!(look(&damaged, None).is_err(), "octet {at}");
+            assert!(parse(&damaged, None).is_err(), "octet {at}");
         }
     }
 
@@ -254,8 +255,8 @@ mod tests {
         for source in [Ipv4Addr::new(239, 255, 0, 1), Ipv4Addr::BROADCAST, Ipv4Addr::UNSPECIFIED] {
             let mut frame = [0; 64];
             let from = End { ip: source, ..end(1) };
-            let len = enclose(&mut frame, 4, [from, end(2)], None, [0, 64]).expect("the buffer is large enough");
-            assert!(matches!(look(&frame[..len], None), Err(Refused::Malformed)), "{source}");
+            let len = encapsulate(&mut frame, 4, [from, end(2)], None, [0, 64]).expect("the buffer is large enough");
+            assert!(matches!(parse(&frame[..len], None), Err(Refused::Malformed)), "{source}");
         }
     }
 
@@ -264,12 +265,12 @@ mod tests {
         let own = (end(1).mac, end(1).ip);
         for (tag, vlan) in [(None, None), (Some(TAG), Some(7))] {
             let mut frame = [0; 64];
-            let asked = question(own, end(2).ip);
+            let asked = arp_request(own, end(2).ip);
             let len = arp(&mut frame, MacAddress::BROADCAST, tag, asked).expect("the buffer is large enough");
-            assert!(matches!(look(&frame[..len], vlan), Ok(Seen::Arp(seen)) if seen == asked));
+            assert!(matches!(parse(&frame[..len], vlan), Ok(FrameContent::Arp(seen)) if seen == asked));
             let message = IgmpMessage::ReportV3 { group: Ipv4Addr::new(239, 255, 0, 1), is_change: true };
             let len = igmp(&mut frame, own, tag, message).expect("the buffer is large enough");
-            assert!(matches!(look(&frame[..len], vlan), Ok(Seen::Igmp(seen)) if seen == message));
+            assert!(matches!(parse(&frame[..len], vlan), Ok(FrameContent::Igmp(seen)) if seen == message));
             assert_eq!(frame[..6], [0x01, 0x00, 0x5e, 0, 0, 22]);
             assert_eq!(
                 (arp(&mut [0; 41], end(2).mac, tag, asked), igmp(&mut [0; 50], own, tag, message)),

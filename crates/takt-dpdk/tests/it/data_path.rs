@@ -10,8 +10,8 @@ use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 use takt_transport::{FlowId, Scan, Transport};
 use takt_wire::Locator;
 
-use super::counting_calls::watched;
-use super::devices::{config, fresh, mac, turn};
+use super::counting_calls::with_counted_calls;
+use super::devices::{config, lock_devices, mac, unique_name};
 
 /// Number of datagrams that are sent and received one by one.
 const COUNT: usize = 100;
@@ -19,16 +19,16 @@ const COUNT: usize = 100;
 const LEN: usize = 1000;
 
 fn pair() -> [DpdkPort; 2] {
-    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
+    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&unique_name("ring")) });
     DpdkPort::ring_pair(&one, &other).expect("rings")
 }
 
 /// Sends and receives datagrams; asserts that there are no system calls and allocations.
-fn carry(here: &mut impl Transport, there: &mut impl Transport) {
+fn exchange(here: &mut impl Transport, there: &mut impl Transport) {
     let to: Locator = there.locators().default_unicast[0];
     let (mut received, mut count) = (0, 0);
-    let made = watched(|calls| {
-        calls.of(|| {
+    let made = with_counted_calls(|calls| {
+        calls.during(|| {
             count = allocations(|| {
                 for n in 0..COUNT {
                     here.loan().expect("a frame is loaned")[..LEN].fill(n as u8);
@@ -55,7 +55,7 @@ fn assert_no_copies(here: &DpdkPort, there: &DpdkPort, others: u64) {
 
 #[test]
 fn udp_datagram_is_not_copied_and_takes_no_system_call() {
-    let _turn = turn();
+    let _turn = lock_devices();
     let mut n = 0;
     let [mut here, mut there] = pair().map(|port| {
         n += 1;
@@ -64,16 +64,16 @@ fn udp_datagram_is_not_copied_and_takes_no_system_call() {
         let config = UdpStackConfig { neighbours, multicast: false, ..UdpStackConfig::new(0, address(n), 24) };
         UdpStack::new(&config, port).expect("the address is valid")
     });
-    carry(&mut here, &mut there);
+    exchange(&mut here, &mut there);
     // The announcement of the address.
     assert_no_copies(here.port(), there.port(), 1);
 }
 
 #[test]
 fn layer_2_frame_is_not_copied_and_takes_no_system_call() {
-    let _turn = turn();
+    let _turn = lock_devices();
     let [mut here, mut there] =
         pair().map(|port| EthernetTransport::open(port, &EthernetConfig::new(0)).expect("the port is not in use"));
-    carry(&mut here, &mut there);
+    exchange(&mut here, &mut there);
     assert_no_copies(here.port(), there.port(), 0);
 }

@@ -38,7 +38,7 @@ pub struct Bench {
 }
 
 /// Returns a device name that is unique in this process.
-pub fn fresh(driver: &str) -> String {
+pub fn unique_name(driver: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("{driver}{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
@@ -46,7 +46,7 @@ pub fn fresh(driver: &str) -> String {
 /// Returns the configuration of all devices of this process: the arguments of the environment have
 /// to be the same.
 pub fn config(device: &str) -> DpdkConfig {
-    let mut config = DpdkConfig::trial(device);
+    let mut config = DpdkConfig::for_trial(device);
     let memory = config.eal.iter().position(|argument| argument == "-m").expect("the arguments contain -m");
     config.eal[memory + 1] = "1536".into();
     config
@@ -58,9 +58,9 @@ pub fn mac(n: u8) -> MacAddress {
 }
 
 /// Waits until this test may use devices.
-pub fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn lock_devices() -> MutexGuard<'static, ()> {
+    static DEVICES: Mutex<()> = Mutex::new(());
+    DEVICES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Number of ports of a bench with devices at the kernel's bridge.
@@ -103,7 +103,7 @@ fn are_long_tests_requested() -> Result<(), String> {
 }
 
 /// Checks what a device requires of the machine, and of the time.
-fn possible(device: Device) -> Result<(), String> {
+fn check_requirements(device: Device) -> Result<(), String> {
     match device {
         Device::Ring | Device::Memif => Ok(()),
         Device::Packet => require::network_namespaces(),
@@ -119,10 +119,10 @@ fn possible(device: Device) -> Result<(), String> {
 /// Runs `errand` with a bench, in a network namespace where the devices need one. If they are not
 /// available, reports that the test cannot run.
 pub fn with_bench(device: Device, errand: impl FnOnce(&Bench) + Send) {
-    if let Err(why) = possible(device) {
+    if let Err(why) = check_requirements(device) {
         return not_run(why);
     }
-    let _turn = turn();
+    let _turn = lock_devices();
     let takes_links = matches!(device, Device::Packet | Device::Xdp | Device::Tap);
     // Made where it is used: its resources belong to the namespace of the thread.
     let run = || errand(&Bench { device, switch: (!takes_links).then(Switch::new), count: Cell::new(0) });
@@ -147,12 +147,12 @@ impl Bench {
         let open = |config: &DpdkConfig| DpdkPort::open(config).expect("a virtual device");
         let port = match self.device {
             Device::Ring => {
-                let [near, end] = DpdkPort::ring_pair(&own(&fresh("ring")), &far("")).expect("rings");
+                let [near, end] = DpdkPort::ring_pair(&own(&unique_name("ring")), &far("")).expect("rings");
                 self.switch_to(end);
                 near
             }
             Device::Memif => {
-                let [name, other] = ["net_memif", "net_memif"].map(fresh);
+                let [name, other] = ["net_memif", "net_memif"].map(unique_name);
                 let socket = format!("id={n},socket=takt-{}-{name}", std::process::id());
                 let mut end = open(&far(&format!("{other},role=server,{socket}")));
                 let mut near = open(&own(&format!("{name},role=client,{socket}")));
@@ -162,10 +162,10 @@ impl Bench {
                 self.switch_to(end);
                 near
             }
-            Device::Packet => open(&config(&format!("{},iface=v{n}", fresh("net_af_packet")))),
-            Device::Xdp => open(&config(&format!("{},iface=v{n},force_copy=1", fresh("net_af_xdp")))),
+            Device::Packet => open(&config(&format!("{},iface=v{n}", unique_name("net_af_packet")))),
+            Device::Xdp => open(&config(&format!("{},iface=v{n},force_copy=1", unique_name("net_af_xdp")))),
             Device::Tap => {
-                let port = open(&own(&format!("{},iface=t{n}", fresh("net_tap"))));
+                let port = open(&own(&format!("{},iface=t{n}", unique_name("net_tap"))));
                 ip(&format!("link set t{n} master hub up"));
                 wait_for_link(&format!("t{n}"));
                 port

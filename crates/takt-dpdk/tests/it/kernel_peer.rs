@@ -10,17 +10,17 @@ use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt_transport::{FlowId, Scan, Transport};
 use takt_wire::Locator;
 
-use super::devices::{TUN, config, fresh, mac, turn};
+use super::devices::{TUN, config, lock_devices, mac, unique_name};
 use super::network::{Host, Network, ip};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Address of the stack, at the interface of the host whose kernel has 10.77.0.1.
 pub const OWN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 101);
 
 /// Opens a transport over the interface of the host.
 pub fn by_dpdk(host: &Host, set: impl FnOnce(DpdkConfig) -> DpdkConfig + Send) -> DpdkTransport {
-    let device = set(config(&format!("{},iface=eth0", fresh("net_af_packet"))));
+    let device = set(config(&format!("{},iface=eth0", unique_name("net_af_packet"))));
     host.run(|| DpdkTransport::open(&device, &UdpStackConfig::new(0, OWN, 24))).expect("a virtual device")
 }
 
@@ -56,14 +56,14 @@ fn receive(at: &mut impl Transport, other: &mut impl Transport) -> Vec<u8> {
             return frame.to_vec();
         }
         assert!(other.recv(Scan::All).expect("receive succeeds").is_none());
-        assert!(since.elapsed() < PATIENCE, "nothing arrives: {:?}, {:?}", at.stats(), other.stats());
+        assert!(since.elapsed() < TIMEOUT, "nothing arrives: {:?}, {:?}", at.stats(), other.stats());
         std::thread::yield_now();
     }
 }
 
 #[test]
 fn datagrams_of_all_sizes_arrive_and_groups_reach_all() {
-    let _turn = turn();
+    let _turn = lock_devices();
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(false), network.host(false));
     // For the device, the kernel reassembles fragments, so it needs room for the whole datagram.
@@ -98,25 +98,25 @@ fn datagrams_of_all_sizes_arrive_and_groups_reach_all() {
             while (at_dpdk, at_udp) != (1, 1) {
                 at_dpdk += usize::from(dpdk.recv(Scan::All).expect("receive succeeds").is_some());
                 at_udp += usize::from(udp.recv(Scan::All).expect("receive succeeds").is_some());
-                assert!(since.elapsed() < PATIENCE && at_dpdk < 2 && at_udp < 2, "{at_dpdk}, {at_udp}");
+                assert!(since.elapsed() < TIMEOUT && at_dpdk < 2 && at_udp < 2, "{at_dpdk}, {at_udp}");
             }
         }
     }
     let counters = dpdk.counters();
-    assert_eq!((counters.damaged, counters.given_up, counters.conflicts), (0, 0, 0), "{counters:?}");
+    assert_eq!((counters.damaged, counters.dropped_packets, counters.conflicts), (0, 0, 0), "{counters:?}");
     assert!(counters.waited <= 1, "{counters:?}");
 }
 
 #[test]
 fn fragments_of_the_kernel_are_reassembled() {
-    let _turn = turn();
+    let _turn = lock_devices();
     let Some(network) = Network::new() else { return };
     if let Err(why) = require::file(TUN) {
         return not_run(why);
     }
     let host = network.host(false);
     // The kernel owns the interface that the device creates.
-    let device = DpdkConfig { mac: Some(mac(1)), ..config(&format!("{},iface=tap0", fresh("net_tap"))) };
+    let device = DpdkConfig { mac: Some(mac(1)), ..config(&format!("{},iface=tap0", unique_name("net_tap"))) };
     let address = UdpStackConfig::new(0, Ipv4Addr::new(10, 79, 0, 2), 24);
     let mut dpdk = host.run(|| DpdkTransport::open(&device, &address)).expect("a virtual device");
     host.run(|| {
@@ -134,12 +134,12 @@ fn fragments_of_the_kernel_are_reassembled() {
         assert_eq!(receive(&mut udp, &mut dpdk), message(4, 100));
     }
     let counters = dpdk.counters();
-    assert!(counters.fragments_in > 50 && counters.given_up == 0, "{counters:?}");
+    assert!(counters.fragments_in > 50 && counters.dropped_packets == 0, "{counters:?}");
 }
 
 #[test]
 fn ping_of_a_host_is_answered() {
-    let _turn = turn();
+    let _turn = lock_devices();
     if let Err(why) = require::program("ping") {
         return not_run(why);
     }
@@ -162,7 +162,7 @@ fn ping_of_a_host_is_answered() {
 
 #[test]
 fn igmp_snooping_switch_learns_the_membership() {
-    let _turn = turn();
+    let _turn = lock_devices();
     let Some(network) = Network::new() else { return };
     let host = network.host(false);
     host.run(|| {
@@ -172,7 +172,7 @@ fn igmp_snooping_switch_learns_the_membership() {
             link set p1 master hub up
             link set v1 up");
     });
-    let device = config(&format!("{},iface=v1", fresh("net_af_packet")));
+    let device = config(&format!("{},iface=v1", unique_name("net_af_packet")));
     let mut dpdk =
         host.run(|| DpdkTransport::open(&device, &UdpStackConfig::new(0, OWN, 24))).expect("a virtual device");
     let since = Instant::now();
@@ -182,6 +182,6 @@ fn igmp_snooping_switch_learns_the_membership() {
     };
     while !is_known() {
         assert!(dpdk.recv(Scan::All).expect("receive succeeds").is_none());
-        assert!(since.elapsed() < PATIENCE, "the switch does not know the group");
+        assert!(since.elapsed() < TIMEOUT, "the switch does not know the group");
     }
 }

@@ -8,15 +8,15 @@ use takt_testkit::memory::allocations;
 use takt_transport::Scan;
 use takt_transport::ethernet::FramePort;
 
-use super::devices::{config, fresh, mac, turn};
+use super::devices::{config, lock_devices, mac, unique_name};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Waits for a condition, up to the time limit of a test.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < PATIENCE, "{what}");
+        assert!(since.elapsed() < TIMEOUT, "{what}");
         std::thread::yield_now();
     }
 }
@@ -30,27 +30,27 @@ fn send(port: &mut DpdkPort, to: MacAddress, fill: u8, len: usize) {
 }
 
 fn receive(port: &mut DpdkPort) -> Vec<u8> {
-    until("nothing arrives", || port.recv(Scan::All).expect("receive succeeds"));
+    wait_until("nothing arrives", || port.recv(Scan::All).expect("receive succeeds"));
     port.received().to_vec()
 }
 
 /// Makes both ends of shared memory as between processes, here in one.
 fn memif(set: impl Fn(DpdkConfig) -> DpdkConfig) -> [DpdkConfig; 2] {
-    let socket = format!("takt-{}-{}", std::process::id(), fresh("socket"));
-    let end = |role| set(config(&format!("{},role={role},socket={socket}", fresh("net_memif"))));
+    let socket = format!("takt-{}-{}", std::process::id(), unique_name("socket"));
+    let end = |role| set(config(&format!("{},role={role},socket={socket}", unique_name("net_memif"))));
     [end("server"), end("client")]
 }
 
 #[test]
 fn link_loss_is_counted_and_the_link_returns() {
-    let _turn = turn();
+    let _turn = lock_devices();
     let [server, client] = memif(|config| config).map(|config| DpdkConfig { link_period: Duration::ZERO, ..config });
     let mut here = DpdkPort::open(&server).expect("a virtual device");
     assert!(!here.link_is_up());
     assert!(here.warnings()[0].to_string().contains("is down"), "{:?}", here.warnings());
     for round in 1..=3 {
         let mut there = DpdkPort::open(&client).expect("a virtual device");
-        until("no link", || here.check_link() & there.check_link());
+        wait_until("no link", || here.check_link() & there.check_link());
         assert_eq!(here.warnings(), []);
         let (at_here, at_there) = (here.mac(), there.mac());
         send(&mut here, at_there, round, 100);
@@ -59,7 +59,7 @@ fn link_loss_is_counted_and_the_link_returns() {
         assert_eq!(receive(&mut here)[6..], [round; 94]);
         drop(there);
         // Detected while receiving, as a transport does.
-        until("still a link", || {
+        wait_until("still a link", || {
             assert!(!here.recv(Scan::All).expect("receive succeeds"));
             !here.link_is_up()
         });
@@ -75,15 +75,15 @@ fn link_loss_is_counted_and_the_link_returns() {
 /// unmaps the memory.
 #[test]
 fn port_survives_the_end_of_its_peer_during_traffic() {
-    let _turn = turn();
+    let _turn = lock_devices();
     for round in 0..60_u64 {
         let [server, client] = memif(|config| config);
         let [mut here, mut there] = [&server, &client].map(|end| DpdkPort::open(end).expect("a virtual device"));
-        until("no link", || here.check_link() & there.check_link());
+        wait_until("no link", || here.check_link() & there.check_link());
         let (at_here, at_there) = (here.mac(), there.mac());
         std::thread::scope(|scope| {
             let stays = scope.spawn(move || {
-                until("still a link", || {
+                wait_until("still a link", || {
                     for _ in 0..32 {
                         here.recv(Scan::Hot).expect("receive succeeds");
                     }
@@ -104,11 +104,11 @@ fn port_survives_the_end_of_its_peer_during_traffic() {
 
 #[test]
 fn frame_of_several_parts_is_received_whole() {
-    let _turn = turn();
+    let _turn = lock_devices();
     let [server, client] = memif(|config| config);
     let mut here = DpdkPort::open(&DpdkConfig { rx_room: Some(512), ..server }).expect("a virtual device");
     let mut there = DpdkPort::open(&client).expect("a virtual device");
-    until("no link", || here.check_link() & there.check_link());
+    wait_until("no link", || here.check_link() & there.check_link());
     let to = here.mac();
     for (n, len) in [60, 500, 600, 1_514].into_iter().enumerate() {
         let octets: Vec<u8> = (0..len).map(|at: usize| (at * 7 + n) as u8).collect();
@@ -123,8 +123,8 @@ fn frame_of_several_parts_is_received_whole() {
 
 #[test]
 fn foreign_frames_are_dropped_and_own_ones_return() {
-    let _turn = turn();
-    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
+    let _turn = lock_devices();
+    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&unique_name("ring")) });
     let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
     let group = MacAddress([0x01, 0x00, 0x5e, 0x7f, 0, 1]);
     there.join(group).expect("the group can be joined");
@@ -140,7 +140,7 @@ fn foreign_frames_are_dropped_and_own_ones_return() {
     send(&mut there, group, 2, 60);
     assert_eq!((receive(&mut there)[6], receive(&mut there)[6]), (1, 2));
     assert!(!here.recv(Scan::All).expect("receive succeeds"), "neither is for us");
-    assert_eq!((there.counters().own, there.counters().frames_out), (2, 1));
+    assert_eq!((there.counters().loopback, there.counters().frames_out), (2, 1));
     there.leave(group);
     send(&mut there, group, 3, 60);
     assert!(!there.recv(Scan::All).expect("receive succeeds"));
@@ -148,8 +148,8 @@ fn foreign_frames_are_dropped_and_own_ones_return() {
 
 #[test]
 fn frames_that_are_not_received_run_out_and_come_back() {
-    let _turn = turn();
-    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
+    let _turn = lock_devices();
+    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&unique_name("ring")) });
     let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
     for _ in 0..5_000 {
         here.loan()[..6].copy_from_slice(&mac(2).0);
@@ -170,20 +170,20 @@ fn frames_that_are_not_received_run_out_and_come_back() {
 
 #[test]
 fn failed_open_is_an_error_with_the_reason() {
-    let _turn = turn();
+    let _turn = lock_devices();
     let why = |config: &DpdkConfig| DpdkPort::open(config).expect_err("the configuration is refused").to_string();
     let absent = why(&config("net_nothing0"));
     assert!(absent.contains("net_nothing0"), "{absent}");
     for mtu in [0, 63, 9_217] {
-        let [ring, other] = [fresh("ring"), fresh("ring")].map(|name| config(&name));
+        let [ring, other] = [unique_name("ring"), unique_name("ring")].map(|name| config(&name));
         let why = DpdkPort::ring_pair(&DpdkConfig { mtu: Some(mtu), ..ring }, &other).expect_err("refused");
         assert!(why.to_string().contains("64 to 9216"), "{why}");
     }
     let ends = DpdkConfig { eal: vec!["--help".into()], ..config("net_nothing1") };
-    let [mut here, _there] = [1, 2].map(|_| config(&fresh("ring"))).map(Some);
+    let [mut here, _there] = [1, 2].map(|_| config(&unique_name("ring"))).map(Some);
     let pair = DpdkPort::ring_pair(here.as_ref().expect("one"), &ends).expect("a pair of ports");
     here.take();
-    let null = config(&fresh("net_null"));
+    let null = config(&unique_name("net_null"));
     let first = DpdkPort::open(&null).expect("a virtual device");
     let taken = why(&null);
     assert!(taken.contains("another transport"), "{taken}");
@@ -196,8 +196,8 @@ fn failed_open_is_an_error_with_the_reason() {
 
 #[test]
 fn frames_are_moved_without_allocating() {
-    let _turn = turn();
-    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
+    let _turn = lock_devices();
+    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&unique_name("ring")) });
     let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
     let mut count = 0;
     let allocated = allocations(|| {

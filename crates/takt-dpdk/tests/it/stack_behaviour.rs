@@ -120,7 +120,7 @@ fn datagrams_waiting_for_an_arp_reply_are_sent_in_order() {
     }
     assert_eq!(got, (0..16).collect::<Vec<u8>>(), "the queue keeps as many as it can hold");
     let counters = stack.counters();
-    assert_eq!((counters.waited, counters.unanswered), (21, 5));
+    assert_eq!((counters.waited, counters.unresolved), (21, 5));
     assert_eq!((stack.stats().datagrams_out, stack.stats().send_errors.host_unreachable), (16, 5));
     send(&mut stack, b"at once", PEER);
     assert!(peer.take().is_some() && stack.counters().waited == 21);
@@ -209,7 +209,7 @@ fn ping_is_answered_and_foreign_packets_are_not() {
     peer.put(&packet(us, UDP, &datagram(OWN, 7411, b"fine"))[..40]);
     assert_eq!((recv(&mut stack), peer.take()), (None, None));
     let counters = stack.counters();
-    assert_eq!((counters.foreign, counters.closed, counters.damaged, counters.malformed), (2, 2, 1, 1));
+    assert_eq!((counters.not_addressed, counters.port_closed, counters.damaged, counters.malformed), (2, 2, 1, 1));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn fragments_are_reassembled() {
         peer.put(&frame);
     }
     assert_eq!(recv(&mut stack).as_deref(), Some(&bytes[..]));
-    assert_eq!((stack.counters().fragments_in, stack.counters().given_up), (14, 0));
+    assert_eq!((stack.counters().fragments_in, stack.counters().dropped_packets), (14, 0));
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn tag_has_the_vlan_and_the_priority() {
         assert_eq!(Ipv4Packet::parse(ethernet.payload()).expect("a packet").traffic_class(), traffic_class);
     }
     peer.put(&packet((mac(1), OWN), UDP, &datagram(OWN, 7411, b"untagged")));
-    assert_eq!((recv(&mut stack), stack.counters().foreign), (None, 1));
+    assert_eq!((recv(&mut stack), stack.counters().not_addressed), (None, 1));
 }
 
 #[test]
@@ -334,5 +334,5 @@ fn refusing_and_waiting_do_not_allocate() {
     // The port in memory copies the ARP requests.
     commit();
     assert_eq!(allocations(commit), 0);
-    assert_eq!((stack.counters().waited, stack.counters().unanswered), (60, 0));
+    assert_eq!((stack.counters().waited, stack.counters().unresolved), (60, 0));
 }

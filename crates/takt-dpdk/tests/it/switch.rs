@@ -62,7 +62,7 @@ fn run(added: &Receiver<(DpdkPort, Sender<()>)>, ends: &AtomicBool) {
                 frame.clear();
                 frame.extend_from_slice(port.received());
                 address.copy_from_slice(&frame[6..12]);
-                pass_on(&mut ports, from, &frame);
+                forward(&mut ports, from, &frame);
             }
         }
         for (port, _) in &mut ports {
@@ -73,7 +73,7 @@ fn run(added: &Receiver<(DpdkPort, Sender<()>)>, ends: &AtomicBool) {
 }
 
 /// Forwards a frame to the port of its destination, or to all others.
-fn pass_on(ports: &mut [(DpdkPort, [u8; 6])], from: usize, frame: &[u8]) {
+fn forward(ports: &mut [(DpdkPort, [u8; 6])], from: usize, frame: &[u8]) {
     let known = ports.iter().position(|(_, address)| frame[..6] == *address);
     for (at, (port, _)) in ports.iter_mut().enumerate() {
         if at != from && known.is_none_or(|known| known == at) {

@@ -63,7 +63,7 @@ fn relayed_number_beyond_its_live_writer_is_not_stored() {
     group.waiting.extend([relayed(500 + LEAD_MAX), relayed(i64::MAX)]);
     let mut room = 1_000;
     let kept = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(500)));
-    assert_eq!((kept.expect("no DDS"), group.index.len(), group.doubted), (None, 1, 1));
+    assert_eq!((kept.expect("no DDS"), group.index.len(), group.unconfirmed), (None, 1, 1));
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn forged_number_received_before_discovery_does_not_block_the_writer() {
     let (mut room, mut batch) = (1_000, Batch::default());
     let kept = group.store_credible(&mut room, &mut batch, |_| Ok(Some(9)));
     assert_eq!(kept.expect("no DDS"), None);
-    let numbers: Vec<i64> = group.kept.values().map(|record| record.origin.sn.0).collect();
+    let numbers: Vec<i64> = group.stored.values().map(|record| record.origin.sn.0).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9], "its first change was there before");
-    assert_eq!((group.doubted, group.repeated), (1, 1));
+    assert_eq!((group.unconfirmed, group.repeated), (1, 1));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn credible_relayed_changes_remain_when_a_forged_number_is_corrected() {
     let (mut room, mut batch) = (1_000, Batch::default());
     let kept = group.store_credible(&mut room, &mut batch, |_| Ok(Some(4)));
     assert_eq!(kept.expect("no DDS"), None);
-    let numbers: Vec<i64> = group.kept.values().map(|record| record.origin.sn.0).collect();
+    let numbers: Vec<i64> = group.stored.values().map(|record| record.origin.sn.0).collect();
     assert_eq!(numbers, [1, 2, 3, 4]);
 }
 
@@ -116,20 +116,20 @@ fn repeated_changes_do_not_replace_later_changes_of_another_writer() {
     let mut room = 1_000;
     let kept = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(3)));
     assert_eq!((kept.expect("no DDS"), group.repeated), (None, 3));
-    let origins: Vec<_> = group.kept.values().map(|record| record.origin).collect();
+    let origins: Vec<_> = group.stored.values().map(|record| record.origin).collect();
     assert_eq!(origins, [record(2, 3, 0, ChangeKind::Alive).origin]);
 }
 
 #[test]
 fn topic_without_writers_and_changes_ends_after_its_idle_time() {
     let mut group = persistent(History::KeepLast(1));
-    assert!(!group.is_over(Duration::from_secs(3600)));
-    assert!(group.is_over(Duration::ZERO));
+    assert!(!group.is_idle_for(Duration::from_secs(3600)));
+    assert!(group.is_idle_for(Duration::ZERO));
     group.is_written = true;
-    assert!(!group.is_over(Duration::ZERO));
+    assert!(!group.is_idle_for(Duration::ZERO));
     group.is_written = false;
     assert_eq!(keep(&mut group, [record(1, 1, 0, ChangeKind::Alive)], 1_000), None);
-    assert!(!group.is_over(Duration::ZERO));
+    assert!(!group.is_idle_for(Duration::ZERO));
 }
 
 /// Offers committed changes to a writer that has room for those that satisfy `has_room`. Returns
@@ -157,10 +157,10 @@ fn changes_without_room_are_relayed_once_and_in_order_when_there_is_room() {
     assert_eq!(group.unserved(), 3);
     assert_eq!(keep(&mut group, [of(1, 4, 5), of(3, 2, 6)], 1_000), None);
     assert_eq!(passed_on(&mut group, |_| true), [(3, 2)], "before the pause is over");
-    group.roomless.since = Instant::now().checked_sub(ROOM_PAUSE);
+    group.waiting_for_room.since = Instant::now().checked_sub(ROOM_PAUSE);
     assert_eq!(passed_on(&mut group, |_| true), [(1, 2), (2, 1), (1, 3), (1, 4)]);
-    assert_eq!((group.unserved(), group.kept.len()), (0, 0));
-    group.roomless.since = Instant::now().checked_sub(ROOM_PAUSE);
+    assert_eq!((group.unserved(), group.stored.len()), (0, 0));
+    group.waiting_for_room.since = Instant::now().checked_sub(ROOM_PAUSE);
     assert_eq!(passed_on(&mut group, |_| true), []);
 }
 
@@ -183,7 +183,7 @@ fn repeated_attempt_ends_after_the_refusal_limit_and_the_next_one_continues_afte
     assert_eq!(passed_on(&mut group, |_| false), []);
     let mut offered = || {
         let offered = std::cell::RefCell::new(Vec::new());
-        group.roomless.since = Instant::now().checked_sub(ROOM_PAUSE);
+        group.waiting_for_room.since = Instant::now().checked_sub(ROOM_PAUSE);
         passed_on(&mut group, |record| {
             offered.borrow_mut().push(record.origin.writer.to_bytes()[0]);
             false
@@ -213,7 +213,7 @@ fn topic_first_announced_in_xml_is_served_once_xcdr_samples_are_stored() {
     assert!(!group.serve(&participant, &options).expect("open"), "it pauses");
     group.retry_serving();
     assert!(group.serve(&participant, &options).expect("open"));
-    assert_eq!((group.is_served(), group.unserved(), group.kept.len()), (true, 0, 0));
+    assert_eq!((group.is_served(), group.unserved(), group.stored.len()), (true, 0, 0));
 }
 
 #[test]

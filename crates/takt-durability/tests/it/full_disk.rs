@@ -45,7 +45,7 @@ fn reader_of_pages(participant: &DomainParticipant) -> DataReader<Page> {
 
 /// Runs the service until the condition holds.
 fn step_until(service: &mut Service, notes: &mut Vec<String>, what: &str, mut is_so: impl FnMut(&[String]) -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so(notes) {
         assert!(Instant::now() < deadline, "{what}: {notes:?}");
         service.step().expect("a full disk is no failure");

@@ -19,7 +19,7 @@ fn pages(participant: &DomainParticipant) -> DataWriter<Page> {
 
 /// Runs the service until the condition holds, and returns its notes.
 fn step_until(service: &mut Service, what: &str, mut is_so: impl FnMut(&Service) -> bool) -> Vec<String> {
-    let (deadline, mut notes) = (Instant::now() + PATIENCE, Vec::new());
+    let (deadline, mut notes) = (Instant::now() + TIMEOUT, Vec::new());
     while !is_so(service) {
         assert!(Instant::now() < deadline, "{what}: {:?} {notes:?}", service.totals());
         service.step().expect("one topic ends no service");
@@ -28,7 +28,7 @@ fn step_until(service: &mut Service, what: &str, mut is_so: impl FnMut(&Service)
     notes
 }
 
-fn said<'a>(notes: &'a [String], what: &str) -> Vec<&'a String> {
+fn notes_containing<'a>(notes: &'a [String], what: &str) -> Vec<&'a String> {
     notes.iter().filter(|note| note.contains(what)).collect()
 }
 
@@ -42,7 +42,7 @@ fn stored_sample_beyond_the_memory_limit_is_reported_once_and_others_are_served(
         pages.write(&Page { bytes: vec![7; len] }).expect("room");
     }
     write(&numbers, 0..20);
-    pages.wait_for_durability(PATIENCE).expect("a service keeps it");
+    pages.wait_for_durability(TIMEOUT).expect("a service keeps it");
     await_durability(&numbers);
     assert_eq!(service.stop().samples, 24);
     drop((pages, numbers, publisher));
@@ -50,7 +50,7 @@ fn stored_sample_beyond_the_memory_limit_is_reported_once_and_others_are_served(
     let small = Options { memory_bytes_max: 8 << 10, ..options(domain, Some(&directory)) };
     let mut service = Service::new(small).expect("a service");
     let notes = step_until(&mut service, "both topics", |service| service.totals().served == 2);
-    let refusals = said(&notes, "not served");
+    let refusals = notes_containing(&notes, "not served");
     assert_eq!(refusals.len(), 1, "{notes:?}");
     assert!(refusals[0].starts_with("Pages: ") && refusals[0].contains("is limited to 16384"), "{notes:?}");
     let totals = service.totals();
@@ -83,7 +83,7 @@ fn restart_with_fewer_instances_serves_as_many_as_the_limit() {
     let mut service = Service::new(few).expect("a service");
     let notes = step_until(&mut service, "the topic", |service| service.totals().served == 1);
     assert_eq!((service.totals().samples, service.totals().unserved), (7, 4));
-    assert!(said(&notes, "Numbers: stored but not served").len() == 1, "{notes:?}");
+    assert!(notes_containing(&notes, "Numbers: stored but not served").len() == 1, "{notes:?}");
 }
 
 #[test]
@@ -95,14 +95,14 @@ fn topic_without_serving_writer_is_reported_once_and_the_service_continues() {
     let mut service = Service::new(Options { samples_max: 0, ..options(domain, None) }).expect("a service");
     let mut steps_after = 0;
     let mut notes = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while steps_after < 10 {
         assert!(Instant::now() < deadline, "it is never reported: {notes:?}");
         service.step().expect("one topic ends no service");
         notes.extend(service.take_notes());
-        steps_after += usize::from(!said(&notes, "not served").is_empty());
+        steps_after += usize::from(!notes_containing(&notes, "not served").is_empty());
     }
-    let refusals = said(&notes, "not served");
+    let refusals = notes_containing(&notes, "not served");
     assert_eq!(refusals.len(), 1, "{notes:?}");
     assert!(refusals[0].starts_with("Numbers: ") && refusals[0].contains("RESOURCE_LIMITS"), "{notes:?}");
     assert_eq!((service.totals().topics, service.totals().served), (1, 0));
@@ -159,10 +159,10 @@ fn sample_that_cannot_be_stored_is_never_acknowledged_and_blocks_only_its_writer
         let safe = second.durable_upto().expect("open").is_some_and(|sn| sn.0 == 3);
         safe && service.totals().samples == 5 && service.totals().blocked_writers == 1
     });
-    let remarks = said(&notes, "cannot be stored");
+    let remarks = notes_containing(&notes, "cannot be stored");
     assert!(remarks.len() == 1 && remarks[0].starts_with("Pages: change 2 of "), "{notes:?}");
     let quiet = Instant::now() + std::time::Duration::from_millis(500);
     let notes = step_until(&mut service, "a quiet moment", |_| Instant::now() > quiet);
-    assert_eq!(said(&notes, "cannot be stored").len(), 0, "{notes:?}");
+    assert_eq!(notes_containing(&notes, "cannot be stored").len(), 0, "{notes:?}");
     assert_eq!(first.durable_upto().expect("open").map(|sn| sn.0), Some(1));
 }

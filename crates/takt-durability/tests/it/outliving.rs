@@ -45,7 +45,7 @@ fn reader_of_writer_and_service_gets_each_sample_once_and_in_order() {
     let mut samples = take(&reader, 300);
     for value in 300..400 {
         write(&writer, value..value + 1);
-        writer.wait_for_acknowledgments(PATIENCE).expect("everybody follows");
+        writer.wait_for_acknowledgments(TIMEOUT).expect("everybody follows");
     }
     samples.extend(take(&reader, 100));
     assert!(values(&samples).into_iter().eq(0..400), "{:?}", values(&samples));

@@ -13,7 +13,7 @@ pub use takt_testkit::domain::domain;
 pub use takt_testkit::waiting::until;
 
 /// Maximum wait for a condition. Exceeding it is a failure, not a slow machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 pub struct Number {
@@ -117,13 +117,13 @@ pub fn write(writer: &DataWriter<Number>, values: std::ops::Range<u32>) {
 
 /// Waits until services have acknowledged everything.
 pub fn await_durability(writer: &DataWriter<Number>) {
-    writer.wait_for_durability(PATIENCE).expect("a service keeps it");
+    writer.wait_for_durability(TIMEOUT).expect("a service keeps it");
 }
 
 /// Takes until `count` values have arrived, then waits briefly to check that no more arrive.
 pub fn take(reader: &DataReader<Number>, count: usize) -> Vec<Sample<Number>> {
     let mut samples = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     until("samples", || {
         assert!(Instant::now() < deadline, "{count} samples, not {}: {:?}", samples.len(), values(&samples));
         samples.extend(reader.take(usize::MAX).expect("open").into_iter().filter(|sample| sample.data.is_some()));

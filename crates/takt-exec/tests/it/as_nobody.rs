@@ -11,7 +11,7 @@ const NOBODY: u32 = 65_534;
 
 /// Returns the error of each setting in an unprivileged process, and the text that the error must
 /// contain.
-fn asks() -> [(String, &'static str); 3] {
+fn refusals() -> [(String, &'static str); 3] {
     let fifo = ThreadSettings { scheduling: Some(Scheduling::Fifo(80)), ..ThreadSettings::default() };
     let locked = ProcessSettings { lock_memory: true, ..ProcessSettings::default() };
     let awake = ProcessSettings { cpu_latency: Some(Duration::ZERO), ..ProcessSettings::default() };
@@ -27,7 +27,7 @@ fn asks() -> [(String, &'static str); 3] {
 #[test]
 fn refusal_names_the_missing_capability_or_limit() {
     if std::env::var_os("TAKT_TEST_AS_NOBODY").is_some() {
-        for (told, missing) in asks() {
+        for (told, missing) in refusals() {
             assert!(told.contains(missing), "{told}");
         }
         return;

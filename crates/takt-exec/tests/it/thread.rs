@@ -83,7 +83,7 @@ fn refused_deadline_scheduling_names_the_root_domain() {
 fn invalid_priorities_are_refused() {
     for scheduling in [Scheduling::Fifo(0), Scheduling::Fifo(100), Scheduling::RoundRobin(255)] {
         let refusal = scheduled(scheduling).expect_err("there is none");
-        assert_eq!(refusal.why.kind(), ErrorKind::InvalidInput, "{refusal}");
+        assert_eq!(refusal.cause.kind(), ErrorKind::InvalidInput, "{refusal}");
         assert!(refusal.to_string().contains("1 to 99"), "{refusal}");
     }
     let (runtime, period) = (Duration::from_millis(2), Duration::from_millis(1));

@@ -54,7 +54,7 @@ pub struct OffsetEstimator {
     bounds: Option<Bounds>,
     echoes: u64,
     restarts: u64,
-    nonsense: u64,
+    invalid_echoes: u64,
 }
 
 impl OffsetEstimator {
@@ -64,7 +64,7 @@ impl OffsetEstimator {
     /// Creates an estimator without echoes. `drift_max_ppm` is the maximum drift between the
     /// clocks, in ppm.
     pub fn new(drift_max_ppm: u32) -> Self {
-        Self { drift_max_ppm, bounds: None, echoes: 0, restarts: 0, nonsense: 0 }
+        Self { drift_max_ppm, bounds: None, echoes: 0, restarts: 0, invalid_echoes: 0 }
     }
 
     /// Adds an echo. The cost is bounded: a few additions.
@@ -73,7 +73,7 @@ impl OffsetEstimator {
         let there_ns = echo.answered_ns.saturating_sub(echo.received_ns);
         // The remote clock may run faster by the drift while it holds the echo.
         if away_ns < 0 || there_ns < 0 || there_ns > away_ns.saturating_add(self.drift_ns(away_ns)) {
-            self.nonsense += 1;
+            self.invalid_echoes += 1;
             return;
         }
         self.echoes += 1;
@@ -122,8 +122,8 @@ impl OffsetEstimator {
     }
 
     /// Returns the number of echoes with impossible timestamps, which are ignored.
-    pub fn nonsense(&self) -> u64 {
-        self.nonsense
+    pub fn invalid_echoes(&self) -> u64 {
+        self.invalid_echoes
     }
 
     fn drift_ns(&self, time_ns: i64) -> i64 {
@@ -210,7 +210,11 @@ mod tests {
                     floor.swap(0, 1);
                 }
             }
-            assert_eq!((estimator.restarts(), estimator.nonsense(), estimator.echoes()), (0, 0, 200), "seed {seed}");
+            assert_eq!(
+                (estimator.restarts(), estimator.invalid_echoes(), estimator.echoes()),
+                (0, 0, 200),
+                "seed {seed}"
+            );
         }
     }
 
@@ -262,7 +266,7 @@ mod tests {
         estimator.handle_echo(echo(10, 0, 0, 9));
         estimator.handle_echo(echo(10, 5, 4, 20));
         estimator.handle_echo(echo(10, 0, 1000, 20));
-        assert_eq!((estimator.nonsense(), estimator.offset(0)), (3, None));
+        assert_eq!((estimator.invalid_echoes(), estimator.offset(0)), (3, None));
         // Extreme values do not overflow.
         estimator.handle_echo(echo(i64::MIN, i64::MAX, i64::MAX, i64::MIN));
         estimator.handle_echo(echo(i64::MIN, i64::MIN, i64::MAX, i64::MAX));

@@ -63,7 +63,7 @@ pub(crate) fn write(interface: &str, value: Value, to: u32) -> io::Result<()> {
         true => put(&mut body, value.attribute, &[u8::from(to != 0)]),
         false => put(&mut body, value.attribute, &to.to_ne_bytes()),
     }
-    generic.order(family, 0, &body)
+    generic.request(family, 0, &body)
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub(crate) fn read(driver: &Driver<'_>, interface: &str, location: u32) -> io::R
     let mut octets = command(GET_RULE, 0);
     put(&mut octets, RULE_AT + LOCATION_AT, location);
     driver(interface, &mut octets)?;
-    Ok(words(&octets[RULE_AT..RULE_AT + RULE_LEN]))
+    Ok(format_rule(&octets[RULE_AT..RULE_AT + RULE_LEN]))
 }
 
 /// Writes a rule to a location, or removes it.
@@ -87,7 +87,7 @@ pub(crate) fn write(driver: &Driver<'_>, interface: &str, location: u32, rule: &
 }
 
 /// Formats a rule as text.
-fn words(rule: &[u8]) -> String {
+fn format_rule(rule: &[u8]) -> String {
     let queue = get(rule, QUEUE_AT);
     let known = match get(rule, 0) {
         UDP4 => Some(format!("udp4 dscp {} queue {queue}", rule[VALUES_AT + DSCP4_AT] >> 2)),

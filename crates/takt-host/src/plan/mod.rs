@@ -19,7 +19,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Facts, list};
-use crate::knob::Knob;
+use crate::knob::Setting;
 use crate::machine::Machine;
 use crate::route::Groups;
 use schedule::{Gate, LaunchTime};
@@ -36,7 +36,7 @@ const LAUNCH_DELTA_MAX_NS: u32 = 1_000_000_000;
 
 /// Requested properties of real-time traffic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct Request {
     /// Processors for real-time threads only. Empty if no processor is reserved.
     pub cpus: Vec<usize>,
     /// Whether to create an isolated control group of these processors. Programs have to be started
@@ -66,7 +66,7 @@ pub struct Wish {
     pub busy_poll_us: Option<u32>,
 }
 
-impl Wish {
+impl Request {
     fn has_marks(&self) -> bool {
         !self.dscp.is_empty() || !self.pcp.is_empty()
     }
@@ -128,7 +128,7 @@ impl Wish {
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// Changed knob.
-    pub knob: Knob,
+    pub knob: Setting,
     /// Present value, for readers of the plan.
     pub from: String,
     /// New value.
@@ -140,7 +140,7 @@ pub struct Change {
 /// Feature that this machine lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lack {
+pub struct MissingFeature {
     /// Missing feature.
     pub what: String,
     /// Reason given by the kernel or the driver.
@@ -157,56 +157,56 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// Missing features.
     #[serde(default)]
-    pub lacks: Vec<Lack>,
+    pub lacks: Vec<MissingFeature>,
 }
 
 /// Error of a request that this machine cannot fulfill.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Impossible(pub String);
+pub struct Unsatisfiable(pub String);
 
-impl std::fmt::Display for Impossible {
+impl std::fmt::Display for Unsatisfiable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Impossible {}
+impl std::error::Error for Unsatisfiable {}
 
 impl Plan {
     /// Makes the plan for a request. Reads the machine and changes nothing.
     ///
     /// # Errors
     /// A processor or the interface does not exist, or no processor remains for other work.
-    pub fn new(machine: &Machine, facts: &Facts, wish: &Wish) -> Result<Self, Impossible> {
-        if let Some(why) = wish.contradiction() {
-            return Err(Impossible(why.into()));
+    pub fn new(machine: &Machine, facts: &Facts, request: &Request) -> Result<Self, Unsatisfiable> {
+        if let Some(why) = request.contradiction() {
+            return Err(Unsatisfiable(why.into()));
         }
-        if let Some(cpu) = wish.cpus.iter().find(|cpu| !facts.cpus.contains(cpu)) {
-            return Err(Impossible(format!(
+        if let Some(cpu) = request.cpus.iter().find(|cpu| !facts.cpus.contains(cpu)) {
+            return Err(Unsatisfiable(format!(
                 "processor {cpu} is not online; the online processors are {}",
                 list(&facts.cpus)
             )));
         }
-        let others: Vec<usize> = facts.cpus.iter().copied().filter(|cpu| !wish.cpus.contains(cpu)).collect();
+        let others: Vec<usize> = facts.cpus.iter().copied().filter(|cpu| !request.cpus.contains(cpu)).collect();
         if others.is_empty() {
-            return Err(Impossible("at least one processor must remain for other threads".into()));
+            return Err(Unsatisfiable("at least one processor must remain for other threads".into()));
         }
-        let interface = match &wish.interface {
+        let interface = match &request.interface {
             Some(name) => {
                 let found = facts.interface(name);
-                Some(found.ok_or_else(|| Impossible(format!("interface {name:?} does not exist")))?)
+                Some(found.ok_or_else(|| Unsatisfiable(format!("interface {name:?} does not exist")))?)
             }
             None => None,
         };
         let mut planner = Planner { machine, plan: Self::default() };
-        planner.sockets(wish.busy_poll_us);
-        if !wish.cpus.is_empty() {
-            planner.kernel(facts, wish);
-            wish.cpus.iter().for_each(|cpu| planner.processor(*cpu));
-            planner.keep_away(facts, wish, &others, interface);
+        planner.sockets(request.busy_poll_us);
+        if !request.cpus.is_empty() {
+            planner.kernel(facts, request);
+            request.cpus.iter().for_each(|cpu| planner.processor(*cpu));
+            planner.keep_away(facts, request, &others, interface);
         }
         if let Some(interface) = interface {
-            planner.interface(interface, facts, wish, &others);
+            planner.interface(interface, facts, request, &others);
         }
         Ok(planner.plan)
     }
@@ -221,24 +221,24 @@ struct Planner<'a> {
 impl Planner<'_> {
     /// Adds a change of a knob, unless it already has the value. Adds a missing feature if the knob
     /// does not exist or is read-only.
-    fn set(&mut self, knob: Knob, to: &str, why: &str, instead: &str) {
+    fn set(&mut self, knob: Setting, to: &str, why: &str, instead: &str) {
         match self.machine.read(&knob) {
             Ok(from) if from == to => {}
             Ok(_) if !self.machine.is_settable(&knob) => {
-                self.lack(&format!("{knob} as {to:?}"), "it is read-only here", instead);
+                self.add_missing_feature(&format!("{knob} as {to:?}"), "it is read-only here", instead);
             }
             Ok(from) => self.change(knob, &from, to, why),
-            Err(error) => self.lack(&knob.to_string(), &absence(&error), instead),
+            Err(error) => self.add_missing_feature(&knob.to_string(), &absence(&error), instead),
         }
     }
 
     /// Adds a change of a knob that exists, or will exist at that point.
-    fn change(&mut self, knob: Knob, from: &str, to: &str, why: &str) {
+    fn change(&mut self, knob: Setting, from: &str, to: &str, why: &str) {
         self.plan.changes.push(Change { knob, from: from.to_owned(), to: to.to_owned(), why: why.to_owned() });
     }
 
-    fn lack(&mut self, what: &str, why: &str, instead: &str) {
-        self.plan.lacks.push(Lack { what: what.into(), why: why.into(), instead: instead.into() });
+    fn add_missing_feature(&mut self, what: &str, why: &str, instead: &str) {
+        self.plan.lacks.push(MissingFeature { what: what.into(), why: why.into(), instead: instead.into() });
     }
 }
 

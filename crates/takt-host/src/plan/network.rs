@@ -1,9 +1,9 @@
 //! Planned settings of sockets and of the interface for real-time traffic.
 
-use super::{Planner, Wish};
+use super::{Planner, Request};
 use crate::ethtool::Parameter;
 use crate::facts::{Facts, InterfaceFacts};
-use crate::knob::Knob;
+use crate::knob::Setting;
 
 /// Buffer for a burst at a socket, in octets: a sample of some megabytes.
 const SOCKET_BUFFER: u64 = 8 << 20;
@@ -18,7 +18,7 @@ impl Planner<'_> {
     pub(super) fn sockets(&mut self, busy_poll_us: Option<u32>) {
         let machines = "set it in the initial network namespace, since it is global";
         for name in ["rmem_max", "wmem_max"] {
-            let knob = Knob::file(format!("/proc/sys/net/core/{name}"));
+            let knob = Setting::file(format!("/proc/sys/net/core/{name}"));
             let now = self.machine.read(&knob).ok().and_then(|now| now.parse::<u64>().ok()); // tidy-allow(dropped-cause): `set` says why.
             if now.is_none_or(|now| now < SOCKET_BUFFER) {
                 self.set(knob, &SOCKET_BUFFER.to_string(), "the buffers hold bursts", machines);
@@ -26,46 +26,50 @@ impl Planner<'_> {
         }
         if let Some(time) = busy_poll_us {
             for (name, what) in [("busy_read", "a receiving socket"), ("busy_poll", "poll and epoll")] {
-                let knob = Knob::file(format!("/proc/sys/net/core/{name}"));
+                let knob = Setting::file(format!("/proc/sys/net/core/{name}"));
                 self.set(knob, &time.to_string(), &format!("{what} polls the driver before it sleeps"), machines);
             }
         }
     }
 
-    pub(super) fn interface(&mut self, facts: &InterfaceFacts, machine: &Facts, wish: &Wish, others: &[usize]) {
+    pub(super) fn interface(&mut self, facts: &InterfaceFacts, machine: &Facts, wish: &Request, others: &[usize]) {
         let name = &facts.name;
         let base = format!("/sys/class/net/{name}");
         let none = "nothing: the driver raises an interrupt per frame, or polls";
         for parameter in ["adaptive-rx", "adaptive-tx", "rx-usecs", "tx-usecs"] {
             let parameter = Parameter::named(parameter).expect("a known parameter");
-            self.set(Knob::Ethtool(name.clone(), parameter), "0", "each frame raises an interrupt at once", none);
+            self.set(Setting::Ethtool(name.clone(), parameter), "0", "each frame raises an interrupt at once", none);
         }
         let (deferred, why) = match wish.busy_poll_us {
             Some(_) => (DEFERRED, "interrupts are deferred while sockets poll"),
             None => (("0", "0"), "each frame raises an interrupt at once"),
         };
         for (file, to) in [("napi_defer_hard_irqs", deferred.0), ("gro_flush_timeout", deferred.1)] {
-            self.set(Knob::file(format!("{base}/{file}")), to, why, UNAVAILABLE);
+            self.set(Setting::file(format!("{base}/{file}")), to, why, UNAVAILABLE);
         }
         if !machine.is_preempt_rt {
             // With PREEMPT_RT, a thread with a real-time priority may be preferable.
             let why = "the softirq processes frames, without the wakeup of a thread";
-            self.set(Knob::file(format!("{base}/threaded")), "0", why, UNAVAILABLE);
+            self.set(Setting::file(format!("{base}/threaded")), "0", why, UNAVAILABLE);
         }
         for queue in 0..facts.rx_queues {
-            let knob = Knob::file(format!("{base}/queues/rx-{queue}/rps_cpus"));
+            let knob = Setting::file(format!("{base}/queues/rx-{queue}/rps_cpus"));
             self.set(knob, "0", "the processor that receives the interrupt processes the frames", UNAVAILABLE);
         }
         if facts.rx_queues < 2 {
             let instead = "AF_XDP (docs/guide/xdp.md); for egress, marked frames first: --dscp 46 --line-rate RATE";
-            self.lack(&format!("a queue of {name} only for real-time traffic"), "the interface has one queue", instead);
+            self.add_missing_feature(
+                &format!("a queue of {name} only for real-time traffic"),
+                "the interface has one queue",
+                instead,
+            );
         }
         self.traffic(facts, wish, others);
         for groups in &wish.groups {
-            let knob = Knob::Route(name.clone(), *groups);
+            let knob = Setting::Route(name.clone(), *groups);
             if self.machine.read(&knob).is_ok_and(|way| way == "elsewhere") {
                 let instead = "remove that route, or configure the interface in each program";
-                self.lack(&format!("{knob} as \"here\""), "the route uses another interface", instead);
+                self.add_missing_feature(&format!("{knob} as \"here\""), "the route uses another interface", instead);
             } else {
                 self.set(knob, "here", "programs without a configured interface send through this one", UNAVAILABLE);
             }

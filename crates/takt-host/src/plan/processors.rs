@@ -1,8 +1,8 @@
 //! Planned processors for real-time threads only, and kernel work that is moved off them.
 
-use super::{Planner, Wish};
+use super::{Planner, Request};
 use crate::facts::{Facts, InterfaceFacts, list, mask, numbers};
-use crate::knob::Knob;
+use crate::knob::Setting;
 
 /// Mount point of control groups, version 2.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
@@ -11,10 +11,10 @@ const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 const CONTROL_GROUP: &str = "/sys/fs/cgroup/takt";
 
 impl Planner<'_> {
-    pub(super) fn kernel(&mut self, facts: &Facts, wish: &Wish) {
+    pub(super) fn kernel(&mut self, facts: &Facts, wish: &Request) {
         if !facts.is_preempt_rt {
             let instead = "install a kernel with PREEMPT_RT (Debian: linux-image-rt-amd64); other kernels delay threads by milliseconds";
-            self.lack("PREEMPT_RT", "/sys/kernel/realtime is not 1", instead);
+            self.add_missing_feature("PREEMPT_RT", "/sys/kernel/realtime is not 1", instead);
         }
         let shared =
             |known: &[usize]| -> Vec<usize> { wish.cpus.iter().copied().filter(|cpu| !known.contains(cpu)).collect() };
@@ -24,33 +24,41 @@ impl Planner<'_> {
             let cpus = list(shared);
             let instead =
                 format!("boot with isolcpus={cpus} nohz_full={cpus} rcu_nocbs={cpus}, or plan with --control-group");
-            self.lack("isolated processors", &format!("the scheduler uses {cpus} for all threads"), &instead);
+            self.add_missing_feature(
+                "isolated processors",
+                &format!("the scheduler uses {cpus} for all threads"),
+                &instead,
+            );
         }
         if let ticking @ [_, ..] = &*shared(&facts.without_tick) {
             let cpus = list(ticking);
             let instead = format!("boot with nohz_full={cpus} rcu_nocbs={cpus}");
-            self.lack("processors without tick", &format!("the timer interrupts {cpus}"), &instead);
+            self.add_missing_feature("processors without tick", &format!("the timer interrupts {cpus}"), &instead);
         }
         let instead = "nothing: not supported by this kernel";
         self.set(
-            Knob::file("/proc/sys/vm/stat_interval"),
+            Setting::file("/proc/sys/vm/stat_interval"),
             "120",
             "the kernel updates its counters less often",
             instead,
         );
-        self.set(Knob::file("/proc/sys/kernel/nmi_watchdog"), "0", "no watchdog interrupts", instead);
+        self.set(Setting::file("/proc/sys/kernel/nmi_watchdog"), "0", "no watchdog interrupts", instead);
     }
 
     /// Plans a control group with exclusive processors.
     fn control_group(&mut self, cpus: &[usize]) {
-        let file = |name: &str| Knob::file(format!("{CONTROL_GROUP}/{name}"));
-        let controllers = self.machine.read(&Knob::file(format!("{CONTROL_GROUPS}/cgroup.controllers")));
+        let file = |name: &str| Setting::file(format!("{CONTROL_GROUP}/{name}"));
+        let controllers = self.machine.read(&Setting::file(format!("{CONTROL_GROUPS}/cgroup.controllers")));
         if !controllers.is_ok_and(|names| names.split(' ').any(|name| name == "cpuset")) {
             let cpus = list(cpus);
             let instead = format!("boot with cgroup_no_v1=cpuset if cgroup v1 has cpuset, or with isolcpus={cpus}");
-            return self.lack("cpuset control groups", "cgroup v2 has no cpuset controller here", &instead);
+            return self.add_missing_feature(
+                "cpuset control groups",
+                "cgroup v2 has no cpuset controller here",
+                &instead,
+            );
         }
-        let given = Knob::file(format!("{CONTROL_GROUPS}/cgroup.subtree_control"));
+        let given = Setting::file(format!("{CONTROL_GROUPS}/cgroup.subtree_control"));
         let now = self.machine.read(&given).unwrap_or_default();
         let mut names: Vec<_> = now.split_whitespace().collect();
         if !names.contains(&"cpuset") {
@@ -63,7 +71,7 @@ impl Planner<'_> {
                 "nothing: not supported by this kernel",
             );
         }
-        let group = Knob::Directory(CONTROL_GROUP.into());
+        let group = Setting::Directory(CONTROL_GROUP.into());
         let whose = format!("only programs started in {CONTROL_GROUP} (cgroup.procs) use them");
         let settings = [("cpuset.cpus", "", list(cpus)), ("cpuset.cpus.partition", "member", "isolated".to_owned())];
         if self.machine.read(&group).is_ok_and(|there| there == "there") {
@@ -80,19 +88,19 @@ impl Planner<'_> {
 
     pub(super) fn processor(&mut self, cpu: usize) {
         let base = format!("/sys/devices/system/cpu/cpu{cpu}");
-        let governor = Knob::file(format!("{base}/cpufreq/scaling_governor"));
+        let governor = Setting::file(format!("{base}/cpufreq/scaling_governor"));
         let instead = "configure the frequency in the firmware, or on the host of the virtual machine";
         self.set(governor, "performance", "the processor keeps its maximum frequency", instead);
         let idle = format!("{base}/cpuidle");
         let states = self.machine.names(&idle);
         if states.is_empty() {
             let instead = "set ProcessSettings::cpu_latency of a participant, which holds /dev/cpu_dma_latency";
-            self.lack(&idle, "no sleep state can be disabled", instead);
+            self.add_missing_feature(&idle, "no sleep state can be disabled", instead);
         }
         for state in states {
-            let takes = self.machine.read(&Knob::file(format!("{idle}/{state}/latency")));
+            let takes = self.machine.read(&Setting::file(format!("{idle}/{state}/latency")));
             if takes.is_ok_and(|takes| takes != "0") {
-                let knob = Knob::file(format!("{idle}/{state}/disable"));
+                let knob = Setting::file(format!("{idle}/{state}/disable"));
                 self.set(knob, "1", "no wakeup latency of the sleep state", "hold /dev/cpu_dma_latency");
             }
         }
@@ -103,16 +111,16 @@ impl Planner<'_> {
     pub(super) fn keep_away(
         &mut self,
         facts: &Facts,
-        wish: &Wish,
+        wish: &Request,
         others: &[usize],
         interface: Option<&InterfaceFacts>,
     ) {
-        let work = Knob::file("/sys/devices/virtual/workqueue/cpumask");
+        let work = Setting::file("/sys/devices/virtual/workqueue/cpumask");
         self.set(work, &mask(others), "kernel work runs on other processors", "nothing: not supported by this kernel");
         let managed = "the driver controls its affinity: boot with isolcpus=managed_irq, and the processors";
         let own = interface.map(|interface| self.own_interrupts(interface, wish.queue)).unwrap_or_default();
         for interrupt in &facts.interrupts {
-            let knob = Knob::file(format!("/proc/irq/{interrupt}/smp_affinity_list"));
+            let knob = Setting::file(format!("/proc/irq/{interrupt}/smp_affinity_list"));
             let Ok(now) = self.machine.read(&knob) else { continue };
             let goes_to = numbers(&now);
             if own.contains(interrupt) {
@@ -131,7 +139,7 @@ impl Planner<'_> {
     /// Returns the interrupts of real-time traffic: those of the queue if their names identify it,
     /// otherwise all of the interface.
     fn own_interrupts(&self, interface: &InterfaceFacts, queue: Option<u32>) -> Vec<u32> {
-        let name = |interrupt: &u32| self.machine.read(&Knob::file(format!("/sys/kernel/irq/{interrupt}/actions")));
+        let name = |interrupt: &u32| self.machine.read(&Setting::file(format!("/sys/kernel/irq/{interrupt}/actions")));
         let is_of_queue =
             |interrupt: &u32| queue.is_some() && name(interrupt).is_ok_and(|name| queue_of(&name) == queue);
         let of_queue: Vec<u32> = interface.interrupts.iter().copied().filter(is_of_queue).collect();

@@ -11,53 +11,53 @@
 //! excludes the queue.
 
 use super::trees::{Reserved, priority_tree};
-use super::{Planner, Wish};
+use super::{Planner, Request};
 use crate::ethtool::{Parameter, driver, numbers, rules, spread};
 use crate::facts::{InterfaceFacts, mask};
-use crate::knob::Knob;
+use crate::knob::Setting;
 use crate::tc;
 
 impl Planner<'_> {
-    pub(super) fn traffic(&mut self, facts: &InterfaceFacts, wish: &Wish, others: &[usize]) {
-        if let Some(rate) = wish.line_rate_bits {
+    pub(super) fn traffic(&mut self, facts: &InterfaceFacts, request: &Request, others: &[usize]) {
+        if let Some(rate) = request.line_rate_bits {
             self.tree(&facts.name, &priority_tree(rate), "marked frames have priority when the link is congested");
-            self.steer(&facts.name, &format!("class 1:10{}", marks(wish)));
+            self.steer(&facts.name, &format!("class 1:10{}", format_marks(request)));
         }
-        let Some(queue) = wish.queue else { return };
+        let Some(queue) = request.queue else { return };
         let wanted = queue as usize;
         if wanted >= facts.tx_queues.min(facts.rx_queues) || facts.tx_queues < 2 {
             return self.add_queues(facts, queue);
         }
-        if wish.line_rate_bits.is_none() {
-            self.egress(facts, wish, wanted, others);
+        if request.line_rate_bits.is_none() {
+            self.egress(facts, request, wanted, others);
         }
-        self.ingress(facts, wish, queue);
+        self.ingress(facts, request, queue);
     }
 
     fn tree(&mut self, interface: &str, tree: &str, why: &str) {
         let instead = "the tree stays unchanged: set it manually, and plan again";
-        self.set(Knob::Qdisc(interface.to_owned()), tree, why, instead);
+        self.set(Setting::Qdisc(interface.to_owned()), tree, why, instead);
     }
 
     /// Plans the steering program at clsact.
     fn steer(&mut self, interface: &str, steering: &str) {
-        let clsact = Knob::Clsact(interface.to_owned());
+        let clsact = Setting::Clsact(interface.to_owned());
         if self.machine.read(&clsact).is_ok_and(|beside| beside == "ingress") {
             let instead = "remove it and plan again: clsact replaces it, and both exclude each other";
-            return self.lack(&clsact.to_string(), "the discipline ingress occupies its place", instead);
+            return self.add_missing_feature(&clsact.to_string(), "the discipline ingress occupies its place", instead);
         }
         self.set(clsact, "clsact", "filters can be attached", "nothing: not supported by this kernel");
-        let knob = Knob::Steering(interface.to_owned());
+        let knob = Setting::Steering(interface.to_owned());
         let instead = "SO_PRIORITY and a discipline that uses it, such as pfifo_fast";
         self.set(knob, steering, "marked frames leave through their own queue or class", instead);
     }
 
-    fn egress(&mut self, facts: &InterfaceFacts, wish: &Wish, queue: usize, others: &[usize]) {
-        let own = mask(&wish.cpus);
+    fn egress(&mut self, facts: &InterfaceFacts, request: &Request, queue: usize, others: &[usize]) {
+        let own = mask(&request.cpus);
         // These precede the tree and are restored after it, since a change of classes resets them.
         for index in 0..facts.tx_queues {
-            let knob = Knob::file(format!("/sys/class/net/{}/queues/tx-{index}/xps_cpus", facts.name));
-            let (to, why) = match (wish.has_marks(), index == queue) {
+            let knob = Setting::file(format!("/sys/class/net/{}/queues/tx-{index}/xps_cpus", facts.name));
+            let (to, why) = match (request.has_marks(), index == queue) {
                 (true, _) => ("0".to_owned(), "marks select the queue"),
                 (false, true) => (own.clone(), "frames that these processors send have their own queue"),
                 (false, false) => (mask(others), "frames of other processors use the other queues"),
@@ -67,28 +67,28 @@ impl Planner<'_> {
         let mut reserved = Reserved {
             queues: facts.tx_queues,
             queue,
-            has_offload: wish.has_offload,
-            launch_time: wish.launch_time,
-            gates: &wish.gates,
-            base_time_ns: wish.base_time_ns,
+            has_offload: request.has_offload,
+            launch_time: request.launch_time,
+            gates: &request.gates,
+            base_time_ns: request.base_time_ns,
         };
-        if !wish.has_marks() {
+        if !request.has_marks() {
             return self.tree(&facts.name, &reserved.queue_tree(), "each queue is a FIFO");
         }
         self.drop_missing_disciplines(&mut reserved);
-        match self.priorities(&reserved, wish) {
+        match self.priorities(&reserved, request) {
             Some(priorities) => {
                 let tree = reserved.class_tree(&priorities);
                 self.tree(&facts.name, &tree, "priorities select the queue, and each queue is a FIFO");
                 // All marked frames are steered, independent of the priority of their sockets.
                 let priority = priorities.last().expect("marks exist");
-                self.steer(&facts.name, &format!("priority {priority}{}", marks(wish)));
+                self.steer(&facts.name, &format!("priority {priority}{}", format_marks(request)));
             }
             None => {
                 // Nothing assigns launch times to frames without one.
                 reserved.launch_time = reserved.launch_time.filter(|launch| !launch.is_assigned_by_schedule);
                 self.tree(&facts.name, &reserved.queue_tree(), "each queue is a FIFO");
-                self.steer(&facts.name, &format!("queue {queue} of {}{}", facts.tx_queues, marks(wish)));
+                self.steer(&facts.name, &format!("queue {queue} of {}{}", facts.tx_queues, format_marks(request)));
             }
         }
     }
@@ -123,7 +123,7 @@ impl Planner<'_> {
             }
             Err(why) => format!("the query failed: {why}"),
         };
-        self.lack(&format!("the discipline {kind}"), &why, instead);
+        self.add_missing_feature(&format!("the discipline {kind}"), &why, instead);
         false
     }
 
@@ -132,12 +132,13 @@ impl Planner<'_> {
     ///
     /// A socket of Takt uses the upper three bits of the DSCP as its priority. The PCP of a tag is
     /// the priority, unless it is mapped otherwise.
-    fn priorities(&mut self, reserved: &Reserved<'_>, wish: &Wish) -> Option<Vec<u8>> {
+    fn priorities(&mut self, reserved: &Reserved<'_>, request: &Request) -> Option<Vec<u8>> {
         let kind = if reserved.gates.is_empty() { "mqprio" } else { "taprio" };
         let what = format!("{kind} for queue {}", reserved.queue);
         let last = reserved.queues - 1;
         let program = "mq with a program at clsact gives marked frames the queue here";
-        let mut priorities: Vec<u8> = wish.dscp.iter().map(|dscp| dscp >> 3).chain(wish.pcp.iter().copied()).collect();
+        let mut priorities: Vec<u8> =
+            request.dscp.iter().map(|dscp| dscp >> 3).chain(request.pcp.iter().copied()).collect();
         priorities.sort_unstable();
         priorities.dedup();
         if kind == "mqprio"
@@ -152,18 +153,18 @@ impl Planner<'_> {
             } else {
                 "the queues of each class are in a row"
             };
-            self.lack(&what, why, &format!("--queue {last}; {program}"));
+            self.add_missing_feature(&what, why, &format!("--queue {last}; {program}"));
             return None;
         }
         if priorities.first() == Some(&0) {
             let why = "with a DSCP below 8 or a PCP of 0, the priority is that of unmarked frames";
-            self.lack(&what, why, &format!("other marks; {program}"));
+            self.add_missing_feature(&what, why, &format!("other marks; {program}"));
             return None;
         }
         Some(priorities)
     }
 
-    fn ingress(&mut self, facts: &InterfaceFacts, wish: &Wish, queue: u32) {
+    fn ingress(&mut self, facts: &InterfaceFacts, request: &Request, queue: u32) {
         let name = &facts.name;
         let instead =
             "AF_XDP, which receives RTPS from its queues (docs/guide/xdp.md); limit other traffic to this machine";
@@ -171,31 +172,38 @@ impl Planner<'_> {
             Ok(table) => table,
             Err(error) => {
                 let what = format!("rules of {name} that steer received frames to queue {queue}");
-                return self.lack(&what, &super::absence(&error), instead);
+                return self.add_missing_feature(&what, &super::absence(&error), instead);
             }
         };
         let there: Vec<_> = taken.iter().filter_map(|place| rules::read(&driver, name, *place).ok()).collect(); // tidy-allow(dropped-cause): one that is gone is not there
-        let of_dscp = wish.dscp.iter().flat_map(|dscp| ["udp4", "udp6"].map(|flow| format!("{flow} dscp {dscp}")));
-        let of_pcp = wish.pcp.iter().map(|pcp| format!("vlan pcp {pcp}"));
+        let of_dscp = request.dscp.iter().flat_map(|dscp| ["udp4", "udp6"].map(|flow| format!("{flow} dscp {dscp}")));
+        let of_pcp = request.pcp.iter().map(|pcp| format!("vlan pcp {pcp}"));
         let wanted = of_dscp.chain(of_pcp).map(|rule| format!("{rule} queue {queue}"));
         let mut free = (0..size).filter(|place| !taken.contains(place));
         let ntuple = Parameter::named("ntuple").expect("a known parameter");
-        self.set(Knob::Ethtool(name.clone(), ntuple), "1", "receive rules are active", instead);
+        self.set(Setting::Ethtool(name.clone(), ntuple), "1", "receive rules are active", instead);
         for rule in wanted.filter(|rule| !there.contains(rule)) {
             match free.next() {
                 Some(place) => {
-                    self.set(Knob::Rule(name.clone(), place), &rule, "marked frames arrive in the queue", instead)
+                    self.set(Setting::Rule(name.clone(), place), &rule, "marked frames arrive in the queue", instead)
                 }
-                None => self.lack(&format!("rule/{name}: {rule}"), "the driver's table is full", instead),
+                None => {
+                    self.add_missing_feature(&format!("rule/{name}: {rule}"), "the driver's table is full", instead)
+                }
             }
         }
         match spread::table(&driver, name) {
             Ok((table, queues)) if queues > 1 => {
                 let to = spread::without(table.len(), queue, queues);
-                self.set(Knob::Spread(name.clone()), &to, "unmarked frames arrive in the other queues", instead);
+                self.set(
+                    Setting::Indirection(name.clone()),
+                    &to,
+                    "unmarked frames arrive in the other queues",
+                    instead,
+                );
             }
             Ok(_) => {}
-            Err(error) => self.lack(
+            Err(error) => self.add_missing_feature(
                 &format!("spread/{name}"),
                 &super::absence(&error),
                 "frames without a rule may also arrive in the queue",
@@ -217,14 +225,14 @@ impl Planner<'_> {
                 continue;
             }
             for parameter in parameters {
-                let knob = Knob::Ethtool(name.clone(), parameter);
+                let knob = Setting::Ethtool(name.clone(), parameter);
                 let is_short =
                     self.machine.read(&knob).is_ok_and(|now| now.parse::<u32>().is_ok_and(|now| now < wanted));
                 if is_short {
                     self.set(knob, &wanted.to_string(), "a queue for real-time traffic exists", "nothing");
                 }
             }
-            return self.lack(
+            return self.add_missing_feature(
                 &what,
                 "this plan creates it",
                 "apply this plan, then plan again for the settings of the queue",
@@ -232,7 +240,7 @@ impl Planner<'_> {
         }
         let instead =
             "priority of marked frames with a line rate (--dscp 46 --line-rate RATE); AF_XDP (docs/guide/xdp.md)";
-        self.lack(
+        self.add_missing_feature(
             &what,
             &format!("the interface has {} transmit queues and {} receive queues", facts.tx_queues, facts.rx_queues),
             instead,
@@ -241,9 +249,9 @@ impl Planner<'_> {
 }
 
 /// Formats marks as in the text of a steering.
-fn marks(wish: &Wish) -> String {
+fn format_marks(request: &Request) -> String {
     let mut text = String::new();
-    for (name, marks) in [("dscp", &wish.dscp), ("pcp", &wish.pcp)] {
+    for (name, marks) in [("dscp", &request.dscp), ("pcp", &request.pcp)] {
         if !marks.is_empty() {
             let marks: Vec<_> = marks.iter().map(ToString::to_string).collect();
             text += &format!(" {name} {}", marks.join(","));

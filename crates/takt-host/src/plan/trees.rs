@@ -74,7 +74,7 @@ impl Reserved<'_> {
         let ranges = if class == 0 { [(1, 0), (rest, 1)] } else { [(rest, 0), (1, rest)] };
         let mut map = [1 - class; PRIORITIES];
         priorities.iter().for_each(|priority| map[usize::from(*priority)] = class);
-        let classes = Classes { map, queues: ranges.to_vec(), hardware: 0 }.words();
+        let classes = Classes { map, queues: ranges.to_vec(), hardware: 0 }.to_text();
         let root = if self.gates.is_empty() {
             // Only in this mode does the card use these queues instead of its own assignment.
             let hardware = if self.has_offload { "1 mode channel" } else { "0" };

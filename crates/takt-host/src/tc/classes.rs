@@ -58,7 +58,7 @@ impl Classes {
         octets
     }
 
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let map: Vec<_> = self.map.iter().map(ToString::to_string).collect();
         let queues: Vec<_> = self.queues.iter().map(|(count, first)| format!("{count}@{first}")).collect();
         format!("map {} queues {}", map.join(","), queues.join(","))

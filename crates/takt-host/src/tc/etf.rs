@@ -20,7 +20,7 @@ const FLAGS: [&str; 3] = ["deadline", "offload", "skip_sock_check"];
 /// Order of the flags in the text.
 const ORDER: [usize; 3] = [1, 0, 2];
 
-pub(crate) fn words(octets: &[u8]) -> Option<String> {
+pub(crate) fn to_text(octets: &[u8]) -> Option<String> {
     let parameters = find(octets, PARAMETERS)?;
     let at = |at: usize| number(parameters.get(at..)?);
     let (delta, clock, flags) = (at(0)?.cast_signed(), clock(at(4)?.cast_signed()), at(8)?);

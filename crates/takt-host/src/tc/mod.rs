@@ -28,7 +28,7 @@ mod words;
 use std::fmt;
 use std::io;
 
-use takt_netlink::{INSTEAD, NEW, Netlink, find, interface_index, number, put, put_text, text};
+use takt_netlink::{CREATE_OR_REPLACE, NEW, Netlink, find, interface_index, number, put, put_text, text};
 
 const NEW_QDISC: u16 = 36;
 const DELETE_QDISC: u16 = 37;
@@ -91,7 +91,7 @@ impl fmt::Display for Entry {
             ROOT => write!(f, "root")?,
             parent => write!(f, "parent {}", Handle(parent))?,
         }
-        let words = options::words(&self.kind, self.is_class, &self.options);
+        let words = options::to_text(&self.kind, self.is_class, &self.options);
         if words.is_empty() { Ok(()) } else { write!(f, " {words}") }
     }
 }
@@ -163,11 +163,11 @@ fn entries(netlink: &mut Netlink, index: i32) -> io::Result<Vec<Entry>> {
         return Ok(Vec::new());
     };
     for entry in qdiscs.iter().filter(|entry| entry.handle != 0) {
-        if !options::RESTORED.contains(&entry.kind.as_str()) {
+        if !options::RESTORABLE.contains(&entry.kind.as_str()) {
             return Err(unrestorable(&format!("a discipline has the kind {}", entry.kind)));
         }
-        let words = options::words(&entry.kind, false, &entry.options);
-        if options::WORDED.contains(&entry.kind.as_str()) && words.starts_with(options::OCTETS) {
+        let words = options::to_text(&entry.kind, false, &entry.options);
+        if options::TEXT_KINDS.contains(&entry.kind.as_str()) && words.starts_with(options::OCTETS) {
             return Err(unrestorable(&format!("{} {} has unknown settings", entry.kind, Handle(entry.handle))));
         }
     }
@@ -226,33 +226,33 @@ pub(crate) fn write(interface: &str, tree: &str) -> io::Result<()> {
     let qdiscs = netlink.dump(GET_QDISC, &message(index, 0, 0, 0))?;
     let mut qdiscs = qdiscs.iter().filter_map(|one| Entry::read(index, false, one)).flatten();
     if qdiscs.any(|entry| entry.parent == ROOT && entry.handle != 0) {
-        netlink.order(DELETE_QDISC, 0, &message(index, 0, ROOT, 0))?;
+        netlink.request(DELETE_QDISC, 0, &message(index, 0, ROOT, 0))?;
     }
     for entry in wanted.iter().filter(|entry| entry.handle != 0) {
         let kind = if entry.is_class { NEW_CLASS } else { NEW_QDISC };
         // A queue of taprio reports taprio itself as its discipline until it receives another one.
-        let flags = if entry.is_class || entry.parent == ROOT { NEW } else { INSTEAD };
-        let made = netlink.order(kind, flags, &entry.message(index));
-        made.map_err(|why| io::Error::new(why.kind(), format!("{entry}: {why}{}", instead(entry))))?;
+        let flags = if entry.is_class || entry.parent == ROOT { NEW } else { CREATE_OR_REPLACE };
+        let made = netlink.request(kind, flags, &entry.message(index));
+        made.map_err(|why| io::Error::new(why.kind(), format!("{entry}: {why}{}", remedy(entry))))?;
     }
-    begin_again(&mut netlink, index)
+    restart_schedule(&mut netlink, index)
 }
 
 /// Restarts a gate schedule that uses the kernel's timers. The kernel stops them when a queue
 /// receives a discipline or clsact is added or removed (`taprio_reset` in net/sched/sch_taprio.c).
 /// It starts them only when it receives the schedule again.
-fn begin_again(netlink: &mut Netlink, index: i32) -> io::Result<()> {
+fn restart_schedule(netlink: &mut Netlink, index: i32) -> io::Result<()> {
     let qdiscs = netlink.dump(GET_QDISC, &message(index, 0, 0, 0))?;
     let mut qdiscs = qdiscs.iter().filter_map(|one| Entry::read(index, false, one)).flatten();
     match qdiscs.find(|entry| entry.parent == ROOT && taprio::uses_kernel_timers(&entry.kind, &entry.options)) {
-        Some(root) => netlink.order(NEW_QDISC, 0, &root.message(index)),
+        Some(root) => netlink.request(NEW_QDISC, 0, &root.message(index)),
         None => Ok(()),
     }
 }
 
 /// Returns a remedy if a discipline cannot be created, where one is known.
-fn instead(entry: &Entry) -> &'static str {
-    let words = options::words(&entry.kind, false, &entry.options);
+fn remedy(entry: &Entry) -> &'static str {
+    let words = options::to_text(&entry.kind, false, &entry.options);
     let has = |setting: &str| format!(" {words} ").contains(setting);
     match entry.kind.as_str() {
         "mqprio" if !has(" hw 0 ") => {
@@ -345,7 +345,7 @@ pub(crate) fn has_kind(kind: &str) -> io::Result<bool> {
     debug_assert!(["mqprio", "taprio", "etf"].contains(&kind), "the kernel does not create it without settings");
     let mut body = message(interface_index("lo")?, 0, ROOT, 0);
     put_text(&mut body, KIND, kind);
-    match Netlink::route()?.order(NEW_QDISC, NEW, &body).map_err(|e| (takt_netlink::code(&e), e)) {
+    match Netlink::route()?.request(NEW_QDISC, NEW, &body).map_err(|e| (takt_netlink::code(&e), e)) {
         Ok(()) => Err(io::Error::other(format!("the kernel created {kind} without settings"))),
         Err((Some(libc::ENOENT), _)) => Ok(false),
         Err((Some(libc::EPERM), why)) => Err(why),
@@ -374,7 +374,7 @@ pub(crate) fn write_clsact(interface: &str, kind: &str) -> io::Result<()> {
         ("none", "clsact") => {
             let mut body = message(index, CLSACT_HANDLE, CLSACT, 0);
             put_text(&mut body, KIND, kind);
-            netlink.order(NEW_QDISC, NEW, &body)?;
+            netlink.request(NEW_QDISC, NEW, &body)?;
         }
         ("clsact", "none") => {
             for parent in [INGRESS, EGRESS] {
@@ -382,12 +382,12 @@ pub(crate) fn write_clsact(interface: &str, kind: &str) -> io::Result<()> {
                     return Err(io::Error::other("another program has added filters to clsact since"));
                 }
             }
-            netlink.order(DELETE_QDISC, 0, &message(index, 0, CLSACT, 0))?;
+            netlink.request(DELETE_QDISC, 0, &message(index, 0, CLSACT, 0))?;
         }
         (now, kind) if now == kind => return Ok(()),
         (now, kind) => return Err(io::Error::other(format!("{now} cannot become {kind}"))),
     }
-    begin_again(&mut netlink, index)
+    restart_schedule(&mut netlink, index)
 }
 
 #[cfg(test)]
@@ -434,7 +434,7 @@ mod tests {
             assert_eq!(options::normal(&entries[0].kind, false, &entries[0].options), entries[0].options, "{tree}");
             // Truncated options do not cause a panic.
             for len in 0..entries[0].options.len() {
-                options::words(&entries[0].kind, false, &entries[0].options[..len]);
+                options::to_text(&entries[0].kind, false, &entries[0].options[..len]);
                 options::normal(&entries[0].kind, false, &entries[0].options[..len]);
             }
         }

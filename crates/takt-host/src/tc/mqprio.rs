@@ -53,10 +53,10 @@ fn octets(classes: &Classes, mode: Option<&str>, shaper: Option<&str>) -> Vec<u8
     octets
 }
 
-pub(crate) fn words(octets: &[u8]) -> Option<String> {
+pub(crate) fn to_text(octets: &[u8]) -> Option<String> {
     let classes = Classes::parse(octets)?;
     let attributes = octets.get(STRUCTURE_LEN..)?;
-    let mut words = format!("{} hw {}", classes.words(), classes.hardware);
+    let mut words = format!("{} hw {}", classes.to_text(), classes.hardware);
     for (kind, name, names) in [(MODE, "mode", MODES), (SHAPER, "shaper", SHAPERS)] {
         if let Some(value) = find(attributes, kind) {
             words += &format!(" {name} {}", named(&names, value)?);

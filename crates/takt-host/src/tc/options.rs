@@ -10,12 +10,12 @@ use super::{etf, mqprio, taprio};
 
 /// Kinds whose settings the kernel accepts in the form in which it reports them, with the same
 /// effect.
-pub(crate) const RESTORED: [&str; 11] =
+pub(crate) const RESTORABLE: [&str; 11] =
     ["mq", "htb", "tbf", "pfifo", "bfifo", "pfifo_head_drop", "pfifo_fast", "noqueue", "mqprio", "taprio", "etf"];
 
 /// Kinds of these whose settings need a text form. The kernel may report settings without one in a
 /// form that it does not accept.
-pub(crate) const WORDED: [&str; 3] = ["mqprio", "taprio", "etf"];
+pub(crate) const TEXT_KINDS: [&str; 3] = ["mqprio", "taprio", "etf"];
 
 /// Prefix of settings without a text form.
 pub(crate) const OCTETS: &str = "octets ";
@@ -56,16 +56,16 @@ pub(crate) fn normal(kind: &str, is_class: bool, told: &[u8]) -> Vec<u8> {
 }
 
 /// Formats settings as text. Empty for none.
-pub(crate) fn words(kind: &str, is_class: bool, octets_there: &[u8]) -> String {
+pub(crate) fn to_text(kind: &str, is_class: bool, octets_there: &[u8]) -> String {
     if octets_there.is_empty() {
         return String::new();
     }
     let known = match (kind, is_class) {
         ("pfifo" | "bfifo" | "pfifo_head_drop", false) => number(octets_there).map(|limit| format!("limit {limit}")),
         ("htb", false) => htb_text(octets_there),
-        ("mqprio", false) => mqprio::words(octets_there),
-        ("taprio", false) => taprio::words(octets_there),
-        ("etf", false) => etf::words(octets_there),
+        ("mqprio", false) => mqprio::to_text(octets_there),
+        ("taprio", false) => taprio::to_text(octets_there),
+        ("etf", false) => etf::to_text(octets_there),
         ("htb", true) => class_text(octets_there),
         _ => None,
     };
@@ -169,7 +169,7 @@ mod tests {
     fn text_round_trips_and_settings_without_a_text_form_stay_octets() {
         let there_and_back = |kind: &str, is_class: bool, text: &str| {
             let octets = octets(kind, is_class, &text.split(' ').collect::<Vec<_>>()).expect("a valid text");
-            assert_eq!(words(kind, is_class, &octets), text);
+            assert_eq!(to_text(kind, is_class, &octets), text);
             octets
         };
         assert_eq!(there_and_back("pfifo", false, "limit 100"), 100_u32.to_ne_bytes());
@@ -180,7 +180,7 @@ mod tests {
         let mut octets =
             there_and_back("htb", true, "rate 9 ceil 9 burst_ticks 3 cburst_ticks 4 quantum 5 prio 2 overhead 24");
         octets[5] = 2;
-        assert!(words("htb", true, &octets).starts_with("octets 3000"));
+        assert!(to_text("htb", true, &octets).starts_with("octets 3000"));
         there_and_back("etf", false, "clock tai delta 300000 offload on deadline off skip_sock_check on");
         for wrong in ["limit", "limit x", "limit 1 2", "octets 0", "octets xy", "limit 4294967296"] {
             assert_eq!(super::octets("pfifo", false, &wrong.split(' ').collect::<Vec<_>>()), None, "{wrong}");

@@ -22,7 +22,7 @@ use takt_netlink::{NEW, Netlink, find, interface_index, number, put, put_text, t
 
 /// Target of marked frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Target {
     /// Queue, and the number of queues.
     Queue(u32, u32),
     /// Class of the root discipline.
@@ -34,17 +34,17 @@ pub(crate) enum Way {
 /// Steering of marked frames, see the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Steering {
-    pub(crate) way: Way,
+    pub(crate) target: Target,
     pub(crate) dscp: Vec<u8>,
     pub(crate) pcp: Vec<u8>,
 }
 
 impl fmt::Display for Steering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.way {
-            Way::Queue(queue, of) => write!(f, "queue {queue} of {of}")?,
-            Way::Class(class) => write!(f, "class {}", Handle(class))?,
-            Way::Priority(priority) => write!(f, "priority {priority}")?,
+        match self.target {
+            Target::Queue(queue, of) => write!(f, "queue {queue} of {of}")?,
+            Target::Class(class) => write!(f, "class {}", Handle(class))?,
+            Target::Priority(priority) => write!(f, "priority {priority}")?,
         }
         for (name, marks) in [("dscp", &self.dscp), ("pcp", &self.pcp)] {
             if !marks.is_empty() {
@@ -71,21 +71,21 @@ impl FromStr for Steering {
 
 fn parse(text: &str) -> Option<Steering> {
     let words: Vec<_> = text.split(' ').collect();
-    let (way, mut rest) = match words.as_slice() {
+    let (target, mut rest) = match words.as_slice() {
         ["queue", queue, "of", of, rest @ ..] => {
             let [queue, of] = [queue, of].map(|number| number.parse::<u32>().ok()); // tidy-allow(dropped-cause): the caller names the text
             (
                 queue
                     .zip(of)
                     .filter(|(queue, of)| queue < of && (2..=4096).contains(of))
-                    .map(|(q, of)| Way::Queue(q, of)),
+                    .map(|(q, of)| Target::Queue(q, of)),
                 rest,
             )
         }
-        ["class", class, rest @ ..] => (parse_handle(class).map(Way::Class), rest),
+        ["class", class, rest @ ..] => (parse_handle(class).map(Target::Class), rest),
         ["priority", priority, rest @ ..] => {
             let priority = priority.parse().ok().filter(|priority| *priority < super::classes::PRIORITIES as u32); // tidy-allow(dropped-cause): as above
-            (priority.map(Way::Priority), rest)
+            (priority.map(Target::Priority), rest)
         }
         _ => return None,
     };
@@ -101,7 +101,7 @@ fn parse(text: &str) -> Option<Steering> {
         rest = more;
     }
     let is_whole = rest.is_empty() && !(dscp.is_empty() && pcp.is_empty());
-    way.filter(|_| is_whole).map(|way| Steering { way, dscp, pcp })
+    target.filter(|_| is_whole).map(|target| Steering { target, dscp, pcp })
 }
 
 /// Preference and protocol of the filter: all protocols.
@@ -135,7 +135,7 @@ pub(crate) fn write(interface: &str, steering: &str) -> io::Result<()> {
     let wanted = if steering == "none" { None } else { Some(steering.parse::<Steering>()?) };
     let mut netlink = Netlink::route()?;
     if read(interface)? != "none" {
-        netlink.order(DELETE_FILTER, 0, &message(index, 0, EGRESS, INFO))?;
+        netlink.request(DELETE_FILTER, 0, &message(index, 0, EGRESS, INFO))?;
     }
     let Some(wanted) = wanted else { return Ok(()) };
     let program = load(&program(&wanted))?;
@@ -146,7 +146,7 @@ pub(crate) fn write(interface: &str, steering: &str) -> io::Result<()> {
     let mut body = message(index, 1, EGRESS, INFO);
     put_text(&mut body, KIND, "bpf");
     put(&mut body, OPTIONS, &options);
-    netlink.order(NEW_FILTER, NEW, &body)
+    netlink.request(NEW_FILTER, NEW, &body)
 }
 
 /// Instruction: operation, registers (destination in the low half), offset, immediate value.
@@ -276,7 +276,7 @@ fn program(steering: &Steering) -> Vec<Instruction> {
     a.any(&steering.dscp, Label::Marked);
     a.place(Label::Plain);
     let number = |number: u32| i32::try_from(number).expect("a queue number is small");
-    if let Way::Queue(queue, of) = steering.way {
+    if let Target::Queue(queue, of) = steering.target {
         a.put(MOVE, pair(1, 6), 0, 0);
         a.put(CALL, 0, 0, GET_HASH);
         a.put(REMAINDER, 0, 0, number(of - 1));
@@ -289,10 +289,10 @@ fn program(steering: &Steering) -> Vec<Instruction> {
     a.put(MOVE_NUMBER, 0, 0, UNSPEC);
     a.put(EXIT, 0, 0, 0);
     a.place(Label::Marked);
-    let (value, field) = match steering.way {
-        Way::Queue(queue, _) => (number(queue + 1), QUEUE_MAPPING),
-        Way::Class(class) => (class.cast_signed(), PRIORITY),
-        Way::Priority(priority) => (number(priority), PRIORITY),
+    let (value, field) = match steering.target {
+        Target::Queue(queue, _) => (number(queue + 1), QUEUE_MAPPING),
+        Target::Class(class) => (class.cast_signed(), PRIORITY),
+        Target::Priority(priority) => (number(priority), PRIORITY),
     };
     a.put(MOVE_NUMBER, 0, 0, value);
     a.put(STORE, pair(6, 0), field, 0);

@@ -18,7 +18,7 @@ const BASE_TIME: u16 = 3;
 const CLOCK: u16 = 5;
 const PADDING: u16 = 6;
 /// Schedule that has not yet started.
-const COMING: u16 = 7;
+const ADMIN_SCHEDULE: u16 = 7;
 const CYCLE: u16 = 8;
 const EXTENSION: u16 = 9;
 const FLAGS: u16 = 10;
@@ -70,7 +70,7 @@ fn entry(value: &[u8]) -> Option<(u8, u32, u32)> {
 
 impl Schedule {
     /// Parses an attribute of a schedule. `None` for other attributes.
-    fn take(&mut self, kind: u16, value: &[u8]) -> Option<()> {
+    fn parse_attribute(&mut self, kind: u16, value: &[u8]) -> Option<()> {
         match kind {
             BASE_TIME => self.base_time = long(value)?,
             CYCLE => self.cycle = long(value)?,
@@ -99,7 +99,7 @@ impl Schedule {
         put_nested(octets, ENTRIES, &entries);
     }
 
-    fn words(&self) -> String {
+    fn to_text(&self) -> String {
         let entry = |(command, gates, interval): &(u8, u32, u32)| {
             format!("{}:{gates:x}:{interval}", COMMANDS[usize::from(*command)])
         };
@@ -129,17 +129,17 @@ impl Taprio {
         let number = takt_netlink::number;
         for (kind, value) in attributes(told) {
             match kind {
-                PRIORITIES_MAP | COMING => {}
+                PRIORITIES_MAP | ADMIN_SCHEDULE => {}
                 CLOCK => all.clock = Some(number(value)?.cast_signed()),
                 FLAGS => all.flags = number(value)?,
                 TXTIME_DELAY => all.txtime_delay = number(value)?,
                 CLASS if is_plain_entry(value, &[(CLASS_LEN_MAX, 0), (CLASS_PREEMPTION, EXPRESS)]) => {}
-                _ => all.schedule.take(kind, value)?,
+                _ => all.schedule.parse_attribute(kind, value)?,
             }
         }
-        if let Some(coming) = find(told, COMING) {
+        if let Some(coming) = find(told, ADMIN_SCHEDULE) {
             all.schedule = Schedule::default();
-            attributes(coming).try_for_each(|(kind, value)| all.schedule.take(kind, value))?;
+            attributes(coming).try_for_each(|(kind, value)| all.schedule.parse_attribute(kind, value))?;
         }
         (all.classes.hardware == 0 && !all.schedule.entries.is_empty()).then_some(all)
     }
@@ -165,11 +165,11 @@ pub(crate) fn normal(told: &[u8]) -> Vec<u8> {
     Taprio::parse(told).map_or_else(|| told.to_vec(), |all| all.octets())
 }
 
-pub(crate) fn words(octets: &[u8]) -> Option<String> {
+pub(crate) fn to_text(octets: &[u8]) -> Option<String> {
     let all = Taprio::parse(octets)?;
     let clock = all.clock.map_or_else(String::new, |number| format!(" clock {}", clock(number)));
     let delay = if all.txtime_delay == 0 { String::new() } else { format!(" txtime_delay {}", all.txtime_delay) };
-    Some(format!("{}{clock} flags {}{delay} {}", all.classes.words(), all.flags, all.schedule.words()))
+    Some(format!("{}{clock} flags {}{delay} {}", all.classes.to_text(), all.flags, all.schedule.to_text()))
 }
 
 pub(crate) fn from_text(words: &[&str]) -> Option<Vec<u8>> {

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::process::Command;
 
 use takt_host::plan::schedule::LaunchTime;
-use takt_host::{Change, Facts, Journal, Machine, Plan, Wish, apply, revert, verify};
+use takt_host::{Change, Facts, Journal, Machine, Plan, Request, apply, revert, verify};
 use takt_testkit::not_run;
 use takt_testkit::waiting::until;
 
@@ -33,12 +33,12 @@ fn the_actor() {
     }
 }
 
-fn wish(more: Wish) -> Wish {
-    Wish { interface: Some("takt0".into()), ..more }
+fn request(more: Request) -> Request {
+    Request { interface: Some("takt0".into()), ..more }
 }
 
 /// Returns the changes of a plan that concern the interface.
-fn plan(wish: &Wish) -> Plan {
+fn plan(wish: &Request) -> Plan {
     let machine = Machine::default();
     let mut plan = Plan::new(&machine, &Facts::of(&machine), wish).expect("valid request");
     plan.changes.retain(|change| change.knob.to_string().contains("takt0"));
@@ -110,10 +110,10 @@ fn within(what: &str, kinds: &[&str]) {
     if let Err(why) = kinds.iter().try_for_each(|kind| namespace.has_kind(kind)) {
         return not_run(why);
     }
-    act(&namespace, what);
+    run_actor(&namespace, what);
 }
 
-fn act(namespace: &Namespace, what: &str) {
+fn run_actor(namespace: &Namespace, what: &str) {
     namespace.sh("ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev takt0");
     let output = namespace.test(ACTOR, &[(WHAT, what.to_owned())]);
     let said = String::from_utf8_lossy(&output.stdout);
@@ -123,7 +123,7 @@ fn act(namespace: &Namespace, what: &str) {
 
 /// Without a program at clsact, the priority that Takt's sockets set is sufficient.
 fn marked_by_priority() {
-    let marks = wish(Wish { queue: Some(3), dscp: vec![46], ..Wish::default() });
+    let marks = request(Request { queue: Some(3), dscp: vec![46], ..Request::default() });
     with(&of_tree(tree(&plan(&marks))), || {
         send(46);
         assert_eq!(counted("13:"), [COUNT as u64, 0, 0], "all marked ones");
@@ -153,7 +153,7 @@ fn wait_for_schedule() {
 fn behind_a_closed_gate() {
     let marks = |gates: &[&str]| {
         let gates = gates.iter().map(|gate| gate.parse().expect("a gate")).collect();
-        wish(Wish { queue: Some(3), dscp: vec![46], gates, ..Wish::default() })
+        request(Request { queue: Some(3), dscp: vec![46], gates, ..Request::default() })
     };
     let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
     with(&plan(&marks(&["others:90ms", "none:10ms"])), || {
@@ -224,7 +224,7 @@ fn send_at(socket: &UdpSocket, payload: &[u8], time: u64) {
 fn with_launch_times() {
     // The lead time is so long that no processor is late, which would drop frames.
     let launch_time = Some(LaunchTime { delta_ns: 900_000_000, is_assigned_by_schedule: false });
-    let marks = wish(Wish { queue: Some(3), dscp: vec![46], launch_time, ..Wish::default() });
+    let marks = request(Request { queue: Some(3), dscp: vec![46], launch_time, ..Request::default() });
     let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
     with(&plan(&marks), || {
         send(46);
@@ -252,7 +252,7 @@ fn frames_leave_in_the_order_of_their_launch_times() {
 fn with_scheduled_launch_times() {
     let launch_time = Some(LaunchTime { delta_ns: 900_000_000, is_assigned_by_schedule: true });
     let gates = ["marked:5ms", "others:5ms"].map(|gate| gate.parse().expect("a gate")).to_vec();
-    let marks = wish(Wish { queue: Some(3), dscp: vec![46], launch_time, gates, ..Wish::default() });
+    let marks = request(Request { queue: Some(3), dscp: vec![46], launch_time, gates, ..Request::default() });
     let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
     with(&plan(&marks), || {
         for dscp in [46, 0] {
@@ -266,7 +266,7 @@ fn with_scheduled_launch_times() {
 /// Checks the plan of a request on this machine.
 fn planned(what: &str) {
     let has_kinds = what == "plan-with";
-    let plan_of = |more: Wish| plan(&wish(Wish { dscp: vec![46, 48], pcp: vec![6], ..more }));
+    let plan_of = |more: Request| plan(&request(Request { dscp: vec![46, 48], pcp: vec![6], ..more }));
     let lacks = |plan: &Plan, what: &str| {
         let found = plan.lacks.iter().find(|lack| lack.what.starts_with(what));
         found.map(|lack| format!("{}: {}", lack.why, lack.instead))
@@ -275,10 +275,10 @@ fn planned(what: &str) {
         let change = plan.changes.iter().find(|change| change.knob.to_string() == "steer/takt0");
         change.map(|change| change.to.clone()).expect("marks")
     };
-    let last = plan_of(Wish { queue: Some(3), ..Wish::default() });
+    let last = plan_of(Request { queue: Some(3), ..Request::default() });
     let gates = vec!["marked:300us".parse().expect("a gate"), "others:700us".parse().expect("a gate")];
     let launch_time = Some(LaunchTime { delta_ns: 300_000, is_assigned_by_schedule: false });
-    let timed = plan_of(Wish { queue: Some(3), gates, launch_time, ..Wish::default() });
+    let timed = plan_of(Request { queue: Some(3), gates, launch_time, ..Request::default() });
     if !has_kinds {
         assert!(tree(&last).starts_with("qdisc mq 1: root; qdisc pfifo 10:"), "{last:?}");
         assert_eq!(steering(&last), "queue 3 of 4 dscp 46,48 pcp 6");
@@ -303,15 +303,15 @@ fn planned(what: &str) {
     assert!(tree(&timed).starts_with(&format!("qdisc taprio 1: root {map} {table}; ")), "{timed:?}");
     assert!(tree(&timed).contains("qdisc etf 13: parent 1:4 clock tai delta 300000 "), "{timed:?}");
     // If classes are not possible, the plan has none and reports why.
-    let middle = plan_of(Wish { queue: Some(1), ..Wish::default() });
+    let middle = plan_of(Request { queue: Some(1), ..Request::default() });
     assert!(tree(&middle).starts_with("qdisc mq 1: root; "), "{middle:?}");
     assert!(lacks(&middle, "mqprio for queue 1").is_some_and(|why| why.contains("in a row: --queue 3")), "{middle:?}");
-    let low = plan(&wish(Wish { queue: Some(3), dscp: vec![7, 46], ..Wish::default() }));
+    let low = plan(&request(Request { queue: Some(3), dscp: vec![7, 46], ..Request::default() }));
     assert!(tree(&low).starts_with("qdisc mq 1: root; "), "{low:?}");
     assert!(lacks(&low, "mqprio for queue 3").is_some_and(|why| why.contains("a DSCP below 8")), "{low:?}");
     // The veth device has no hardware queues. The plan reports the kernel's reason and an
     // alternative.
-    let card = plan_of(Wish { queue: Some(3), has_offload: true, ..Wish::default() });
+    let card = plan_of(Request { queue: Some(3), has_offload: true, ..Request::default() });
     let path = std::env::temp_dir().join(format!("takt-host-card-{}", std::process::id()));
     let mut journal = Journal::open(path).expect("not locked");
     let why = apply(&Machine::default(), &card, &mut journal).expect_err("not supported by the card").to_string();
@@ -324,8 +324,8 @@ fn plan_has_classes_if_the_kernel_supports_them() {
     let Some(namespace) = Namespace::new("classes-plan") else { return };
     let kinds = ["mqprio", "taprio", "etf"].map(|kind| namespace.has_kind(kind));
     match kinds.each_ref().map(Result::is_ok) {
-        [true, true, true] => act(&namespace, "plan-with"),
-        [false, false, false] => act(&namespace, "plan-without"),
+        [true, true, true] => run_actor(&namespace, "plan-with"),
+        [false, false, false] => run_actor(&namespace, "plan-without"),
         _ => not_run(format!("this kernel has some of mqprio, taprio and etf only: {kinds:?}")),
     }
 }

@@ -68,7 +68,7 @@ impl Drop for Files {
     }
 }
 
-fn act(namespace: &Namespace, directory: &Path, at: u32) -> Output {
+fn run_actor(namespace: &Namespace, directory: &Path, at: u32) -> Output {
     namespace.test(ACTOR, &[(DO, directory.display().to_string()), (AT, at.to_string())])
 }
 
@@ -92,14 +92,14 @@ fn apply(namespace: &Namespace, files: &Files, changes: &[(&str, &str)], at: u32
     let plan = Plan { changes: changes.iter().map(change).collect(), lacks: Vec::new() };
     let path = files.0.join("plan");
     fs::write(&path, serde_json::to_string(&plan).expect("it can be written")).expect("writable");
-    let is_done = is_done(&act(namespace, &files.0, at));
+    let is_done = is_done(&run_actor(namespace, &files.0, at));
     fs::remove_file(path).expect("it was written");
     is_done
 }
 
 /// Reverts, with a kill at a step if that step occurs.
 fn revert(namespace: &Namespace, files: &Files, at: u32) -> bool {
-    is_done(&act(namespace, &files.0, at))
+    is_done(&run_actor(namespace, &files.0, at))
 }
 
 const NEVER: u32 = u32::MAX;
@@ -275,7 +275,7 @@ fn tree_that_cannot_be_restored_is_not_changed() {
         let change = |(knob, to): &(&str, &str)| serde_json::json!({"knob": knob, "from": "", "to": to, "why": ""});
         let changes: Vec<_> = changes.iter().map(change).collect();
         fs::write(files.0.join("plan"), serde_json::json!({ "changes": changes }).to_string()).expect("writable");
-        let output = act(&namespace, &files.0, NEVER);
+        let output = run_actor(&namespace, &files.0, NEVER);
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
     };
@@ -304,7 +304,7 @@ fn filters_added_by_others_are_kept_and_reported() {
     let files = Files::new("others");
     assert!(apply(&namespace, &files, &[("clsact/takt0", "clsact"), ("steer/takt0", "queue 0 of 4 dscp 46")], NEVER));
     namespace.sh("tc filter add dev takt0 ingress protocol ip u32 match ip dsfield 0xb8 0xfc flowid 7:1");
-    let output = act(&namespace, &files.0, NEVER);
+    let output = run_actor(&namespace, &files.0, NEVER);
     let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("another program has added filters"), "{said}");
     assert!(files.journal().exists(), "what is not restored stays noted");
@@ -335,14 +335,14 @@ fn change_in_another_namespace_is_reverted_in_that_namespace() {
     let before = [first.dump(), second.dump()];
     assert!(apply(&first, &files, &QUEUES, NEVER));
     let after = first.dump();
-    let output = act(&second, &files.0, NEVER);
+    let output = run_actor(&second, &files.0, NEVER);
     let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("it belongs to network namespace"), "{said}");
     assert_eq!([first.dump(), second.dump()], [after, before[1].clone()]);
     // The same plan is applied in the second namespace. One journal has both, and each is restored
     // in its namespace.
     assert!(apply(&second, &files, &QUEUES[..2], NEVER));
-    assert!(!act(&second, &files.0, NEVER).status.success(), "the first is still to be restored");
+    assert!(!run_actor(&second, &files.0, NEVER).status.success(), "the first is still to be restored");
     assert!(revert(&first, &files, NEVER));
     assert_eq!([first.dump(), second.dump()], before);
     // The settings of a removed namespace no longer exist.

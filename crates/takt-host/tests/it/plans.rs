@@ -1,16 +1,16 @@
 //! Plans for requests, made from directory trees that represent a machine.
 
-use takt_host::{Facts, Plan, Wish};
+use takt_host::{Facts, Plan, Request};
 
 use super::tree::Tree;
 
-fn wish() -> Wish {
-    Wish { cpus: vec![3], interface: Some("takt0".into()), ..Wish::default() }
+fn request() -> Request {
+    Request { cpus: vec![3], interface: Some("takt0".into()), ..Request::default() }
 }
 
 fn plan(tree: &Tree) -> Plan {
     let machine = tree.machine();
-    Plan::new(&machine, &Facts::of(&machine), &wish()).expect("valid request")
+    Plan::new(&machine, &Facts::of(&machine), &request()).expect("valid request")
 }
 
 fn changes(plan: &Plan) -> Vec<String> {
@@ -68,7 +68,7 @@ fn missing_features_are_reported_with_an_alternative() {
 fn without_processors_only_sockets_and_the_interface_are_planned() {
     let tree = Tree::new("small");
     let machine = tree.machine();
-    let wish = Wish { cpus: Vec::new(), ..wish() };
+    let wish = Request { cpus: Vec::new(), ..request() };
     let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     assert!(changes(&plan).iter().all(|change| change.contains("/net/")), "{plan:?}");
     assert_eq!(plan.changes.len(), 4);
@@ -80,7 +80,7 @@ fn impossible_requests_are_refused() {
     let machine = tree.machine();
     let facts = Facts::of(&machine);
     let refused = |cpus: &[usize], interface: &str| {
-        let wish = Wish { cpus: cpus.to_vec(), interface: Some(interface.into()), ..Wish::default() };
+        let wish = Request { cpus: cpus.to_vec(), interface: Some(interface.into()), ..Request::default() };
         Plan::new(&machine, &facts, &wish).expect_err("invalid request").to_string()
     };
     assert_eq!(refused(&[4], "takt0"), "processor 4 is not online; the online processors are 0-3");
@@ -94,7 +94,7 @@ fn control_group_has_its_processors_exclusively() {
     tree.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n");
     tree.write("sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
     let machine = tree.machine();
-    let wish = Wish { has_control_group: true, ..wish() };
+    let wish = Request { has_control_group: true, ..request() };
     let planned = |tree: &Tree| {
         let plan = Plan::new(&tree.machine(), &Facts::of(&machine), &wish).expect("valid request");
         let mut changes = changes(&plan);
@@ -126,7 +126,7 @@ fn sockets_poll_for_the_requested_time() {
     tree.write("proc/sys/net/core/busy_poll", "50\n");
     tree.write("sys/class/net/takt0/threaded", "1\n");
     let machine = tree.machine();
-    let wish = Wish { busy_poll_us: Some(50), cpus: Vec::new(), ..wish() };
+    let wish = Request { busy_poll_us: Some(50), cpus: Vec::new(), ..request() };
     let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     // The tree has PREEMPT_RT, where a driver thread may be preferable, and its interrupts are
     // already deferred.
@@ -153,7 +153,7 @@ fn only_interrupts_of_the_queue_move_to_the_real_time_processor() {
     tree.write("proc/irq/40/smp_affinity_list", "3\n");
     tree.write("sys/class/net/takt0/queues/tx-1/xps_cpus", "0\n");
     let machine = tree.machine();
-    let wish = Wish { queue: Some(1), ..wish() };
+    let wish = Request { queue: Some(1), ..request() };
     let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     let changes = changes(&plan);
     let of = |start: &str| changes.iter().filter(|change| change.starts_with(start)).cloned().collect::<Vec<_>>();
@@ -170,16 +170,16 @@ fn contradictory_requests_are_refused() {
     let tree = Tree::new("contradictions");
     let machine = tree.machine();
     let facts = Facts::of(&machine);
-    let none = Wish::default();
-    let on = |wish: Wish| Wish { interface: Some("takt0".into()), ..wish };
+    let none = Request::default();
+    let on = |wish: Request| Request { interface: Some("takt0".into()), ..wish };
     for (wish, why) in [
-        (Wish { queue: Some(1), cpus: vec![3], ..none.clone() }, "require --interface"),
-        (Wish { has_control_group: true, ..none.clone() }, "a control group requires processors"),
-        (on(Wish { dscp: vec![64], queue: Some(1), ..none.clone() }), "the maximum DSCP is 63"),
-        (on(Wish { dscp: vec![46], ..none.clone() }), "marks require a queue"),
-        (on(Wish { queue: Some(1), ..none.clone() }), "a queue requires marks"),
-        (on(Wish { line_rate_bits: Some(1_000_000), ..none.clone() }), "a line rate requires marks"),
-        (on(Wish { line_rate_bits: Some(1), dscp: vec![46], ..none }), "expected a line rate from"),
+        (Request { queue: Some(1), cpus: vec![3], ..none.clone() }, "require --interface"),
+        (Request { has_control_group: true, ..none.clone() }, "a control group requires processors"),
+        (on(Request { dscp: vec![64], queue: Some(1), ..none.clone() }), "the maximum DSCP is 63"),
+        (on(Request { dscp: vec![46], ..none.clone() }), "marks require a queue"),
+        (on(Request { queue: Some(1), ..none.clone() }), "a queue requires marks"),
+        (on(Request { line_rate_bits: Some(1_000_000), ..none.clone() }), "a line rate requires marks"),
+        (on(Request { line_rate_bits: Some(1), dscp: vec![46], ..none }), "expected a line rate from"),
     ] {
         let refused = Plan::new(&machine, &facts, &wish).expect_err("contradictory").to_string();
         assert!(refused.contains(why), "{refused}");

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use takt_host::{Facts, Journal, Machine, Plan, Wish, apply, revert};
+use takt_host::{Facts, Journal, Machine, Plan, Request, apply, revert};
 
 use super::namespace::Namespace;
 
@@ -22,7 +22,7 @@ fn the_sender() {
     let Ok(wish) = std::env::var(WISH) else { return };
     let (queue, line_rate_bits) = if wish == "queue" { (Some(3), None) } else { (None, Some(1_000_000_000)) };
     let interface = Some("takt0".to_owned());
-    let wish = Wish { interface, queue, line_rate_bits, dscp: vec![46, 34], pcp: vec![5], ..Wish::default() };
+    let wish = Request { interface, queue, line_rate_bits, dscp: vec![46, 34], pcp: vec![5], ..Request::default() };
     let machine = Machine::default();
     let mut plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     plan.changes.retain(|change| change.knob.to_string().contains("takt0"));
@@ -58,7 +58,7 @@ fn the_crowd() {
         return;
     }
     let interface = Some("takt0".to_owned());
-    let wish = Wish { interface, line_rate_bits: Some(2_000_000), dscp: vec![46], ..Wish::default() };
+    let wish = Request { interface, line_rate_bits: Some(2_000_000), dscp: vec![46], ..Request::default() };
     let machine = Machine::default();
     let mut plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     plan.changes.retain(|change| change.knob.to_string().contains("takt0"));

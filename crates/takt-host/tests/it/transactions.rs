@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use takt_host::apply::ApplyError;
-use takt_host::{Change, Facts, Journal, Plan, Wish, apply, revert, verify};
+use takt_host::{Change, Facts, Journal, Plan, Request, apply, revert, verify};
 
 use takt_testkit::waiting::{lines, receive};
 use takt_testkit::{not_run, require};
@@ -14,7 +14,7 @@ use super::tree::Tree;
 
 fn plan(tree: &Tree) -> Plan {
     let machine = tree.machine();
-    let wish = Wish { cpus: vec![3], interface: Some("takt0".into()), ..Wish::default() };
+    let wish = Request { cpus: vec![3], interface: Some("takt0".into()), ..Request::default() };
     Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request")
 }
 
@@ -83,9 +83,9 @@ fn incomplete_last_line_is_ignored() {
     let before = tree.dump();
     apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
     let whole = std::fs::read(tree.journal_path()).expect("it was written");
-    let noted = tree.journal().formers().len();
+    let noted = tree.journal().former_values().len();
     std::fs::write(tree.journal_path(), [&whole[..], b"{\"knob\":\"/proc/sys/vm/st"].concat()).expect("success");
-    assert_eq!(tree.journal().formers().len(), noted);
+    assert_eq!(tree.journal().former_values().len(), noted);
     std::fs::write(tree.journal_path(), [&whole[..], b"nonsense\n"].concat()).expect("success");
     let refused = Journal::open(tree.journal_path()).map(drop).expect_err("a whole line");
     assert_eq!(refused.kind(), ErrorKind::InvalidData);
@@ -122,7 +122,7 @@ fn settings_that_no_longer_exist_are_skipped() {
 }
 
 /// Time limit of the attempts.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The test is also the program that is killed. It applies and reverts in a loop, and prints a line
 /// before each.
@@ -132,7 +132,7 @@ fn apply_killed_at_any_moment_can_be_reverted() {
         let machine = takt_host::Machine::below(&root);
         let path = std::path::Path::new(&root).join("run/host.journal");
         loop {
-            let wish = Wish { cpus: vec![3], interface: Some("takt0".into()), ..Wish::default() };
+            let wish = Request { cpus: vec![3], interface: Some("takt0".into()), ..Request::default() };
             let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
             let mut journal = Journal::open(&path).expect("not locked");
             println!("applying");
@@ -149,7 +149,7 @@ fn apply_killed_at_any_moment_can_be_reverted() {
         if round >= 40 && half_done > 0 {
             break;
         }
-        assert!(since.elapsed() < PATIENCE, "it was never killed in the middle");
+        assert!(since.elapsed() < TIMEOUT, "it was never killed in the middle");
         let mut applying = Command::new("/proc/self/exe");
         applying.args(["--exact", "transactions::a_kill_at_any_moment_can_be_taken_back", "--nocapture"]);
         applying.env("TAKT_TEST_HOST_ROOT", tree.root()).stdout(Stdio::piped());
@@ -216,7 +216,7 @@ fn reverted_apply_leaves_no_journal_entries() {
     let tree = Tree::new("notes");
     let plan = plan_of(&[("/proc/sys/vm/stat_interval", "120"), ("/proc/sys/net/ipv4/nothing", "1")]);
     apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("the file does not exist");
-    assert_eq!(tree.journal().formers(), []);
+    assert_eq!(tree.journal().former_values(), []);
     // An administrator sets a value that was never applied.
     tree.write("proc/sys/vm/stat_interval", "60\n");
     reverted(&tree);
@@ -310,7 +310,7 @@ fn fill_journal() {
     assert!(remounted.expect("it can be run").success());
     apply(&tree.machine(), &plan_of(&[(&knob(99), "1")]), &mut journal).expect("there is space");
     drop(journal);
-    assert_eq!(tree.journal().formers().len(), noted as usize + 1);
+    assert_eq!(tree.journal().former_values().len(), noted as usize + 1);
     reverted(&tree);
     assert_eq!(tree.dump(), before);
     assert!(Command::new("umount").arg(&disk).status().expect("it can be run").success());
@@ -320,7 +320,7 @@ fn fill_journal() {
 fn failures_to_revert_are_reported_if_the_journal_cannot_be_written() {
     let why = std::io::Error::from(ErrorKind::StorageFull);
     let left = takt_host::apply::Failure {
-        knob: "/proc/sys/vm/stat_interval".parse().expect("a knob"),
+        setting: "/proc/sys/vm/stat_interval".parse().expect("a knob"),
         wanted: "1".to_owned(),
         why: ErrorKind::PermissionDenied.into(),
     };

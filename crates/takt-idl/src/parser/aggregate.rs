@@ -8,7 +8,7 @@ use takt_xtypes::definition::{
 use takt_xtypes::dynamic::MAX_NESTING;
 
 use super::Parser;
-use super::annotation::{Annotations, Holder, member_id};
+use super::annotation::{Annotations, Container, member_id};
 use super::expression::range;
 use crate::error::{Location, Result};
 use crate::lexer::Kind;
@@ -30,7 +30,7 @@ impl Parser<'_> {
         let (mut members, mut names, mut ids) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         while !self.take_symbol('}') {
             let before = self.annotations()?;
-            let said = self.member_annotations(&before, Holder::Struct)?;
+            let said = self.member_annotations(&before, Container::Struct)?;
             let of = self.type_spec()?;
             loop {
                 let (name, location, of) = self.declarator(&of, "the name of the member")?;
@@ -189,7 +189,7 @@ impl Parser<'_> {
                 return Err(start.failure("two default cases"));
             }
             let before = self.annotations()?;
-            let said = self.member_annotations(&before, Holder::Union)?;
+            let said = self.member_annotations(&before, Container::Union)?;
             let of = self.type_spec()?;
             let (name, location, of) = self.declarator(&of, "the name of the case's member")?;
             self.check_limits(&said, &of)?;

@@ -53,7 +53,7 @@ pub(super) struct MemberAnnotations {
 
 /// Type that contains a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holder {
+pub(super) enum Container {
     Struct,
     Union,
 }
@@ -244,10 +244,10 @@ impl Parser<'_> {
     pub(super) fn member_annotations(
         &mut self,
         annotations: &Annotations,
-        holder: Holder,
+        holder: Container,
     ) -> Result<MemberAnnotations> {
         let mut found = MemberAnnotations::default();
-        let is_struct = holder == Holder::Struct;
+        let is_struct = holder == Container::Struct;
         let what = if is_struct { "a member" } else { "a case" };
         for annotation in annotations {
             match annotation.name.as_str() {

@@ -26,7 +26,7 @@ pub(crate) struct Parser<'a> {
     default_extensibility: Extensibility,
     pub definitions: Definitions,
     /// Position of each type declaration.
-    pub places: Vec<(DefinitionId, Location)>,
+    pub positions: Vec<(DefinitionId, Location)>,
     pub warnings: Warnings,
     /// Kinds of types in forward declarations.
     forward: BTreeMap<DefinitionId, &'static str>,
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
             depth: 0,
             default_extensibility,
             definitions: Definitions::new(),
-            places: Vec::new(),
+            positions: Vec::new(),
             warnings,
             forward: BTreeMap::new(),
             type_specs: 0,
@@ -207,7 +207,7 @@ impl<'a> Parser<'a> {
         }
         let full = self.new_name(name, location)?;
         let id = self.definitions.declare();
-        self.places.push((id, location));
+        self.positions.push((id, location));
         self.symbols.insert(full.clone(), Symbol::Type(id), location);
         Ok((full, id))
     }

@@ -15,7 +15,7 @@ impl Parser<'_> {
         while self.token().kind != Kind::End {
             self.definition()?;
         }
-        for (id, location) in &self.places {
+        for (id, location) in &self.positions {
             if self.definitions.get(*id).is_none() {
                 return Err(location.failure("the type is declared but not defined"));
             }

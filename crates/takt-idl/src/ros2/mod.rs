@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use takt_xtypes::Extensibility;
 use takt_xtypes::definition::{Definition, DefinitionId, Definitions, MemberDefinition, StructDefinition, TypeSpec};
 
-use crate::error::{Diagnostic, Place};
+use crate::error::{Diagnostic, Position};
 use crate::limits::{MAX_DEPTH, MAX_NAME_LEN, MAX_TEXT_LEN};
 use crate::{Idl, files};
 
@@ -78,16 +78,16 @@ fn read_from(message: &str, find: Find<'_>) -> Result<Idl, Diagnostic> {
         find,
         definitions: Definitions::new(),
         known: BTreeMap::new(),
-        places: Vec::new(),
+        positions: Vec::new(),
         text_len: 0,
         depth: 0,
     };
-    reader.message(&root, &Place { file: message.to_owned(), line: 1, column: 1 })?;
-    Ok(Idl { definitions: reader.definitions, places: reader.places, warnings: Vec::new() })
+    reader.message(&root, &Position { file: message.to_owned(), line: 1, column: 1 })?;
+    Ok(Idl { definitions: reader.definitions, positions: reader.positions, warnings: Vec::new() })
 }
 
 fn of_name(message: &str, error: String) -> Diagnostic {
-    Diagnostic { place: Place { file: message.to_owned(), line: 1, column: 1 }, message: error }
+    Diagnostic { position: Position { file: message.to_owned(), line: 1, column: 1 }, message: error }
 }
 
 /// Function that returns the file name of a message, and its text.
@@ -115,7 +115,7 @@ struct Reader<'a> {
     find: Find<'a>,
     definitions: Definitions,
     known: BTreeMap<Message, DefinitionId>,
-    places: Vec<(DefinitionId, Place)>,
+    positions: Vec<(DefinitionId, Position)>,
     text_len: usize,
     depth: usize,
 }
@@ -150,8 +150,8 @@ impl Message {
 
 impl Reader<'_> {
     /// Reads a message that is used at this position.
-    fn message(&mut self, message: &Message, used: &Place) -> Result<DefinitionId, Diagnostic> {
-        let refused = |what: String| Diagnostic { place: used.clone(), message: what };
+    fn message(&mut self, message: &Message, used: &Position) -> Result<DefinitionId, Diagnostic> {
+        let refused = |what: String| Diagnostic { position: used.clone(), message: what };
         if let Some(&id) = self.known.get(message) {
             let is_open = self.definitions.get(id).is_none();
             let what = format!("{}/{} contains itself", message.package, message.name);
@@ -167,14 +167,14 @@ impl Reader<'_> {
         }
         let id = self.definitions.declare();
         self.known.insert(message.clone(), id);
-        self.places.push((id, Place { file: file.clone(), line: 1, column: 1 }));
+        self.positions.push((id, Position { file: file.clone(), line: 1, column: 1 }));
         self.depth += 1;
         let (mut members, mut names) = (Vec::new(), BTreeSet::new());
         for (index, line) in text.lines().enumerate() {
-            let place = Place { file: file.clone(), line: u32::try_from(index + 1).unwrap_or(u32::MAX), column: 1 };
+            let place = Position { file: file.clone(), line: u32::try_from(index + 1).unwrap_or(u32::MAX), column: 1 };
             if let Some((name, of)) = self.line(line, &message.package, &place)? {
                 if !names.insert(name.clone()) {
-                    return Err(Diagnostic { place, message: format!("two fields named '{name}'") });
+                    return Err(Diagnostic { position: place, message: format!("two fields named '{name}'") });
                 }
                 members.push(member(name, of, members.len()));
             }
@@ -196,12 +196,12 @@ impl Reader<'_> {
     }
 
     /// Parses a field; `None` for a line without one.
-    fn line(&mut self, line: &str, package: &str, place: &Place) -> Result<Option<(String, TypeSpec)>, Diagnostic> {
+    fn line(&mut self, line: &str, package: &str, place: &Position) -> Result<Option<(String, TypeSpec)>, Diagnostic> {
         let text = line.split('#').next().unwrap_or_default().trim();
         if text.is_empty() {
             return Ok(None);
         }
-        let refused = |what: String| Diagnostic { place: place.clone(), message: what };
+        let refused = |what: String| Diagnostic { position: place.clone(), message: what };
         let (of, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let rest = rest.trim_start();
         let len = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
@@ -219,8 +219,8 @@ impl Reader<'_> {
     }
 
     /// Parses `T`, `T[]`, `T[3]` or `T[<=3]`.
-    fn type_of(&mut self, text: &str, package: &str, place: &Place) -> Result<TypeSpec, Diagnostic> {
-        let refused = |what: String| Diagnostic { place: place.clone(), message: what };
+    fn type_of(&mut self, text: &str, package: &str, place: &Position) -> Result<TypeSpec, Diagnostic> {
+        let refused = |what: String| Diagnostic { position: place.clone(), message: what };
         let (element, dimension) = match text.split_once('[') {
             None => (text, None),
             Some((element, dimension)) => match dimension.strip_suffix(']') {

@@ -18,7 +18,7 @@ const RING: &str = r#"
 
 #[test]
 fn ports_are_numbered_in_the_order_of_links() {
-    let plan = Plan::of(&RING.parse().expect("valid file")).expect("success");
+    let plan = Plan::new(&RING.parse().expect("valid file")).expect("success");
     let ports: Vec<_> = plan.ports().map(|(end, _)| end.name.as_str()).collect();
     assert_eq!(ports, ["a-1", "b-1", "b-2", "c-1", "c-2", "a-2"]);
     assert_eq!(plan.bridges.iter().map(|bridge| bridge.datapath_id).collect::<Vec<_>>(), [1, 2, 3]);
@@ -26,10 +26,10 @@ fn ports_are_numbered_in_the_order_of_links() {
 
 #[test]
 fn last_link_of_a_ring_closes_it_and_needs_secure_switches() {
-    let plan = Plan::of(&RING.parse().expect("valid file")).expect("success");
-    assert_eq!(plan.cables.iter().map(|cable| cable.closes_ring).collect::<Vec<_>>(), [false, false, true]);
+    let plan = Plan::new(&RING.parse().expect("valid file")).expect("success");
+    assert_eq!(plan.links.iter().map(|cable| cable.closes_ring).collect::<Vec<_>>(), [false, false, true]);
     let loose = RING.replace("c = { fail_mode = \"secure\" }", "c = {}");
-    let error = Plan::of(&loose.parse().expect("valid file")).expect_err("the ring is refused");
+    let error = Plan::new(&loose.parse().expect("valid file")).expect_err("the ring is refused");
     assert!(error.to_string().contains("c to a closes a ring"), "{error}");
 }
 
@@ -55,8 +55,8 @@ fn port_is_between_the_hosts_that_only_it_connects() {
         [[links]]
         ends = ["s3", "right:eth0"]
     "#;
-    let plan = Plan::of(&text.parse().expect("valid file")).expect("success");
-    let [left, right] = [&plan.cables[3].ends[0], &plan.cables[4].ends[1]];
+    let plan = Plan::new(&text.parse().expect("valid file")).expect("success");
+    let [left, right] = [&plan.links[3].ends[0], &plan.links[4].ends[1]];
     let between = |from, to| {
         let ports = plan.ports().map(|(port, _)| port).filter(|port| plan.is_between(port, from, to));
         ports.map(|port| port.name.clone()).collect::<Vec<_>>()
@@ -69,22 +69,22 @@ fn port_is_between_the_hosts_that_only_it_connects() {
 fn queues_beyond_the_largest_socket_are_refused() {
     let classes = "\n[[classes]]\nname = \"all\"\nframes = 200000\n";
     let limited = RING.replace("ends = [\"a\", \"b\"]", "ends = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"") + classes;
-    let error = Plan::of(&limited.parse().expect("valid file")).expect_err("1.2 GB");
+    let error = Plan::new(&limited.parse().expect("valid file")).expect_err("1.2 GB");
     assert!(error.to_string().contains("hold 1200000000 octets"), "{error}");
-    assert!(Plan::of(&limited.replace("200000", "100000").parse().expect("valid file")).is_ok());
+    assert!(Plan::new(&limited.replace("200000", "100000").parse().expect("valid file")).is_ok());
 }
 
 #[test]
 fn equal_datapath_identifiers_are_refused() {
     let twice = RING.replace("a = {", "a = { datapath_id = 2,");
-    let error = Plan::of(&twice.parse().expect("valid file")).expect_err("same datapath_id");
+    let error = Plan::new(&twice.parse().expect("valid file")).expect_err("same datapath_id");
     assert!(error.to_string().contains("switches a and b have the same datapath_id 2"), "{error}");
 }
 
 #[test]
 fn bridges_of_the_kernel_form_no_ring() {
     let bridges = RING.replace("fail_mode = \"secure\"", "kind = \"bridge\"");
-    let error = Plan::of(&bridges.parse().expect("valid file")).expect_err("the ring is refused");
+    let error = Plan::new(&bridges.parse().expect("valid file")).expect_err("the ring is refused");
     assert!(error.to_string().contains("c to a closes a ring, in which a kernel bridge"), "{error}");
 }
 
@@ -121,25 +121,25 @@ const MIXED: &str = r#"
 
 #[test]
 fn neighbours_are_reachable_hosts_of_the_same_network() {
-    let plan = Plan::of(&MIXED.parse().expect("valid file")).expect("success");
+    let plan = Plan::new(&MIXED.parse().expect("valid file")).expect("success");
     let of = |host: &str| {
         let all = plan.neighbours();
-        let own = all.into_iter().filter(|one| one.of.place == host);
-        own.map(|one| (one.interface.place.clone(), one.address.ip.to_string())).collect::<Vec<_>>()
+        let own = all.into_iter().filter(|one| one.of.node == host);
+        own.map(|one| (one.interface.node.clone(), one.address.ip.to_string())).collect::<Vec<_>>()
     };
     let pairs = |all: &[(&str, &str)]| {
         all.iter().map(|(host, address)| ((*host).to_owned(), (*address).to_owned())).collect::<Vec<_>>()
     };
     assert_eq!(of("a"), pairs(&[("b", "10.7.0.2"), ("c", "10.7.0.3")]));
     assert_eq!(of("d"), pairs(&[("e", "10.7.0.5")]));
-    let interface = |host: &str| plan.interfaces().find(|end| end.place == host).expect("a host of the file");
+    let interface = |host: &str| plan.interfaces().find(|end| end.node == host).expect("a host of the file");
     assert!(plan.reaches(interface("a"), interface("c")) && !plan.reaches(interface("a"), interface("d")));
 }
 
 #[test]
 fn each_end_has_its_rate_and_its_kind_of_switch() {
-    let plan = Plan::of(&MIXED.parse().expect("valid file")).expect("success");
-    let names = |all: Vec<&Interface>| all.iter().map(|end| format!("{} {}", end.place, end.name)).collect::<Vec<_>>();
+    let plan = Plan::new(&MIXED.parse().expect("valid file")).expect("success");
+    let names = |all: Vec<&Interface>| all.iter().map(|end| format!("{} {}", end.node, end.name)).collect::<Vec<_>>();
     assert_eq!(names(plan.shaped().collect()), ["switches br-1", "b eth0", "switches br-2"]);
     assert_eq!(
         names(plan.kernel_ports().map(|(end, _)| end).collect()).join(" "),
@@ -155,7 +155,7 @@ fn each_end_has_its_rate_and_its_kind_of_switch() {
 fn equal_hardware_addresses_are_refused() {
     let macs = "ends = [\"d:eth0\", \"e:eth0\"]\nmacs = [\"02:00:00:00:00:07\", \"02:00:00:00:00:01\"]";
     let text = MIXED.replace("ends = [\"d:eth0\", \"e:eth0\"]", macs);
-    let error = Plan::of(&text.parse().expect("valid file")).expect_err("same MAC address");
+    let error = Plan::new(&text.parse().expect("valid file")).expect_err("same MAC address");
     assert!(
         error.to_string().contains("eth0 of a and eth0 of e have the same MAC address 02:00:00:00:00:01"),
         "{error}"
@@ -174,6 +174,6 @@ fn switches_namespace_exists_only_with_switches() {
 fn network_built_from_rust_types_is_checked_like_a_file() {
     let mut file: LabFile = MIXED.parse().expect("valid file");
     file.links[0].queues = Some(1000);
-    let error = Plan::of(&file).expect_err("too many queues");
+    let error = Plan::new(&file).expect_err("too many queues");
     assert!(error.to_string().contains("1 to 64 queues"), "{error}");
 }

@@ -47,19 +47,19 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
     let marks: Vec<u8> = classes.iter().flat_map(|class| class.dscp.iter().copied()).chain(unclaimed).collect();
     for pair in &pairs {
         for dscp in &marks {
-            let failed = || Error::os(format!("send a datagram from {} to {}", pair.from.place, pair.to.place));
+            let failed = || Error::os(format!("send a datagram from {} to {}", pair.from.node, pair.to.node));
             match send(namespaces, pair, *dscp).map_err(failed())? {
                 Arrival::Right => {}
                 Arrival::Wrong(count) => complaints.push(format!(
                     "{count} datagrams from {} arrived at {} with a wrong UDP checksum",
-                    pair.from.place, pair.to.place
+                    pair.from.node, pair.to.node
                 )),
                 Arrival::None => {
                     silent = true;
                     complaints.push(format!(
                         "no datagram with DSCP {dscp} from {} arrived at {} within {} s",
-                        pair.from.place,
-                        pair.to.place,
+                        pair.from.node,
+                        pair.to.node,
                         LIMIT.as_secs()
                     ));
                 }
@@ -88,11 +88,11 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
 }
 
 fn pairs(plan: &Plan) -> Vec<Pair<'_>> {
-    let ends = plan.cables.iter().flat_map(|cable| &cable.ends).filter(|end| end.port.is_none());
+    let ends = plan.links.iter().flat_map(|cable| &cable.ends).filter(|end| end.port.is_none());
     let hosts: Vec<_> = ends.flat_map(|end| end.addresses.iter().map(move |address| (end, *address))).collect();
     let of = |place: usize, other: usize| {
         let ((from, own), (to, others)) = (hosts[place], hosts[other]);
-        let is_pair = from.place != to.place && own.shares_network(others) && plan.reaches(from, to);
+        let is_pair = from.node != to.node && own.shares_network(others) && plan.reaches(from, to);
         is_pair.then_some(Pair { from, to, addresses: [own, others] })
     };
     let count = hosts.len();
@@ -111,7 +111,7 @@ enum Arrival {
 /// Sends a datagram repeatedly until it arrives.
 fn send(namespaces: &Namespaces, pair: &Pair<'_>, dscp: u8) -> io::Result<Arrival> {
     let [from, to] = pair.addresses.map(|address| address.ip);
-    let namespace = |end: &Interface| namespaces.get(&end.place).ok_or(io::ErrorKind::NotFound);
+    let namespace = |end: &Interface| namespaces.get(&end.node).ok_or(io::ErrorKind::NotFound);
     let receiver = namespace(pair.to)?.run(|| UdpSocket::bind((to, 0)))??;
     let sender = namespace(pair.from)?.run(|| UdpSocket::bind((from, 0)))??;
     let octet = i32::from(dscp) << 2;

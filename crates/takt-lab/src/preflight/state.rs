@@ -115,7 +115,7 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
     let (mut missing, mut kinds, mut count) = (Vec::new(), Vec::new(), 0);
     let are_filters_expected = classes.iter().any(Class::has_filters);
     for end in plan.shaped() {
-        let failed = Error::os(format!("read the disciplines of {} of {}", end.name, end.place));
+        let failed = Error::os(format!("read the disciplines of {} of {}", end.name, end.node));
         let looked = at(namespaces, end, |netlink, index| {
             Ok((netlink.disciplines(index)?, netlink.has_filters(index, HANDLE).unwrap_or(false)))
         });
@@ -123,7 +123,7 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
         count += 1;
         let has_htb = disciplines.iter().any(|one| one.kind == "htb" && one.handle == HANDLE);
         if !has_htb || !has_filters && are_filters_expected {
-            missing.push(format!("{} of {} has lost its HTB discipline or its filters", end.name, end.place));
+            missing.push(format!("{} of {} has lost its HTB discipline or its filters", end.name, end.node));
             continue;
         }
         for (place, wanted) in classes.iter().enumerate() {
@@ -133,13 +133,13 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
             if kind != expected && wanted.drop_from == DropFrom::Tail {
                 kinds.push(format!(
                     "class {} of {} at {} has a queue of kind {kind}, expected {expected}",
-                    wanted.name, end.name, end.place
+                    wanted.name, end.name, end.node
                 ));
             } else if kind != expected {
                 kinds.push(format!(
                     "class {} of {} at {} has a queue of kind {kind}: when it is full, Open vSwitch gets ENOBUFS and \
                      discards the rest of its batch, frames of other classes included",
-                    wanted.name, end.name, end.place
+                    wanted.name, end.name, end.node
                 ));
             }
         }

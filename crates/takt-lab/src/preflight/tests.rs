@@ -6,7 +6,7 @@ use takt_netlink::traffic::{Discipline, ROOT};
 use takt_testkit::{not_run, require};
 
 use super::*;
-use crate::buffers::Raised;
+use crate::buffers::RaisedBufferSizes;
 use crate::file::{Class, LabFile};
 use crate::lab::Lab;
 use crate::plan::Interface;
@@ -61,13 +61,13 @@ fn sent(lab: &Lab) -> Vec<Check> {
 
 /// Returns the rate-limited port.
 fn port(lab: &Lab) -> &Interface {
-    &lab.plan().cables[1].ends[0]
+    &lab.plan().links[1].ends[0]
 }
 
 #[test]
 fn checksum_offload_of_a_host_is_found_by_datagrams() {
     let Some(lab) = lab("checksum") else { return };
-    let left = &lab.plan().cables[0].ends[0];
+    let left = &lab.plan().links[0].ends[0];
     set_offload(&lab.namespaces, left, true).expect("as root");
     let checks = sent(&lab);
     assert_failed(&checks, CHECKSUM, &["from left arrived at right with a wrong UDP checksum", "tx off"]);
@@ -94,7 +94,7 @@ fn filters_of_other_marks_are_found_by_datagrams() {
 fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
     let Some(mut lab) = lab("buffers") else { return };
     // No other lab can raise the settings meanwhile.
-    let as_they_are = Raised::new(0, 0).expect("as root");
+    let as_they_are = RaisedBufferSizes::new(0, 0).expect("as root");
     let default = std::fs::read_to_string("/proc/sys/net/core/wmem_default").expect("proc is mounted");
     let default = default.trim();
     if default.parse::<u64>().expect("a number") > lab.plan().queue_memory(lab.file()) {
@@ -102,7 +102,7 @@ fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
     }
     let plan = lab.plan().clone();
     lab.switches.as_mut().expect("it is up").restart(&plan).expect("it starts");
-    as_they_are.lower().expect("as root");
+    as_they_are.restore().expect("as root");
     let checks = lab.check().expect("the kernel answers");
     assert_failed(
         &checks,

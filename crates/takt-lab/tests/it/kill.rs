@@ -36,7 +36,7 @@ fn start(lab: &str) -> std::process::Child {
 }
 
 /// Returns the leftovers of a lab of this name on the machine.
-fn remains(lab: &str) -> Vec<String> {
+fn leftovers(lab: &str) -> Vec<String> {
     let names = |directory: &str| {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         entries.map(|entry| entry.path().display().to_string()).collect::<Vec<_>>()
@@ -79,9 +79,9 @@ fn down_leaves_nothing_after_up_was_killed_at_any_moment() {
     let begin = Instant::now();
     assert!(start(&lab).wait().expect("it ends").success(), "it is kept");
     let took = begin.elapsed();
-    assert!(Status::of(&lab).expect("it is up").is_complete);
+    assert!(Status::read(&lab).expect("it is up").is_complete);
     Lab::down(&lab).expect("success");
-    assert_eq!(remains(&lab), Vec::<String>::new());
+    assert_eq!(leftovers(&lab), Vec::<String>::new());
     let usual = usual_settings();
     let mut states = [0; 3];
     for kill in 0..KILLS {
@@ -91,7 +91,7 @@ fn down_leaves_nothing_after_up_was_killed_at_any_moment() {
         std::thread::sleep(moment);
         victim.kill().expect("it is a child of this process");
         victim.wait().expect("it was killed");
-        let state = match Status::of(&lab) {
+        let state = match Status::read(&lab) {
             Err(Error::LabNotFound(_)) => 0,
             Ok(status) => 1 + usize::from(status.is_complete),
             Err(error) => panic!("{error}"),
@@ -101,10 +101,10 @@ fn down_leaves_nothing_after_up_was_killed_at_any_moment() {
             Ok(()) => {}
             // The process was killed before it had a record, or a lab of another test has removed
             // its lab already. The next lab removes leftovers.
-            Err(Error::LabNotFound(_)) => Lab::sweep().expect("as root"),
+            Err(Error::LabNotFound(_)) => Lab::remove_abandoned().expect("as root"),
             Err(error) => panic!("killed after {moment:?}: {error}"),
         }
-        assert_eq!(remains(&lab), Vec::<String>::new(), "killed after {moment:?}");
+        assert_eq!(leftovers(&lab), Vec::<String>::new(), "killed after {moment:?}");
     }
     assert_eq!(usual_settings(), usual);
     assert!(states[1] > 0, "no kill fell into the making of the lab: {states:?}");
@@ -139,18 +139,18 @@ fn kill_owner(test: &str, text: &str) {
         .spawn()
         .expect("it is this program");
     let begin = Instant::now();
-    while !Status::of(&lab).is_ok_and(|status| status.is_complete) {
+    while !Status::read(&lab).is_ok_and(|status| status.is_complete) {
         assert!(begin.elapsed() < Duration::from_secs(60), "the lab is made");
         std::thread::yield_now();
     }
     let error = Lab::up(&file(test, text)).expect_err("it exists");
-    assert!(matches!(&error, Error::Exists(name) if *name == lab), "{error}");
+    assert!(matches!(&error, Error::LabExists(name) if *name == lab), "{error}");
     owner.kill().expect("it is a child of this process");
     owner.wait().expect("it was killed");
-    assert_ne!(remains(&lab), Vec::<String>::new(), "nothing else removes it");
+    assert_ne!(leftovers(&lab), Vec::<String>::new(), "nothing else removes it");
     let next = Lab::up(&file(test, text)).expect("the name is free");
     next.remove().expect("success");
-    assert_eq!(remains(&lab), Vec::<String>::new());
+    assert_eq!(leftovers(&lab), Vec::<String>::new());
 }
 
 #[test]

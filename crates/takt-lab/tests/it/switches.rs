@@ -152,13 +152,13 @@ fn drop_removes_a_lab_and_second_lab_of_its_name_is_refused() {
     }
     let lab = up("drop", &one_switch());
     let error = Lab::up(&file("drop", &one_switch())).expect_err("one exists");
-    assert!(matches!(&error, Error::Exists(found) if *found == name("drop")), "{error}");
-    let status = Status::of(&name("drop")).expect("it is up");
+    assert!(matches!(&error, Error::LabExists(found) if *found == name("drop")), "{error}");
+    let status = Status::read(&name("drop")).expect("it is up");
     assert!(status.is_complete && status.places.iter().all(|place| place.is_there), "{status:?}");
     let switches = status.places.iter().find(|place| place.name == SWITCHES).expect("it exists");
     assert_eq!(switches.processes.len(), 2, "{status:?}");
     assert!(matches!(lab.namespace("nobody"), Err(Error::NoHost { .. })));
     drop(lab);
-    assert!(matches!(Status::of(&name("drop")), Err(Error::LabNotFound(_))));
+    assert!(matches!(Status::read(&name("drop")), Err(Error::LabNotFound(_))));
     assert!(matches!(Lab::down(&name("drop")), Err(Error::LabNotFound(_))));
 }

@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use takt_netlink::code;
-use takt_netlink::loss::Lost;
+use takt_netlink::loss::LossCounters;
 
 use crate::in_namespace;
 
@@ -41,12 +41,12 @@ fn interface_drops_its_share_of_frames_and_counts_them_until_loss_is_removed() {
         let error = netlink.add_loss(index, 0.2).expect_err("the interface already drops frames");
         assert_eq!(code(&error), Some(libc::EEXIST), "{error}");
         let arrived = received();
-        let Lost { frames, dropped } = netlink.lost(index).expect("the interface exists");
+        let LossCounters { frames, dropped } = netlink.lost(index).expect("the interface exists");
         assert!(frames >= u64::from(DATAGRAMS) && dropped >= u64::from(DATAGRAMS - arrived), "{frames} {dropped}");
         // For 4,000 frames at 20 %, the standard deviation is 25.
         assert!((3000..3400).contains(&arrived), "{arrived}");
         netlink.remove_loss(index).expect("root has the permission");
-        assert_eq!(netlink.lost(index).expect("the interface exists"), Lost::default());
+        assert_eq!(netlink.lost(index).expect("the interface exists"), LossCounters::default());
         assert_eq!(received(), DATAGRAMS);
     });
 }

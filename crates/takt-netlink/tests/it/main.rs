@@ -12,7 +12,7 @@ use takt_netlink::link::VethEnd;
 use takt_netlink::strict_priority::{self, StrictPriority};
 use takt_netlink::traffic::{Discipline, HtbClass, ROOT};
 use takt_netlink::{Netlink, code, interface_index};
-use takt_testkit::network::{Host, wire};
+use takt_testkit::network::{Host, veth_pair};
 use takt_testkit::waiting::until;
 use takt_testkit::{not_run, require};
 
@@ -29,7 +29,7 @@ fn output(program: &str, words: &[&str]) -> String {
 
 /// Runs a function in a network namespace with the interface `eth0`.
 fn in_namespace(f: impl FnOnce(&mut Netlink, i32, &Host)) {
-    let Some([host, peer]) = wire(1) else { return };
+    let Some([host, peer]) = veth_pair(1) else { return };
     let _inside = host.enter();
     let index = interface_index("eth0").expect("the interface exists");
     f(&mut Netlink::route().expect("a socket"), index, &peer);

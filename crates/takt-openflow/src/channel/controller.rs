@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use super::link::{Link, Received};
 use super::operation::{Failure, Kind, Operation, OperationId, Outcome, Part, Stage, reply_to};
-use super::{Counters, Down, Instant, Limits, SendError};
+use super::{CloseReason, Counters, Instant, Limits, SendError};
 use crate::bundle::{BundleAdd, BundleControl, BundleControlType, Properties};
 use crate::cause::ErrorMessage;
 use crate::error::Malformed;
@@ -85,7 +85,7 @@ pub enum Event {
         error: Malformed,
     },
     /// The connection ended. This is the last event.
-    Down(Down),
+    Down(CloseReason),
 }
 
 /// State of the handshake: the transaction IDs of FEATURES_REQUEST and of the last message, and the
@@ -113,7 +113,7 @@ pub struct Controller {
     next_bundle: u32,
     is_down: bool,
     /// Reason of the end. It is reported after all other events.
-    down: Option<Down>,
+    down: Option<CloseReason>,
 }
 
 impl Controller {
@@ -218,7 +218,7 @@ impl Controller {
             return;
         }
         if self.handshake.as_ref().is_some_and(|handshake| now >= handshake.deadline) {
-            return self.go_down(Down::HandshakeTimedOut);
+            return self.go_down(CloseReason::HandshakeTimedOut);
         }
         while self.events.len() < self.config.limits.events
             && let Some((deadline, operation)) = self.deadlines.first().copied()
@@ -233,12 +233,12 @@ impl Controller {
 
     /// Reports that the peer or the network ended the connection.
     pub fn handle_disconnect(&mut self) {
-        self.go_down(Down::PeerClosed);
+        self.go_down(CloseReason::PeerClosed);
     }
 
     /// Ends the connection.
     pub fn close(&mut self) {
-        self.go_down(Down::Closed);
+        self.go_down(CloseReason::Closed);
     }
 
     /// Sends a message without waiting for a reply. An ERROR for it becomes [`Event::Error`].
@@ -383,7 +383,7 @@ impl Controller {
         messages.push(Message::BarrierRequest);
         let xids: Vec<Xid> = messages.iter().map(|_| self.link.xid()).collect();
         if let Err(error) = self.link.send(xids.iter().copied().zip(&messages)) {
-            return self.go_down(Down::Handshake(error));
+            return self.go_down(CloseReason::Handshake(error));
         }
         if let (Some(handshake), [first, .., last]) = (&mut self.handshake, xids.as_slice()) {
             (handshake.first, handshake.last) = (*first, *last);
@@ -395,7 +395,7 @@ impl Controller {
         let Some(handshake) = &mut self.handshake else { return Some(message) };
         match message {
             Message::Error(error) if (handshake.first..=handshake.last).contains(&xid) => {
-                self.go_down(Down::Refused(error));
+                self.go_down(CloseReason::Refused(error));
                 return None;
             }
             Message::FeaturesReply(features) if xid == handshake.first => handshake.features = Some(features),
@@ -550,7 +550,7 @@ impl Controller {
         self.link.follow_up(xid, &message);
     }
 
-    fn go_down(&mut self, down: Down) {
+    fn go_down(&mut self, down: CloseReason) {
         self.link.close();
         self.handshake = None;
         self.deadlines.clear();

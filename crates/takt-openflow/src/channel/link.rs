@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Counters, Down, Instant, Limits, SendError};
+use super::{CloseReason, Counters, Instant, Limits, SendError};
 use crate::cause::{BadRequest, Cause, ErrorMessage, HelloFailed};
 use crate::error::Malformed;
 use crate::hello::{Hello, negotiate};
@@ -39,7 +39,7 @@ pub(super) enum Received {
     /// Malformed message. A switch has answered it with an ERROR.
     Malformed(Header, Malformed),
     /// The connection has ended.
-    Down(Down),
+    Down(CloseReason),
 }
 
 pub(super) struct Link {
@@ -55,9 +55,9 @@ pub(super) struct Link {
     transmit_bytes: usize,
     next_xid: Xid,
     /// Time of the last message of the peer.
-    heard: Instant,
+    last_received: Instant,
     /// Time of an ECHO_REQUEST after which no message has arrived.
-    asked: Option<Instant>,
+    echo_sent: Option<Instant>,
     echo_idle: core::time::Duration,
     echo_timeout: core::time::Duration,
     pub(super) counters: Counters,
@@ -75,8 +75,8 @@ impl Link {
             sent: 0,
             transmit_bytes: limits.transmit_bytes,
             next_xid: 1,
-            heard: now,
-            asked: None,
+            last_received: now,
+            echo_sent: None,
             echo_idle: limits.echo_idle,
             echo_timeout: limits.echo_timeout,
             counters: Counters::default(),
@@ -184,15 +184,15 @@ impl Link {
                 Err(error) => return Some(self.bad_stream(error)),
             }
             let (header, octets) = self.stream.message()?;
-            self.heard = now;
-            self.asked = None;
+            self.last_received = now;
+            self.echo_sent = None;
             self.counters.received += 1;
             let received = match self.state {
                 State::Hello => {
                     let received = match header.kind {
-                        HELLO => Hello::decode_body(&octets[HEADER_LEN..]).map_err(Down::MalformedHello),
+                        HELLO => Hello::decode_body(&octets[HEADER_LEN..]).map_err(CloseReason::MalformedHello),
                         ERROR => Err(refusal(header, octets)),
-                        kind => Err(Down::NoHello { kind }),
+                        kind => Err(CloseReason::NoHello { kind }),
                     };
                     Some(self.hello(header, received))
                 }
@@ -218,11 +218,11 @@ impl Link {
             self.refuse(0, Cause::BadRequest(BadRequest::BadVersion), &[]);
         }
         self.close();
-        Received::Down(Down::Stream(error))
+        Received::Down(CloseReason::Stream(error))
     }
 
     /// Handles the first message of the peer.
-    fn hello(&mut self, header: Header, hello: Result<Hello, Down>) -> Received {
+    fn hello(&mut self, header: Header, hello: Result<Hello, CloseReason>) -> Received {
         let down = match hello {
             Ok(hello) => match negotiate(self.versions, header.version, &hello) {
                 Some(version) => {
@@ -230,13 +230,15 @@ impl Link {
                     self.stream.set_version(version);
                     return Received::Open(version);
                 }
-                None => {
-                    Down::NoCommonVersion { own: self.versions, peer: hello.versions(), peer_header: header.version }
-                }
+                None => CloseReason::NoCommonVersion {
+                    own: self.versions,
+                    peer: hello.versions(),
+                    peer_header: header.version,
+                },
             },
             Err(down) => down,
         };
-        if !matches!(down, Down::Refused(_)) {
+        if !matches!(down, CloseReason::Refused(_)) {
             let cause = Cause::HelloFailed(HelloFailed::Incompatible);
             let data = alloc::format!("{down}").into_bytes();
             let answer = Message::Error(ErrorMessage { cause, data });
@@ -270,25 +272,25 @@ impl Link {
 
     /// Returns the time at which an ECHO_REQUEST is due, or the connection ends.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        match (&self.state, self.asked) {
+        match (&self.state, self.echo_sent) {
             (State::Open(_), Some(asked)) => Some(asked.after(self.echo_timeout)),
-            (State::Open(_), None) => Some(self.heard.after(self.echo_idle)),
+            (State::Open(_), None) => Some(self.last_received.after(self.echo_idle)),
             _ => None,
         }
     }
 
     /// Sends an ECHO_REQUEST to a silent peer, or ends the connection.
-    pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<Down> {
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<CloseReason> {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return None;
         }
-        if self.asked.is_some() {
+        if self.echo_sent.is_some() {
             self.close();
-            return Some(Down::PeerSilent);
+            return Some(CloseReason::PeerSilent);
         }
         // A peer that takes no octets is silent as well. No further request is queued, but the
         // timeout runs.
-        self.asked = Some(now);
+        self.echo_sent = Some(now);
         if self.has_reserve() {
             let xid = self.xid();
             self.follow_up(xid, &Message::EchoRequest(Vec::new()));
@@ -298,13 +300,13 @@ impl Link {
 }
 
 /// Returns the reason of an ERROR instead of HELLO, decoded in the version of the peer.
-fn refusal(header: Header, octets: &[u8]) -> Down {
+fn refusal(header: Header, octets: &[u8]) -> CloseReason {
     let version = Version::from_octet(header.version).unwrap_or(Version::V1_0);
     let mut octets = octets.to_vec();
     octets[0] = version.octet();
     match Message::decode(version, &octets) {
-        Ok((_, Message::Error(error))) => Down::Refused(error),
-        Ok(_) => Down::NoHello { kind: header.kind },
-        Err(error) => Down::MalformedHello(error),
+        Ok((_, Message::Error(error))) => CloseReason::Refused(error),
+        Ok(_) => CloseReason::NoHello { kind: header.kind },
+        Err(error) => CloseReason::MalformedHello(error),
     }
 }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::bundles::{Bundles, StoredBundle};
 use super::link::{Link, Received};
-use super::{Counters, Down, Instant, Limits, SendError};
+use super::{CloseReason, Counters, Instant, Limits, SendError};
 use crate::bundle::{BundleControl, BundleControlType};
 use crate::cause::{BadRequest, BundleFailed, Cause, RoleRequestFailed};
 use crate::error::{EncodeError, Malformed};
@@ -68,7 +68,7 @@ pub enum SwitchEvent {
         error: Malformed,
     },
     /// The connection ended. This is the last event.
-    Down(Down),
+    Down(CloseReason),
 }
 
 /// Connection of a switch to a controller.
@@ -84,7 +84,7 @@ pub struct Switch {
     role: ControllerRole,
     bundles: Bundles,
     is_down: bool,
-    down: Option<Down>,
+    down: Option<CloseReason>,
 }
 
 impl Switch {
@@ -166,12 +166,12 @@ impl Switch {
 
     /// Reports that the peer or the network ended the connection.
     pub fn handle_disconnect(&mut self) {
-        self.go_down(Down::PeerClosed);
+        self.go_down(CloseReason::PeerClosed);
     }
 
     /// Ends the connection.
     pub fn close(&mut self) {
-        self.go_down(Down::Closed);
+        self.go_down(CloseReason::Closed);
     }
 
     /// Answers a request.
@@ -274,7 +274,7 @@ impl Switch {
                     features.ports = Vec::new();
                 }
                 if let Err(error) = self.reply(xid, &Message::FeaturesReply(features)) {
-                    self.go_down(Down::Handshake(error));
+                    self.go_down(CloseReason::Handshake(error));
                 }
             }
             Message::GetConfigRequest => self.link.follow_up(xid, &Message::GetConfigReply(self.switch_config)),
@@ -328,7 +328,7 @@ impl Switch {
         }
     }
 
-    fn go_down(&mut self, down: Down) {
+    fn go_down(&mut self, down: CloseReason) {
         self.link.close();
         if !self.is_down {
             self.is_down = true;

@@ -7,7 +7,7 @@ use takt_openflow::action::Action;
 use takt_openflow::bundle::bundle_flags::{ATOMIC, ORDERED};
 use takt_openflow::cause::{BadRequest, BundleFailed, Cause, FlowModFailed};
 use takt_openflow::channel::{
-    Controller, ControllerConfig, Down, Event, Instant, Limits, Outcome, SendError, SwitchEvent,
+    CloseReason, Controller, ControllerConfig, Event, Instant, Limits, Outcome, SendError, SwitchEvent,
 };
 use takt_openflow::flow::FlowMod;
 use takt_openflow::instruction::Instruction;
@@ -79,7 +79,7 @@ fn both_ends_report_the_lack_of_a_common_version() {
         Some(SwitchEvent::Down(reason)) => reason,
         other => panic!("{other:?}"),
     };
-    assert!(matches!(reason, Down::NoCommonVersion { .. }), "{reason}");
+    assert!(matches!(reason, CloseReason::NoCommonVersion { .. }), "{reason}");
     assert_eq!(pair.switch.poll_event(), None);
 }
 
@@ -88,7 +88,7 @@ fn hello_failed_of_the_peer_is_reported_as_its_reason() {
     let mut controller = controller_of(Versions::ALL, Limits::default());
     let refusal = [&[6, 1, 0, 15, 0, 0, 0, 1, 0, 0, 0, 1][..], b"no."].concat();
     assert_eq!(controller.handle_bytes(Instant(0), &refusal), refusal.len());
-    let Some(Event::Down(Down::Refused(error))) = controller.poll_event() else { panic!("not refused") };
+    let Some(Event::Down(CloseReason::Refused(error))) = controller.poll_event() else { panic!("not refused") };
     assert_eq!((error.to_string(), error.data), ("HelloFailed: permission denied".to_owned(), b"no.".to_vec()));
     assert_eq!(controller.poll_event(), None);
 }
@@ -97,10 +97,10 @@ fn hello_failed_of_the_peer_is_reported_as_its_reason() {
 fn first_message_other_than_hello_ends_the_connection() {
     let mut controller = controller_of(Versions::ALL, Limits::default());
     controller.handle_bytes(Instant(0), &[4, 5, 0, 8, 0, 0, 0, 1]);
-    assert_eq!(controller.poll_event(), Some(Event::Down(Down::NoHello { kind: 5 })));
+    assert_eq!(controller.poll_event(), Some(Event::Down(CloseReason::NoHello { kind: 5 })));
     let mut controller = controller_of(Versions::ALL, Limits::default());
     controller.handle_bytes(Instant(0), &[4, 0, 0, 12, 0, 0, 0, 1, 0, 1, 0, 3]);
-    assert!(matches!(controller.poll_event(), Some(Event::Down(Down::MalformedHello(_)))));
+    assert!(matches!(controller.poll_event(), Some(Event::Down(CloseReason::MalformedHello(_)))));
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn silent_peer_is_probed_and_then_disconnected() {
     assert_eq!(given_up, asked.after(Duration::from_secs(5)));
     pair.controller.handle_timeout(given_up);
     let lost = Event::Completed { operation: pending, outcome: Outcome::Lost(vec![]) };
-    assert_eq!(pair.controller_events(), vec![lost, Event::Down(Down::PeerSilent)]);
+    assert_eq!(pair.controller_events(), vec![lost, Event::Down(CloseReason::PeerSilent)]);
     assert_eq!(pair.controller.poll_timeout(), None);
 }
 
@@ -364,7 +364,7 @@ fn handshake_ends_at_its_deadline() {
     let deadline = controller.poll_timeout().expect("the handshake has a deadline");
     assert_eq!(deadline, Instant(0).after(Duration::from_secs(10)));
     controller.handle_timeout(deadline);
-    assert_eq!(controller.poll_event(), Some(Event::Down(Down::HandshakeTimedOut)));
+    assert_eq!(controller.poll_event(), Some(Event::Down(CloseReason::HandshakeTimedOut)));
     controller.close();
     assert_eq!(controller.poll_event(), None, "the end is reported once");
 }
@@ -481,7 +481,7 @@ fn operations_in_flight_are_reported_lost_once_when_the_connection_ends() {
     let Event::Completed { operation, outcome: Outcome::Lost(failures) } = &events[0] else { panic!("{events:?}") };
     assert_eq!((*operation, failures.len(), failures[0].message), (first, 1, Some(0)));
     let lost = Event::Completed { operation: second, outcome: Outcome::Lost(vec![]) };
-    assert_eq!(events[1..], [lost, Event::Down(Down::PeerClosed)]);
+    assert_eq!(events[1..], [lost, Event::Down(CloseReason::PeerClosed)]);
     pair.controller.handle_disconnect();
     assert_eq!(pair.controller_events(), vec![]);
 }

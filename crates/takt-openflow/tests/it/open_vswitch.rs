@@ -21,7 +21,7 @@ use takt_openflow::packet::PacketOut;
 use takt_openflow::switch::{AsyncKind, ControllerRole, RoleMessage};
 use takt_openflow::value::{GROUP_ALL, METER_ALL, PortNo, TABLE_ALL};
 use takt_openflow::{Message, Version, Versions};
-use takt_testkit::network::wire;
+use takt_testkit::network::veth_pair;
 use takt_testkit::open_vswitch::OpenVSwitch;
 use takt_testkit::{not_run, require};
 
@@ -263,7 +263,7 @@ fn open_vswitch_executes_messages_of_every_version() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let Some([host, _peer]) = wire(1) else { return };
+    let Some([host, _peer]) = veth_pair(1) else { return };
     let _inside = host.enter();
     let switch = start();
     for (version, generation) in Version::ALL.into_iter().zip(10..) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use takt_ovsdb::open_vswitch::{Bridge, FailMode, Qos, Queue};
 use takt_ovsdb::{Error, OpenVSwitch};
-use takt_testkit::network::wire;
+use takt_testkit::network::veth_pair;
 use takt_testkit::open_vswitch::OpenVSwitch as Processes;
 use takt_testkit::{not_run, require};
 
@@ -140,7 +140,7 @@ fn open_vswitch_applies_the_database() {
     if let Err(why) = require::open_vswitch().and_then(|()| require::program("tc")) {
         return not_run(why);
     }
-    let Some([host, _peer]) = wire(1) else { return };
+    let Some([host, _peer]) = veth_pair(1) else { return };
     let _inside = host.enter();
     let processes = Processes::start();
     let mut database = connect(&processes.database());

@@ -29,10 +29,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use takt_openflow::channel::Instant;
 
-use super::drain::{Drain, is_gone};
+use super::drain::{Drain, is_absent};
 use super::shared::SharedFlow;
 use super::{Admission, Presence};
-use crate::model::{Egress, HostId, Node, Reach, Snapshot};
+use crate::model::{Egress, HostId, Node, QueueSelection, Snapshot};
 use crate::rules::{Entry, Policer, Selector};
 use crate::schedule::{ClassChange, Route};
 
@@ -41,7 +41,7 @@ use crate::schedule::{ClassChange, Route};
 pub(super) struct ClassChanges {
     /// Sequence number of the first change in the queue.
     first: u64,
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<PendingChange>,
     /// Whether the first change is under way.
     is_begun: bool,
     /// Wait for the first change to drain, since the switches confirmed it.
@@ -50,10 +50,10 @@ pub(super) struct ClassChanges {
 
 /// A class change that waits for its turn or is under way.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct PendingChange {
     selector: Selector,
     port: Egress,
-    reach: Reach,
+    selection: QueueSelection,
     drain_ns: u64,
 }
 
@@ -80,7 +80,7 @@ impl ClassChanges {
 }
 
 /// Returns the ports and classes by which a route leads to each host.
-fn ways(snapshot: &Snapshot, route: &Route) -> BTreeMap<HostId, Vec<(Egress, usize)>> {
+fn hops_by_host(snapshot: &Snapshot, route: &Route) -> BTreeMap<HostId, Vec<(Egress, usize)>> {
     let way = |end: usize| {
         let mut way = Vec::new();
         let mut at = Some(end);
@@ -106,12 +106,12 @@ impl SharedFlow {
         is_awaited: impl Fn(u64) -> bool,
     ) -> bool {
         self.placed.iter().all(|entry| presence(entry) == Presence::Same || !is_awaited(entry.dpid))
-            && self.leaving.iter().all(|entry| is_gone(presence(entry)) || !is_awaited(entry.dpid))
+            && self.leaving.iter().all(|entry| is_absent(presence(entry)) || !is_awaited(entry.dpid))
     }
 
     /// Reports whether no switch has any entry of the flow.
     pub(super) fn has_left(&self, presence: &impl Fn(&Entry) -> Presence) -> bool {
-        self.known().all(|entry| is_gone(presence(entry)))
+        self.known().all(|entry| is_absent(presence(entry)))
     }
 
     /// Reports whether exactly the wanted entries are placed.
@@ -162,7 +162,12 @@ impl SharedFlow {
 
     /// Takes all steps that the confirmations of the switches allow and reports whether the wanted
     /// entries changed. Frames of the flow drain in `drain_ns`.
-    pub(super) fn follow(&mut self, now: Instant, drain_ns: u64, presence: &impl Fn(&Entry) -> Presence) -> bool {
+    pub(super) fn advance_entries(
+        &mut self,
+        now: Instant,
+        drain_ns: u64,
+        presence: &impl Fn(&Entry) -> Presence,
+    ) -> bool {
         let mut is_changed = false;
         while self.is_confirmed(presence, |_| true) {
             if std::mem::take(&mut self.is_meter_changing) {
@@ -207,7 +212,7 @@ impl SharedFlow {
 
     /// Returns the policer and hosts of the flow before it gets the share of a pair that waits for
     /// class changes.
-    pub(super) fn standing(&self) -> Option<(Policer, BTreeSet<HostId>)> {
+    pub(super) fn present_state(&self) -> Option<(Policer, BTreeSet<HostId>)> {
         self.is_served.then(|| self.before.clone().unwrap_or_else(|| (self.policer(), self.hosts())))
     }
 }
@@ -219,9 +224,9 @@ impl Admission {
         for change in changes {
             let Some(selector) = self.owners.get(&change.id).copied() else { continue };
             let Some(flow) = self.flows.get_mut(&selector).filter(|flow| flow.is_served) else { continue };
-            flow.held.entry(change.port).or_insert(change.before);
+            flow.held_selections.entry(change.port).or_insert(change.before);
             let ClassChange { port, after: reach, drain_ns, .. } = *change;
-            self.class_changes.queue.push_back(Waiting { selector, port, reach, drain_ns });
+            self.class_changes.queue.push_back(PendingChange { selector, port, selection: reach, drain_ns });
         }
         if !changes.is_empty() {
             self.hold_budgets();
@@ -240,7 +245,7 @@ impl Admission {
     /// Continues the class changes and reports whether one was made and has drained.
     pub(super) fn advance_class_changes(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
         let mut is_made = false;
-        while let Some(Waiting { selector, port, drain_ns, .. }) = self.class_changes.queue.front().copied() {
+        while let Some(PendingChange { selector, port, drain_ns, .. }) = self.class_changes.queue.front().copied() {
             if self.is_served(&selector) {
                 let is_confirmed = self.make_first_change(now, presence);
                 if !is_confirmed || !Drain::is_over(&mut self.class_changes.drain, now, drain_ns) {
@@ -250,11 +255,11 @@ impl Admission {
             self.class_changes.queue.pop_front();
             (self.class_changes.first, self.class_changes.is_begun) = (self.class_changes.first + 1, false);
             self.class_changes.drain = None;
-            let is_at = |change: &Waiting| (change.selector, change.port) == (selector, port);
+            let is_at = |change: &PendingChange| (change.selector, change.port) == (selector, port);
             let is_last = !self.class_changes.queue.iter().any(is_at);
             if let Some(flow) = self.flows.get_mut(&selector).filter(|_| is_last) {
-                flow.held.remove(&port);
-                self.renew(selector);
+                flow.held_selections.remove(&port);
+                self.update_flow(selector);
             }
             is_made = true;
         }
@@ -271,7 +276,7 @@ impl Admission {
             if let Some(flow) = self.flows.get_mut(&selector) {
                 (flow.after_change, flow.before) = (None, None);
             }
-            self.renew(selector);
+            self.update_flow(selector);
             is_made = true;
         }
         is_made
@@ -280,7 +285,8 @@ impl Admission {
     /// Makes the first change and reports whether the switches have confirmed it. For a flow that
     /// leaves, the change is made when it has left.
     fn make_first_change(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
-        let Some(Waiting { selector, port, reach, .. }) = self.class_changes.queue.front().copied() else {
+        let Some(PendingChange { selector, port, selection: reach, .. }) = self.class_changes.queue.front().copied()
+        else {
             return true;
         };
         let Some(flow) = self.flows.get_mut(&selector) else { return true };
@@ -288,8 +294,8 @@ impl Admission {
             return flow.has_left(presence);
         }
         if !std::mem::replace(&mut self.class_changes.is_begun, true) {
-            flow.held.insert(port, reach);
-            self.renew(selector);
+            flow.held_selections.insert(port, reach);
+            self.update_flow(selector);
             self.is_changed |= self.advance_flow_entries(selector, now, presence);
         }
         self.flows.get(&selector).is_none_or(|flow| has_class(flow, port, presence))
@@ -305,7 +311,7 @@ impl Admission {
     ) -> bool {
         let Some(flow) = self.flows.get_mut(&selector) else { return false };
         let drain_ns = self.scheduler.drain_ns(flow.request).unwrap_or_default();
-        flow.follow(now, drain_ns, presence)
+        flow.advance_entries(now, drain_ns, presence)
     }
 
     /// Withholds a rerouted flow from the hosts that it reaches by another path than before.
@@ -314,18 +320,18 @@ impl Admission {
         let Some(flow) = self.flows.get_mut(&selector) else { return };
         let routes = self.scheduler.routes(&snapshot, flow.request);
         let Some(route) = routes.as_ref().and_then(|routes| routes.first()) else { return };
-        let after = ways(&snapshot, route);
-        let before = flow.route.as_ref().map(|route| ways(&snapshot, route)).unwrap_or_default();
+        let after = hops_by_host(&snapshot, route);
+        let before = flow.route.as_ref().map(|route| hops_by_host(&snapshot, route)).unwrap_or_default();
         let hosts = flow.hosts();
-        flow.withheld.extend(hosts.iter().filter(|host| before.get(host) != after.get(host)));
-        flow.must_leave |= !flow.withheld.is_empty();
+        flow.withheld_hosts.extend(hosts.iter().filter(|host| before.get(host) != after.get(host)));
+        flow.must_leave |= !flow.withheld_hosts.is_empty();
     }
 
     /// Reduces the placed state of a rerouted flow to the hosts that are not withheld.
     pub(super) fn keep_present_state(&mut self, selector: Selector) {
         let Some(flow) = self.flows.get(&selector) else { return };
-        if let Some((policer, mut hosts)) = flow.standing() {
-            hosts.retain(|host| !flow.withheld.contains(host));
+        if let Some((policer, mut hosts)) = flow.present_state() {
+            hosts.retain(|host| !flow.withheld_hosts.contains(host));
             self.await_changes(selector, Some((policer, hosts)));
         }
     }
@@ -361,17 +367,17 @@ impl Admission {
         }
         for selector in withheld {
             if let Some(flow) = self.flows.get_mut(&selector) {
-                flow.withheld.clear();
+                flow.withheld_hosts.clear();
                 flow.must_leave = false;
                 flow.leaving.clear();
                 if flow.placed.is_empty() {
                     // The flow starts again like one that carries no frames.
                     flow.is_served = false;
-                    flow.held.clear();
+                    flow.held_selections.clear();
                     flow.before = None;
                 }
             }
-            self.renew(selector);
+            self.update_flow(selector);
         }
         true
     }
@@ -411,7 +417,7 @@ mod tests {
     /// Returns the wanted meter after `follow` at time `now`, if the switch has the meter of `has`.
     fn meter_at(flow: &mut SharedFlow, now: u64, has: &Entry) -> Option<MeterMod> {
         let presence = |entry: &Entry| if entry.meter == has.meter { Presence::Same } else { Presence::Other };
-        flow.follow(Instant(now), DRAIN_NS, &presence);
+        flow.advance_entries(Instant(now), DRAIN_NS, &presence);
         flow.policed.clone().map(|(_, meter)| meter)
     }
 

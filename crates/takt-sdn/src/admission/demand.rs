@@ -15,7 +15,7 @@ const FCS_LEN: u64 = 4;
 /// Probes that a participant of Takt sends within 100 ms before the route of a writer changes
 /// between unicast and a group. The second follows after 10 ms; each further interval is half as
 /// long again.
-const QUESTIONS: u64 = 5;
+const PROBES: u64 = 5;
 
 /// Length in octets of the frame of a probe: RTPS header, INFO_DST and HEARTBEAT (RTPS 2.5 §9.4) by
 /// IPv6. The frame of a sample is longer than the sample by more than this.
@@ -41,7 +41,7 @@ const PATH_PROBES_NS: u64 = 50_000_000;
 /// Returns the number of samples, at least one, that together are as long as the probes before a
 /// change of route.
 fn probe_burst_samples(sample_len: u64) -> u64 {
-    (QUESTIONS * PROBE_LEN).div_ceil(sample_len.saturating_add(PROBE_LEN))
+    (PROBES * PROBE_LEN).div_ceil(sample_len.saturating_add(PROBE_LEN))
 }
 
 /// Returns the number of samples that together are as long as the path probes; zero if no message
@@ -72,7 +72,7 @@ pub(super) struct Demand {
 
 /// Returns the separation such that a source with it and a burst larger by one covers two sources
 /// with separations `a_ns` and `b_ns`.
-fn together(a_ns: u64, b_ns: u64) -> u64 {
+fn combined_separation(a_ns: u64, b_ns: u64) -> u64 {
     let (a, b) = (u128::from(a_ns), u128::from(b_ns));
     u64::try_from(a * b / (a + b).max(1)).unwrap_or(u64::MAX)
 }
@@ -138,7 +138,7 @@ impl Demand {
             separation_ns: (0..others)
                 .map(|_| heartbeat_ns)
                 .chain((0..of_path).map(|_| PATH_PROBES_NS))
-                .fold(separation_ns, together),
+                .fold(separation_ns, combined_separation),
             burst: others.saturating_add(of_path).saturating_add(1),
             jitter_ns: jitter_ns.saturating_add(lateness_ns(snapshot, writer.host)),
             sample_len,
@@ -164,7 +164,7 @@ impl Demand {
             // Each datagram of a sample may be acknowledged.
             let datagrams = sample_len.div_ceil(file.fragment_len).max(1);
             let load = Load {
-                separation_ns: together((separation_ns / datagrams).max(1), heartbeat_ns),
+                separation_ns: combined_separation((separation_ns / datagrams).max(1), heartbeat_ns),
                 burst: datagrams.saturating_add(1),
                 jitter_ns: jitter_ns.saturating_add(lateness_ns(snapshot, reader.host)),
                 sample_len: ACKNACK_LEN_MAX as u64,

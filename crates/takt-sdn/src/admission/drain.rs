@@ -64,7 +64,7 @@ pub(super) struct BrokenPaths {
 
 /// Wait for the influence of removed flows to end.
 #[derive(Debug, Default)]
-pub(super) struct Past {
+pub(super) struct RemovedFlowInfluence {
     drain: Option<Drain>,
     /// Whether the paths contain a cycle, so that the influence has no bounded end.
     is_endless: bool,
@@ -81,7 +81,7 @@ impl Admission {
     pub(super) fn next_deadline(&self, now: Instant) -> Option<Instant> {
         // A flow at rest waits for nothing.
         let flows = self.flows.moving().flat_map(|(_, flow)| [flow.drain, flow.metered]);
-        let others = [self.broken_paths.drain, self.class_changes.drain(), self.past.drain];
+        let others = [self.broken_paths.drain, self.class_changes.drain(), self.removed_influence.drain];
         let waits = flows.chain(others).flatten().map(|drain| drain.until());
         waits.filter(|until| *until > now).min()
     }
@@ -123,7 +123,7 @@ impl Admission {
         presence: &impl Fn(&Entry) -> Presence,
         is_connected: &impl Fn(u64) -> bool,
     ) -> bool {
-        let is_there = |entry: &Entry| !is_gone(presence(entry)) && is_connected(entry.dpid);
+        let is_there = |entry: &Entry| !is_absent(presence(entry)) && is_connected(entry.dpid);
         let leaving = self.flows.moving().map(|(_, flow)| flow).filter(|flow| flow.is_leaving() && flow.is_served);
         let mut uncounted =
             leaving.filter(|flow| flow.must_leave || self.scheduler.requests_of(flow.request).is_none());
@@ -168,7 +168,7 @@ impl Admission {
             if is_served {
                 self.hold_budgets();
             }
-            self.part(request, selector, &names.into_iter().collect::<Vec<String>>());
+            self.release_share(request, selector, &names.into_iter().collect::<Vec<String>>());
         }
     }
 
@@ -190,31 +190,31 @@ impl Admission {
     /// Prevents budgets from falling until earlier frames have no influence any more.
     pub(super) fn hold_budgets(&mut self) {
         self.scheduler.hold_budgets(true);
-        self.past = Past::default();
+        self.removed_influence = RemovedFlowInfluence::default();
     }
 
     /// Lets budgets fall again when the last removed or rerouted flow has drained, together with
     /// the frames that it delayed.
     pub(super) fn release_budgets(&mut self, now: Instant) {
         let is_changing = self.class_changes.is_pending() || self.broken_paths.drain_ns.is_some();
-        if !self.scheduler.holds_budgets() || is_changing || self.past.is_endless {
+        if !self.scheduler.holds_budgets() || is_changing || self.removed_influence.is_endless {
             return;
         }
-        if self.past.drain.is_some_and(|drain| now < drain.until()) {
+        if self.removed_influence.drain.is_some_and(|drain| now < drain.until()) {
             return;
         }
         // Further flows end no cycle of paths.
-        let Some(memory_ns) = self.scheduler.memory_ns() else { return self.past.is_endless = true };
-        if Drain::is_over(&mut self.past.drain, now, memory_ns) {
+        let Some(memory_ns) = self.scheduler.memory_ns() else { return self.removed_influence.is_endless = true };
+        if Drain::is_over(&mut self.removed_influence.drain, now, memory_ns) {
             self.scheduler.hold_budgets(false);
-            self.past = Past::default();
+            self.removed_influence = RemovedFlowInfluence::default();
             self.shall_retry |= !self.refused.is_empty();
         }
     }
 }
 
 /// Reports whether a switch has nothing of an entry.
-pub(super) fn is_gone(presence: Presence) -> bool {
+pub(super) fn is_absent(presence: Presence) -> bool {
     matches!(presence, Presence::Absent | Presence::Refused)
 }
 

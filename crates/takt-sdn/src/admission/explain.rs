@@ -38,7 +38,7 @@ impl Refusal {
 
     pub(super) fn of(importance: i32, refused: &Refused, remedies: Remedies) -> Self {
         let hop = match refused.reason {
-            Reason::Queue { port, class, .. } | Reason::Late { port, class, .. } => Some((port, class)),
+            Reason::Queue { port, class, .. } | Reason::ExceedsLimit { port, class, .. } => Some((port, class)),
             _ => None,
         };
         Self { importance, reason: refused.to_string(), hop, remedies, is_by_switch: false }

@@ -37,7 +37,7 @@ impl Flows {
         self.moving.insert(*selector);
         self.changed.insert(*selector);
         self.is_touched = true;
-        flow.looked_at = None;
+        flow.checked_versions = None;
         Some(flow)
     }
 
@@ -50,7 +50,7 @@ impl Flows {
         self.changed.insert(selector);
         self.is_touched = true;
         let flow = self.all.entry(selector).or_insert_with(new);
-        flow.looked_at = None;
+        flow.checked_versions = None;
         flow
     }
 
@@ -72,7 +72,7 @@ impl Flows {
                 moving.insert(*selector);
                 changed.insert(*selector);
                 *is_touched = true;
-                flow.looked_at = None;
+                flow.checked_versions = None;
                 (selector, flow)
             })
         })
@@ -84,7 +84,7 @@ impl Flows {
     }
 
     /// Drops the flows that have come to rest from the moving subset.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn drop_resting(&mut self) {
         let Self { all, moving, .. } = self;
         moving.retain(|selector| all.get(selector).is_some_and(|flow| !flow.is_at_rest()));
     }
@@ -96,9 +96,9 @@ impl Flows {
 
     /// Records the versions of the switches at which a waiting flow was last looked at. This is no
     /// change of the flow.
-    pub(super) fn look_at(&mut self, selector: &Selector, versions: Vec<u64>) {
+    pub(super) fn mark_checked(&mut self, selector: &Selector, versions: Vec<u64>) {
         if let Some(flow) = self.all.get_mut(selector) {
-            flow.looked_at = Some(versions);
+            flow.checked_versions = Some(versions);
         }
     }
 
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(flows.take_changed(), [selector(2), selector(3)].into());
         let moving = |flows: &Flows| flows.moving().map(|(selector, _)| selector.port).collect::<Vec<u16>>();
         assert_eq!(moving(&flows), [1, 2]);
-        flows.settle();
+        flows.drop_resting();
         assert_eq!(moving(&flows), [1, 2], "flows without a pair are being removed and wait for switches");
         assert_eq!(flows.iter_mut_of(|selector, _| selector.port == 1).count(), 1);
         assert_eq!(flows.take_changed(), [selector(1)].into());
@@ -144,10 +144,10 @@ mod tests {
         flows.get_or_insert_with(selector(1), || SharedFlow::new(RequestId(1), 1));
         assert!(flows.take_touched() && !flows.take_touched());
         flows.take_changed();
-        flows.look_at(&selector(1), vec![7]);
-        assert_eq!(flows[&selector(1)].looked_at, Some(vec![7]));
+        flows.mark_checked(&selector(1), vec![7]);
+        assert_eq!(flows[&selector(1)].checked_versions, Some(vec![7]));
         assert!(!flows.take_touched() && flows.take_changed().is_empty());
-        assert!(flows.get_mut(&selector(1)).is_some_and(|flow| flow.looked_at.is_none()));
+        assert!(flows.get_mut(&selector(1)).is_some_and(|flow| flow.checked_versions.is_none()));
         assert!(flows.take_touched());
     }
 }

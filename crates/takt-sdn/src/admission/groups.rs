@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::demand::Demand;
 use super::shared::{SharedFlow, requests};
-use super::{Admission, Application, LEAVING, Outcome, Presence, Refusal};
+use super::{Admission, Application, ENTRIES_BEING_DELETED, Outcome, Presence, Refusal};
 use crate::PortRef;
 use crate::discovery::Pair;
 use crate::forwarding::Link;
@@ -50,8 +50,8 @@ impl Admission {
     /// Lets a pair that needs no admission match when the writer's admitted pairs, with the groups
     /// that the writer may then use, have their entries. A pair that is refused because of a flow
     /// that it shares stays refused.
-    pub fn accompany(&mut self, pair: Pair, siblings: &[Sibling]) {
-        if self.strangers.is_blocked(pair) {
+    pub fn admit_companion(&mut self, pair: Pair, siblings: &[Sibling]) {
+        if self.uncontracted.is_blocked(pair) {
             return;
         }
         self.refused.remove(&pair);
@@ -63,13 +63,13 @@ impl Admission {
 
     /// Admits a pair within a host. It matches in any case, because its discovery passes no switch.
     pub fn admit_local_companion(&mut self, pair: Pair, siblings: &[Sibling]) {
-        self.cover(pair, siblings);
+        self.admit_unconditionally(pair, siblings);
         self.await_groups(pair, siblings);
     }
 
     /// Handles a pair that matches in any case: admitted pairs whose samples do not fit by
     /// multicast are refused.
-    pub fn cover(&mut self, pair: Pair, siblings: &[Sibling]) {
+    pub fn admit_unconditionally(&mut self, pair: Pair, siblings: &[Sibling]) {
         for sibling in siblings {
             if let Err(refusal) = self.extend_all(pair, std::slice::from_ref(sibling)) {
                 self.withdraw(sibling.pair, format!("no longer served: {}", refusal.reason));
@@ -110,8 +110,8 @@ impl Admission {
             match extended {
                 Ok(selectors) => added.extend(selectors.into_iter().map(|selector| (sibling.pair, selector))),
                 Err(refusal) => {
-                    self.take_back(&added);
-                    let reason = match refusal.reason == LEAVING {
+                    self.release_added(&added);
+                    let reason = match refusal.reason == ENTRIES_BEING_DELETED {
                         true => refusal.reason,
                         false => format!(
                             "with this reader the writer may send by multicast, and {} is then not admitted: {}",
@@ -133,8 +133,8 @@ impl Admission {
         let demands = Demand::of(application, &self.file, &self.network.snapshot()).map_err(refusal)?;
         let is_new = |demand: &Demand| demand.selector.is_group() && !admitted.selectors.contains(&demand.selector);
         let demands: Vec<Demand> = demands.into_iter().filter(is_new).collect();
-        if self.waits(pair, &demands) {
-            return Err(refusal(LEAVING.to_owned()));
+        if self.must_wait(pair, &demands) {
+            return Err(refusal(ENTRIES_BEING_DELETED.to_owned()));
         }
         let (selectors, bound_ns) = self.take_shares(application, demands, &[])?;
         if let Some(admitted) = self.admitted.get_mut(&pair) {
@@ -145,7 +145,7 @@ impl Admission {
     }
 
     /// Takes back shares of which no switch has entries yet.
-    pub(super) fn take_back(&mut self, added: &[Added]) {
+    pub(super) fn release_added(&mut self, added: &[Added]) {
         for (pair, selector) in added {
             if let Some(admitted) = self.admitted.get_mut(pair) {
                 admitted.selectors.retain(|own| own != selector);
@@ -171,23 +171,23 @@ impl Admission {
         let mut changed = Vec::new();
         for (selector, flow) in groups {
             let others = edges(selector);
-            if flow.others != others || has_other_links {
-                flow.others = others;
+            if flow.other_member_edges != others || has_other_links {
+                flow.other_member_edges = others;
                 changed.push(*selector);
             }
         }
-        changed.into_iter().for_each(|selector| self.renew(selector));
+        changed.into_iter().for_each(|selector| self.update_flow(selector));
     }
 
     /// Allows branches again at switches that refused entries for other members, since they may
     /// have room now.
     pub(super) fn allow_branches(&mut self) {
         let mut changed = Vec::new();
-        for (selector, flow) in self.flows.iter_mut_of(|_, flow| !flow.refusing.is_empty()) {
-            flow.refusing.clear();
+        for (selector, flow) in self.flows.iter_mut_of(|_, flow| !flow.refusing_switches.is_empty()) {
+            flow.refusing_switches.clear();
             changed.push(*selector);
         }
-        changed.into_iter().for_each(|selector| self.renew(selector));
+        changed.into_iter().for_each(|selector| self.update_flow(selector));
     }
 
     /// Adds branches again at switches that are connected.
@@ -199,7 +199,7 @@ impl Admission {
             let flow = self.flows.get_mut(selector);
             flow.into_iter().for_each(|flow| flow.unreachable.retain(|dpid| !is_connected(*dpid)));
         }
-        changed.into_iter().for_each(|selector| self.renew(selector));
+        changed.into_iter().for_each(|selector| self.update_flow(selector));
     }
 
     /// Omits branches to other members at switches that refuse the entry for them or are
@@ -216,7 +216,7 @@ impl Admission {
             return;
         }
         let Some(flow) = self.flows.get_mut(&selector) else { return };
-        let SharedFlow { placed, leaving, refusing, unreachable, .. } = flow;
+        let SharedFlow { placed, leaving, refusing_switches: refusing, unreachable, .. } = flow;
         let is_being_called = |entry: &mut Entry| {
             entry.is_branch
                 && match presence(entry) {
@@ -228,13 +228,13 @@ impl Admission {
         let before = placed.len();
         leaving.extend(placed.extract_if(.., is_being_called));
         if placed.len() < before {
-            self.renew(selector);
+            self.update_flow(selector);
         }
     }
 
     /// Updates the requests of a flow to a group to its shares. A smaller demand, or fewer hosts,
     /// always fits; if rounding makes the scheduler refuse it, the share stays taken.
-    pub(super) fn regroup(&mut self, selector: Selector) {
+    pub(super) fn update_group_requests(&mut self, selector: Selector) {
         let Some(flow) = self.flows.get(&selector).filter(|flow| !flow.shares.is_empty()) else { return };
         let wanted = requests(flow.shares.iter().map(|share| &share.demand));
         if self.scheduler.requests_of(flow.request).is_some_and(|known| known != wanted) {
@@ -265,8 +265,8 @@ impl Admission {
                 self.leave_broken_paths([request]);
                 let Some(flow) = self.flows.get_mut(&selector) else { continue };
                 flow.shares.retain(|share| !has_lost(&share.demand));
-                self.regroup(selector);
-                self.renew(selector);
+                self.update_group_requests(selector);
+                self.update_flow(selector);
             }
         }
     }

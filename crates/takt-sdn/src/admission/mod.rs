@@ -44,14 +44,14 @@ use takt_openflow::meter::MeterMod;
 
 use self::change::ClassChanges;
 use self::demand::Demand;
-use self::drain::{BrokenPaths, Past};
+use self::drain::{BrokenPaths, RemovedFlowInfluence};
 pub use self::explain::{Admissible, Progress, Refusal, Trial};
 use self::flows::Flows;
 pub use self::groups::Sibling;
 pub use self::protection::Protection;
 use self::protection::Protections;
 use self::shared::{Share, SharedFlow, requests};
-use self::strangers::{Strangers, uncontracted_reason};
+use self::strangers::{Uncontracted, uncontracted_reason};
 use crate::contract::Contract;
 use crate::controller::FlowKey;
 use crate::devices::Vlan;
@@ -68,7 +68,7 @@ pub(crate) const FIRST_METER: u32 = 0x1000;
 const NAMES_SHOWN: usize = 3;
 
 /// Reason of a pair that waits for a decision.
-const LEAVING: &str = "flow entries of an earlier pair with the same addresses are still being removed";
+const ENTRIES_BEING_DELETED: &str = "flow entries of an earlier pair with the same addresses are still being removed";
 
 /// One end of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,7 +223,7 @@ pub struct Admission {
     /// Admitted pairs that are not released.
     unreleased: BTreeSet<Pair>,
     flows: Flows,
-    strangers: Strangers,
+    uncontracted: Uncontracted,
     /// Pairs that match when these flows of admitted pairs are in force.
     companions: BTreeMap<Pair, BTreeSet<Selector>>,
     /// Refused pairs, and pairs that wait for the entries of others to be deleted.
@@ -233,7 +233,7 @@ pub struct Admission {
     protections: Protections,
     broken_paths: BrokenPaths,
     /// Wait until budgets may fall.
-    past: Past,
+    removed_influence: RemovedFlowInfluence,
     /// Earliest end of all waits.
     deadline: Option<Instant>,
     next_order: u64,
@@ -268,14 +268,14 @@ impl Admission {
             admitted: BTreeMap::new(),
             unreleased: BTreeSet::new(),
             flows: Flows::default(),
-            strangers: Strangers::default(),
+            uncontracted: Uncontracted::default(),
             companions: BTreeMap::new(),
             refused: BTreeMap::new(),
             owners: BTreeMap::new(),
             class_changes: ClassChanges::default(),
             protections: Protections::default(),
             broken_paths: BrokenPaths::default(),
-            past: Past::default(),
+            removed_influence: RemovedFlowInfluence::default(),
             deadline: None,
             next_order: 0,
             meters: BTreeSet::new(),
@@ -341,13 +341,13 @@ impl Admission {
         others.into_iter().for_each(|selector| self.keep_present_state(selector));
         self.allow_branches();
         changed.extend(self.flows.keys().filter(|selector| selector.is_group()));
-        changed.into_iter().for_each(|selector| self.renew(selector));
+        changed.into_iter().for_each(|selector| self.update_flow(selector));
     }
 
     /// Decides on a pair. The outcome follows: at once if the pair is refused, otherwise when its
     /// entries are in force. `siblings` are admitted pairs of the same writer, with the groups by
     /// which it may send their samples once this pair matches.
-    pub fn ask(&mut self, application: &Application, siblings: &[Sibling]) {
+    pub fn request(&mut self, application: &Application, siblings: &[Sibling]) {
         let pair = application.pair;
         self.refused.remove(&pair);
         if application.writer.host == application.reader.host && !siblings.is_empty() {
@@ -362,7 +362,7 @@ impl Admission {
             Err(refusal) => return self.wait_or_refuse(pair, refusal),
         };
         if let Err(refusal) = self.admit(application, &[]) {
-            self.take_back(&added);
+            self.release_added(&added);
             self.wait_or_refuse(pair, refusal);
         }
         let awaited = self.groups_of(siblings);
@@ -372,7 +372,7 @@ impl Admission {
     }
 
     fn wait_or_refuse(&mut self, pair: Pair, refusal: Refusal) {
-        if refusal.reason == LEAVING {
+        if refusal.reason == ENTRIES_BEING_DELETED {
             // The pair is asked for again once those entries are deleted.
             self.refused.insert(pair, refusal);
         } else {
@@ -382,14 +382,14 @@ impl Admission {
 
     /// Admits a pair of an earlier run with its meters of that run: its entries are placed at once.
     /// Reports whether the pair fits.
-    pub fn admit_again(&mut self, application: &Application, meters: &[u32]) -> bool {
+    pub fn readmit(&mut self, application: &Application, meters: &[u32]) -> bool {
         self.refused.remove(&application.pair);
         self.admit(application, meters).is_ok()
     }
 
     /// Returns the admitted pairs with their meters and their sequence numbers, which ascend in the
     /// order of admission.
-    pub fn kept(&self) -> impl Iterator<Item = (Pair, u64, Vec<u32>)> {
+    pub fn admitted_pairs(&self) -> impl Iterator<Item = (Pair, u64, Vec<u32>)> {
         self.admitted.iter().map(|(pair, admitted)| {
             let flows = admitted.selectors.iter().filter_map(|selector| self.flows.get(selector));
             (*pair, admitted.order, flows.map(|flow| flow.meter).collect())
@@ -407,11 +407,11 @@ impl Admission {
     }
 
     /// Removes a pair.
-    pub fn forget(&mut self, pair: Pair) {
+    pub fn remove_pair(&mut self, pair: Pair) {
         self.refused.remove(&pair);
         self.companions.remove(&pair);
         self.remove_uncontracted(pair);
-        self.leave(pair);
+        self.remove_admitted(pair);
     }
 
     /// Returns the refused pair that is to be [asked for](Self::ask) again next. A decision may
@@ -476,7 +476,7 @@ impl Admission {
         }
         self.free_companions();
         self.report_protection();
-        self.flows.settle();
+        self.flows.drop_resting();
         std::mem::take(&mut self.is_changed)
     }
 
@@ -531,7 +531,7 @@ impl Admission {
         let has = |entry: &Entry, wanted| presence(entry) == wanted;
         let Some(flow) = self.flows.get(&selector) else { return false };
         let versions = || flow.known().map(|entry| version(entry.dpid));
-        if flow.looked_at.as_ref().is_some_and(|known| known.iter().copied().eq(versions())) {
+        if flow.checked_versions.as_ref().is_some_and(|known| known.iter().copied().eq(versions())) {
             return false;
         }
         let refused = flow.placed.iter().find(|entry| has(entry, Presence::Refused));
@@ -550,7 +550,7 @@ impl Admission {
         }
         if !flow.placed.iter().all(|entry| has(entry, Presence::Same)) {
             let versions = versions().collect();
-            self.flows.look_at(&selector, versions);
+            self.flows.mark_checked(&selector, versions);
             return false;
         }
         let is_free = flow.after.iter().all(|other| self.flows.get(other).is_none_or(|flow| flow.is_in_force))
@@ -560,7 +560,8 @@ impl Admission {
         }
         self.is_changed |= self.advance_flow_entries(selector, now, presence);
         let Some(flow) = self.flows.get_mut(&selector) else { return false };
-        let is_whole = flow.after_change.is_none() && flow.before.is_none() && flow.held.is_empty() && flow.is_placed();
+        let is_whole =
+            flow.after_change.is_none() && flow.before.is_none() && flow.held_selections.is_empty() && flow.is_placed();
         if !is_whole || !flow.placed.iter().all(|entry| has(entry, Presence::Same)) {
             return false;
         }
@@ -571,14 +572,14 @@ impl Admission {
     }
 
     /// Gives back shares that no meter passes and of which no frame is under way.
-    fn part(&mut self, request: RequestId, selector: Selector, names: &[String]) {
+    fn release_share(&mut self, request: RequestId, selector: Selector, names: &[String]) {
         if selector.is_group() {
-            self.regroup(selector);
+            self.update_group_requests(selector);
         } else {
             let snapshot = self.network.snapshot();
-            names.iter().for_each(|name| drop(self.scheduler.part(request, &snapshot, name)));
+            names.iter().for_each(|name| drop(self.scheduler.remove_request(request, &snapshot, name)));
         }
-        self.renew(selector);
+        self.update_flow(selector);
     }
 
     /// Frees the share of the network of a flow of which the switches have nothing any more.
@@ -680,8 +681,8 @@ impl Admission {
         let refusal = |reason: String| Refusal::new(importance, reason);
         let snapshot = self.network.snapshot();
         let demands = Demand::of(application, &self.file, &snapshot).map_err(refusal)?;
-        if self.waits(pair, &demands) {
-            return Err(refusal(LEAVING.to_owned()));
+        if self.must_wait(pair, &demands) {
+            return Err(refusal(ENTRIES_BEING_DELETED.to_owned()));
         }
         let (selectors, bound_ns) = self.take_shares(application, demands, meters)?;
         let bound_ns = application.stages.whole_ns(bound_ns);
@@ -699,7 +700,7 @@ impl Admission {
                 bound_ns,
                 stages,
                 is_released: false,
-                reported_protection: Protection::Unasked,
+                reported_protection: Protection::NotRequested,
             },
         );
         Ok(())
@@ -714,7 +715,7 @@ impl Admission {
         meters: &[u32],
     ) -> Result<(Vec<Selector>, u64), Refusal> {
         let (pair, importance) = (application.pair, application.contract.importance.value);
-        let stranger = self.strangers.topic_at(pair.writer, demands.iter().map(|demand| demand.selector));
+        let stranger = self.uncontracted.topic_at(pair.writer, demands.iter().map(|demand| demand.selector));
         if let Some(topic) = stranger.map(str::to_owned) {
             match self.file.without_contract {
                 WithoutContract::Refuse => return Err(Refusal::new(importance, uncontracted_reason(&topic))),
@@ -730,8 +731,8 @@ impl Admission {
                     let is_of_samples = selector.source == application.writer.address;
                     bound_ns = if is_of_samples { own_ns.max(bound_ns) } else { bound_ns };
                     moved.extend(admitted.moved.iter().filter_map(|id| self.owners.get(id).copied()));
-                    let standing = self.flows.get(&selector).and_then(SharedFlow::standing);
-                    self.enter(admitted.id, pair, demand, meters.get(n).copied());
+                    let standing = self.flows.get(&selector).and_then(SharedFlow::present_state);
+                    self.record_share(admitted.id, pair, demand, meters.get(n).copied());
                     // The switches have the last decisions of the earlier run.
                     self.change_classes(if is_restored { &[] } else { &admitted.changes });
                     self.await_changes(selector, standing);
@@ -742,7 +743,7 @@ impl Admission {
                     selectors.iter().for_each(|selector| self.retract(*selector, pair));
                     let remedies = self.remedies(&demand);
                     // Flows that changed for the first share keep their present classes.
-                    moved.into_iter().for_each(|selector| self.renew(selector));
+                    moved.into_iter().for_each(|selector| self.update_flow(selector));
                     return Err(Refusal::of(importance, &refused, remedies));
                 }
             }
@@ -750,7 +751,7 @@ impl Admission {
         for selector in &selectors {
             self.request_protection(selector);
             self.search_backup_paths(*selector);
-            self.renew(*selector);
+            self.update_flow(*selector);
             let samples = selectors.first().filter(|_| !self.is_served(selector));
             let samples = samples.filter(|other| !self.waits_for(**other, *selector)).copied();
             let Some(flow) = self.flows.get_mut(selector) else { continue };
@@ -759,7 +760,7 @@ impl Admission {
                 flow.place_all();
             }
         }
-        moved.into_iter().for_each(|selector| self.renew(selector));
+        moved.into_iter().for_each(|selector| self.update_flow(selector));
         Ok((selectors, bound_ns))
     }
 
@@ -809,7 +810,7 @@ impl Admission {
     }
 
     /// Records the share of a pair in the flow with these requests.
-    fn enter(&mut self, request: RequestId, pair: Pair, demand: Demand, meter: Option<u32>) {
+    fn record_share(&mut self, request: RequestId, pair: Pair, demand: Demand, meter: Option<u32>) {
         let Self { flows, meters, owners, free_meter, .. } = self;
         self.has_new_groups |= demand.selector.is_group();
         let flow = flows.get_or_insert_with(demand.selector, || {
@@ -834,20 +835,20 @@ impl Admission {
         if flow.shares.is_empty() {
             self.free(selector);
         } else {
-            self.part(request, selector, &names);
+            self.release_share(request, selector, &names);
         }
     }
 
     /// Updates a flow after its paths, classes or shares have changed. The entries of a served flow
     /// follow step by step.
-    fn renew(&mut self, selector: Selector) {
+    fn update_flow(&mut self, selector: Selector) {
         let snapshot = self.network.snapshot();
         let Some(flow) = self.flows.get_mut(&selector).filter(|flow| !flow.is_leaving()) else { return };
         let routes = self.scheduler.routes(&snapshot, flow.request);
         let Some(mut route) = routes.and_then(|routes| routes.into_iter().next()) else { return };
         let known = route.clone();
         for hop in &mut route.hops {
-            hop.reach = flow.held.get(&hop.port).copied().or(hop.reach);
+            hop.selection = flow.held_selections.get(&hop.port).copied().or(hop.selection);
         }
         let receivers = flow.receivers(&route, &self.links);
         let Some(first) = entries(&snapshot, &route, &selector, flow.present_policer(), &receivers) else { return };
@@ -863,25 +864,25 @@ impl Admission {
 
     fn withdraw(&mut self, pair: Pair, reason: String) {
         let importance = self.admitted.get(&pair).map_or(0, |flow| flow.importance);
-        self.leave(pair);
+        self.remove_admitted(pair);
         self.refuse(pair, importance, reason);
     }
 
-    fn leave(&mut self, pair: Pair) {
+    fn remove_admitted(&mut self, pair: Pair) {
         let Some(Admitted { selectors, .. }) = self.admitted.remove(&pair) else { return };
         self.unreleased.remove(&pair);
         for selector in selectors {
             let shares = self.flows.get_mut(&selector).into_iter().flat_map(|flow| &mut flow.shares);
             shares.filter(|share| share.pair == pair).for_each(|share| share.is_leaving = true);
             self.flows.get_mut(&selector).into_iter().for_each(|flow| flow.drain = None);
-            self.renew(selector);
+            self.update_flow(selector);
         }
         self.is_changed = true;
     }
 
     /// Reports whether entries or meters of an earlier share of the pair, or of its flows, are
     /// still being deleted.
-    fn waits(&self, pair: Pair, demands: &[Demand]) -> bool {
+    fn must_wait(&self, pair: Pair, demands: &[Demand]) -> bool {
         let mut flows = demands.iter().filter_map(|demand| self.flows.get(&demand.selector));
         flows.any(|flow| flow.is_leaving() || flow.shares.iter().any(|share| share.pair == pair))
     }

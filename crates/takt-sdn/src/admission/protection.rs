@@ -18,13 +18,13 @@ use std::fmt;
 
 use takt_openflow::channel::Instant;
 
-use super::drain::is_gone;
+use super::drain::is_absent;
 use super::shared::SharedFlow;
 use super::{Admission, Outcome, Presence};
 use crate::discovery::Pair;
 use crate::model::Snapshot;
 use crate::rules::{Entry, Selector, protect};
-use crate::schedule::{Covered, RequestId};
+use crate::schedule::{Coverage, RequestId};
 
 /// Reason why samples to a group have no backup path.
 const BY_GROUP: &str = "samples go to a multicast group, which has no second way";
@@ -33,11 +33,11 @@ const BY_GROUP: &str = "samples go to a multicast group, which has no second way
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Protection {
     /// No pair asks for protection.
-    Unasked,
+    NotRequested,
     /// Backup paths are still to be searched.
     Due,
     /// Some links have a detour; the value counts them.
-    Covered(Covered),
+    Covered(Coverage),
     /// A link failed: the flow stays on an intact path, and the others are being freed.
     FallenBack,
     /// No backup path fits, for this reason.
@@ -56,9 +56,9 @@ impl Protection {
             Self::FallenBack => 0,
             Self::Due => 1,
             Self::Unprotected(_) => 2,
-            Self::Covered(Covered { links, of }) if links < of => 3,
+            Self::Covered(Coverage { links, total: of }) if links < of => 3,
             Self::Covered(_) => 4,
-            Self::Unasked => 5,
+            Self::NotRequested => 5,
         }
     }
 }
@@ -66,12 +66,12 @@ impl Protection {
 impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unasked => f.write_str("not requested"),
+            Self::NotRequested => f.write_str("not requested"),
             Self::Due => f.write_str("second ways are searched"),
-            Self::Covered(Covered { links: 0, of: 0 }) => {
+            Self::Covered(Coverage { links: 0, total: 0 }) => {
                 f.write_str("protected: its path has no link between switches")
             }
-            Self::Covered(Covered { links, of }) => write!(f, "protected: {links} of {of} links have a detour"),
+            Self::Covered(Coverage { links, total: of }) => write!(f, "protected: {links} of {of} links have a detour"),
             Self::FallenBack => f.write_str("a link failed: samples use one path, without protection"),
             Self::Unprotected(reason) => write!(f, "unprotected: {reason}"),
         }
@@ -94,7 +94,7 @@ impl SharedFlow {
 
     /// Reports whether no change of the flow is under way that was decided without backup paths.
     fn may_be_protected(&self) -> bool {
-        let Self { held, withheld, before, after_change, must_leave, .. } = self;
+        let Self { held_selections: held, withheld_hosts: withheld, before, after_change, must_leave, .. } = self;
         let is_waiting = !held.is_empty() || !withheld.is_empty() || before.is_some() || after_change.is_some();
         self.protection == Protection::Due && !self.is_leaving() && !is_waiting && !must_leave
     }
@@ -104,7 +104,7 @@ impl Admission {
     /// Records that a pair of the flow asks for protection.
     pub(super) fn request_protection(&mut self, selector: &Selector) {
         let Some(flow) = self.flows.get_mut(selector) else { return };
-        if flow.protection == Protection::Unasked && flow.wants_protection() {
+        if flow.protection == Protection::NotRequested && flow.wants_protection() {
             self.set_protection(*selector, Protection::Due);
         }
     }
@@ -121,7 +121,7 @@ impl Admission {
         });
         let own: Vec<Protection> = own.collect();
         let is_requested = own.iter().any(|state| !matches!(state, Protection::Unprotected(why) if why == BY_GROUP));
-        own.into_iter().filter(|_| is_requested).min_by_key(Protection::rank).unwrap_or(Protection::Unasked)
+        own.into_iter().filter(|_| is_requested).min_by_key(Protection::rank).unwrap_or(Protection::NotRequested)
     }
 
     fn set_protection(&mut self, selector: Selector, protection: Protection) {
@@ -139,18 +139,18 @@ impl Admission {
         for request in self.scheduler.affected(snapshot).collect::<Vec<RequestId>>() {
             let Some(selector) = self.owners.get(&request).copied() else { continue };
             if self.scheduler.fall_back(snapshot, request) {
-                self.retire(selector, None);
+                self.drop_backup_paths(selector, None);
             }
         }
     }
 
     /// Gives up the backup paths of a flow. With a `reason`, they are not searched again.
-    fn retire(&mut self, selector: Selector, reason: Option<String>) {
+    fn drop_backup_paths(&mut self, selector: Selector, reason: Option<String>) {
         if let Some(flow) = self.flows.get_mut(&selector) {
             (flow.drain, flow.unprotectable) = (None, reason);
         }
         self.set_protection(selector, Protection::FallenBack);
-        self.renew(selector);
+        self.update_flow(selector);
     }
 
     /// Continues a flow of which a switch refuses an entry without backup paths, if it has any.
@@ -160,7 +160,10 @@ impl Admission {
         let is_protected = matches!(flow.protection, Protection::Covered(_));
         let is_retired = is_protected && self.scheduler.fall_back(&snapshot, request);
         if is_retired {
-            self.retire(selector, Some(format!("switch {dpid:016x} refuses an entry or a group of its second way")));
+            self.drop_backup_paths(
+                selector,
+                Some(format!("switch {dpid:016x} refuses an entry or a group of its second way")),
+            );
         }
         is_retired
     }
@@ -199,7 +202,7 @@ impl Admission {
             Err(refused) => Protection::Unprotected(refused.to_string()),
         };
         self.set_protection(selector, protection);
-        self.renew(selector);
+        self.update_flow(selector);
     }
 
     /// Returns the entries of a flow with those of its backup paths.
@@ -210,7 +213,7 @@ impl Admission {
         first: Vec<Entry>,
     ) -> Option<Vec<Entry>> {
         let flow = self.flows.get(selector)?;
-        if !matches!(flow.protection, Protection::Covered(_)) || !flow.withheld.is_empty() {
+        if !matches!(flow.protection, Protection::Covered(_)) || !flow.withheld_hosts.is_empty() {
             return Some(first);
         }
         let seconds = self.scheduler.backup_paths(snapshot, flow.request);
@@ -221,7 +224,7 @@ impl Admission {
     /// last frames have drained.
     pub(super) fn free_backup_paths(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) {
         let is_off = |flow: &SharedFlow| {
-            let has_left = flow.leaving.iter().all(|entry| is_gone(presence(entry)));
+            let has_left = flow.leaving.iter().all(|entry| is_absent(presence(entry)));
             flow.protection == Protection::FallenBack && flow.is_in_force && has_left && !flow.is_leaving()
         };
         let off: Vec<Selector> =

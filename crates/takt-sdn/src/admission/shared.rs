@@ -16,7 +16,7 @@ use super::protection::Protection;
 use crate::PortRef;
 use crate::discovery::Pair;
 use crate::forwarding::Link;
-use crate::model::{Egress, HostId, Reach};
+use crate::model::{Egress, HostId, QueueSelection};
 use crate::rules::{Entry, Policer, Receivers, Selector};
 use crate::schedule::{Request, RequestId, Route};
 
@@ -36,9 +36,9 @@ pub(super) struct SharedFlow {
     pub(super) shares: Vec<Share>,
     pub(super) meter: u32,
     /// Edge ports of other members of the group.
-    pub(super) others: BTreeSet<PortRef>,
+    pub(super) other_member_edges: BTreeSet<PortRef>,
     /// Switches that refuse an entry for other members, until they may have room.
-    pub(super) refusing: BTreeSet<u64>,
+    pub(super) refusing_switches: BTreeSet<u64>,
     /// Disconnected switches that have no entry for other members.
     pub(super) unreachable: BTreeSet<u64>,
     /// Target entries, the last switch first.
@@ -56,9 +56,9 @@ pub(super) struct SharedFlow {
     /// Policer and hosts of the flow until then, and until the switches have confirmed it.
     pub(super) before: Option<(Policer, BTreeSet<HostId>)>,
     /// Classes of ports whose change is still pending.
-    pub(super) held: BTreeMap<Egress, Reach>,
+    pub(super) held_selections: BTreeMap<Egress, QueueSelection>,
     /// Hosts reached by other paths than before, until no flow uses its old path.
-    pub(super) withheld: BTreeSet<HostId>,
+    pub(super) withheld_hosts: BTreeSet<HostId>,
     /// Whether others wait until the flow has left what the scheduler no longer counts: old paths
     /// and dropped shares.
     pub(super) must_leave: bool,
@@ -80,7 +80,7 @@ pub(super) struct SharedFlow {
     pub(super) unprotectable: Option<String>,
     /// Versions of the switches of its entries when these were last looked at and not confirmed.
     /// `None` if the flow has changed since.
-    pub(super) looked_at: Option<Vec<u64>>,
+    pub(super) checked_versions: Option<Vec<u64>>,
 }
 
 impl SharedFlow {
@@ -89,8 +89,8 @@ impl SharedFlow {
             request,
             shares: Vec::new(),
             meter,
-            others: BTreeSet::new(),
-            refusing: BTreeSet::new(),
+            other_member_edges: BTreeSet::new(),
+            refusing_switches: BTreeSet::new(),
             unreachable: BTreeSet::new(),
             entries: Vec::new(),
             placed: Vec::new(),
@@ -99,8 +99,8 @@ impl SharedFlow {
             after: BTreeSet::new(),
             after_change: None,
             before: None,
-            held: BTreeMap::new(),
-            withheld: BTreeSet::new(),
+            held_selections: BTreeMap::new(),
+            withheld_hosts: BTreeSet::new(),
             must_leave: false,
             route: None,
             is_in_force: false,
@@ -108,9 +108,9 @@ impl SharedFlow {
             is_meter_changing: false,
             metered: None,
             is_served: false,
-            protection: Protection::Unasked,
+            protection: Protection::NotRequested,
             unprotectable: None,
-            looked_at: None,
+            checked_versions: None,
         }
     }
 
@@ -122,7 +122,16 @@ impl SharedFlow {
     /// Reports whether its entries are in force and it waits for nothing. Must be false wherever
     /// [`Admission::advance`](super::Admission::advance) may change it.
     pub(super) fn is_at_rest(&self) -> bool {
-        let Self { after, after_change, before, held, withheld, leaving, unreachable, .. } = self;
+        let Self {
+            after,
+            after_change,
+            before,
+            held_selections: held,
+            withheld_hosts: withheld,
+            leaving,
+            unreachable,
+            ..
+        } = self;
         let is_waiting = !after.is_empty() || after_change.is_some() || before.is_some() || !held.is_empty();
         let is_partial = !withheld.is_empty() || !leaving.is_empty() || !unreachable.is_empty();
         let is_moving = self.must_leave || self.is_meter_changing || self.protection.is_moving();
@@ -145,14 +154,15 @@ impl SharedFlow {
     /// get second copies by the branch when they are served.
     pub(super) fn receivers(&self, route: &Route, links: &Arc<BTreeSet<Link>>) -> Receivers {
         let is_served = |host: &HostId| self.before.as_ref().is_none_or(|(_, hosts)| hosts.contains(host));
-        let hosts = self.hosts().into_iter().filter(|host| is_served(host) && !self.withheld.contains(host)).collect();
-        let has_waiting = self.before.is_some() || !self.withheld.is_empty();
+        let hosts =
+            self.hosts().into_iter().filter(|host| is_served(host) && !self.withheld_hosts.contains(host)).collect();
+        let has_waiting = self.before.is_some() || !self.withheld_hosts.is_empty();
         let awaited = route.hops.iter().filter(|_| has_waiting).filter_map(|hop| match hop.port {
             Egress::Switch(at) => Some(at.dpid),
             Egress::Host(_) => None,
         });
-        let avoided = self.refusing.iter().chain(&self.unreachable).copied().chain(awaited).collect();
-        Receivers { hosts, others: self.others.clone(), links: Arc::clone(links), avoided }
+        let avoided = self.refusing_switches.iter().chain(&self.unreachable).copied().chain(awaited).collect();
+        Receivers { hosts, other_ports: self.other_member_edges.clone(), links: Arc::clone(links), avoided }
     }
 
     /// Returns the policer that the meter applies now.

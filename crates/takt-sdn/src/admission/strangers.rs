@@ -14,18 +14,18 @@ use crate::model::WithoutContract;
 use crate::rules::Selector;
 
 /// Reason of a pair that waits for a decision.
-const UNBARRED: &str = "the shared flow is removed";
+const UNBLOCKED: &str = "the shared flow is removed";
 
 /// Pairs without a contract, by the selectors that their datagrams match.
 #[derive(Debug, Default)]
-pub(super) struct Strangers {
+pub(super) struct Uncontracted {
     pairs: BTreeMap<Pair, (String, Vec<Selector>)>,
     by_selector: BTreeMap<Selector, BTreeSet<Pair>>,
     /// Pairs that are refused.
-    barred: BTreeSet<Pair>,
+    blocked: BTreeSet<Pair>,
 }
 
-impl Strangers {
+impl Uncontracted {
     /// Returns a topic without a contract whose pair matches and uses one of the selectors. A
     /// sample to a group is sent once for all readers, so pairs of the same writer do not count
     /// there.
@@ -35,18 +35,18 @@ impl Strangers {
             let pairs = self.by_selector.get(&selector)?.iter();
             Some(pairs.filter(move |pair| is_other(&selector, pair)))
         });
-        let matched = pairs.flatten().filter(|pair| !self.barred.contains(pair)).find_map(|pair| self.pairs.get(pair));
+        let matched = pairs.flatten().filter(|pair| !self.blocked.contains(pair)).find_map(|pair| self.pairs.get(pair));
         matched.map(|(topic, _)| topic.as_str())
     }
 
     /// Reports whether a pair is refused for a flow that it shares.
     pub(super) fn is_blocked(&self, pair: Pair) -> bool {
-        self.barred.contains(&pair)
+        self.blocked.contains(&pair)
     }
 
     /// Removes a pair and reports whether it was known.
     fn remove(&mut self, pair: Pair) -> bool {
-        self.barred.remove(&pair);
+        self.blocked.remove(&pair);
         let Some((_, selectors)) = self.pairs.remove(&pair) else { return false };
         for selector in selectors {
             if let Some(pairs) = self.by_selector.get_mut(&selector) {
@@ -71,13 +71,13 @@ pub(super) fn uncontracted_reason(topic: &str) -> String {
 impl Admission {
     /// Registers a pair without a contract that uses these addresses and UDP ports.
     pub fn register_uncontracted(&mut self, pair: Pair, topic: String, selectors: Vec<Selector>) {
-        if self.strangers.pairs.get(&pair).is_some_and(|known| *known == (topic.clone(), selectors.clone())) {
+        if self.uncontracted.pairs.get(&pair).is_some_and(|known| *known == (topic.clone(), selectors.clone())) {
             return;
         }
-        let was_barred = self.strangers.barred.contains(&pair);
-        self.strangers.remove(pair);
+        let was_barred = self.uncontracted.blocked.contains(&pair);
+        self.uncontracted.remove(pair);
         for selector in &selectors {
-            self.strangers.by_selector.entry(*selector).or_default().insert(pair);
+            self.uncontracted.by_selector.entry(*selector).or_default().insert(pair);
         }
         let shared = selectors.iter().find_map(|selector| {
             let mut shares = self.flows.get(selector)?.present();
@@ -86,12 +86,12 @@ impl Admission {
                 && (first.pair.writer == pair.writer || shares.any(|share| share.pair.writer == pair.writer));
             (!is_own).then(|| (first.pair, first.demand.request.name.clone()))
         });
-        self.strangers.pairs.insert(pair, (topic.clone(), selectors));
+        self.uncontracted.pairs.insert(pair, (topic.clone(), selectors));
         match (shared, self.file.without_contract) {
-            (None, _) if was_barred => self.unbar(pair),
+            (None, _) if was_barred => self.unblock(pair),
             (None, _) => {}
             (Some((_, name)), WithoutContract::Refuse) => {
-                self.strangers.barred.insert(pair);
+                self.uncontracted.blocked.insert(pair);
                 self.companions.remove(&pair);
                 let reason = format!(
                     "topic {topic:?} has no contract and uses the same addresses and UDP port as the admitted {name}; give it a contract, or \
@@ -107,33 +107,33 @@ impl Admission {
 
     /// Returns the pairs without a contract whose datagrams match a selector.
     pub fn uncontracted_at(&self, selector: &Selector) -> impl Iterator<Item = Pair> {
-        self.strangers.by_selector.get(selector).into_iter().flatten().copied()
+        self.uncontracted.by_selector.get(selector).into_iter().flatten().copied()
     }
 
     /// Removes a pair without a contract. Admissions that it prevented are tried again.
     pub(super) fn remove_uncontracted(&mut self, pair: Pair) {
-        self.shall_retry |= self.strangers.remove(pair);
+        self.shall_retry |= self.uncontracted.remove(pair);
     }
 
     /// Lets pairs match that were refused for a flow that is gone.
     pub(super) fn unblock_uncontracted(&mut self, selector: Selector) {
-        let pairs = self.strangers.by_selector.get(&selector).into_iter().flatten();
+        let pairs = self.uncontracted.by_selector.get(&selector).into_iter().flatten();
         let flows = &self.flows;
         let is_free = |pair: &&Pair| {
-            let (_, selectors) = &self.strangers.pairs[*pair];
-            self.strangers.barred.contains(*pair) && !selectors.iter().any(|selector| flows.contains_key(selector))
+            let (_, selectors) = &self.uncontracted.pairs[*pair];
+            self.uncontracted.blocked.contains(*pair) && !selectors.iter().any(|selector| flows.contains_key(selector))
         };
         let free: Vec<Pair> = pairs.filter(is_free).copied().collect();
         for pair in free {
-            self.unbar(pair);
+            self.unblock(pair);
         }
     }
 
     /// Lets a pair match. It is asked for again, because the writer's other pairs may first need
     /// flows to groups.
-    fn unbar(&mut self, pair: Pair) {
-        self.strangers.barred.remove(&pair);
-        self.refused.insert(pair, Refusal::new(0, UNBARRED.to_owned()));
+    fn unblock(&mut self, pair: Pair) {
+        self.uncontracted.blocked.remove(&pair);
+        self.refused.insert(pair, Refusal::new(0, UNBLOCKED.to_owned()));
         self.shall_retry = true;
     }
 }

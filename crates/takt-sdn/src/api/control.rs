@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Timeout of a client.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum length of a response in octets.
 const RESPONSE_MAX: u64 = 256 << 20;
 
@@ -153,7 +153,7 @@ impl Client {
     /// # Errors
     /// The controller does not answer, or refuses the request.
     pub fn get(&self, path: &str) -> Result<Vec<u8>, ControlError> {
-        self.ask("GET", path, &[])
+        self.request("GET", path, &[])
     }
 
     /// Posts a body and returns the content of the answer.
@@ -161,7 +161,7 @@ impl Client {
     /// # Errors
     /// The controller does not answer, or refuses the request.
     pub fn post(&self, path: &str, body: &[u8]) -> Result<Vec<u8>, ControlError> {
-        self.ask("POST", path, body)
+        self.request("POST", path, body)
     }
 
     /// Deletes the resource at a path and returns the content of the answer.
@@ -169,10 +169,10 @@ impl Client {
     /// # Errors
     /// The controller does not answer, or refuses the request.
     pub fn delete(&self, path: &str) -> Result<Vec<u8>, ControlError> {
-        self.ask("DELETE", path, &[])
+        self.request("DELETE", path, &[])
     }
 
-    fn ask(&self, method: &str, path: &str, body: &[u8]) -> Result<Vec<u8>, ControlError> {
+    fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<Vec<u8>, ControlError> {
         let response = self.exchange(method, path, body);
         let response = response.map_err(|source| ControlError::Socket { path: self.path.clone(), source })?;
         let mut fields = [httparse::EMPTY_HEADER; super::http::FIELDS_MAX];
@@ -189,8 +189,8 @@ impl Client {
 
     fn exchange(&self, method: &str, path: &str, body: &[u8]) -> io::Result<Vec<u8>> {
         let mut socket = UnixStream::connect(&self.path)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
+        socket.set_write_timeout(Some(TIMEOUT))?;
         write!(socket, "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len())?;
         socket.write_all(body)?;
         let mut response = Vec::new();

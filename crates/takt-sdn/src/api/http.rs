@@ -85,7 +85,7 @@ pub struct Request {
 #[derive(Debug)]
 pub enum RequestError {
     /// No data arrived, or the connection failed: no response is due.
-    Gone,
+    Closed,
     /// The request is refused with this status and this reason.
     Refused(u16, &'static str),
 }
@@ -94,7 +94,7 @@ impl From<io::Error> for RequestError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Refused(408, "the request timed out"),
-            _ => Self::Gone,
+            _ => Self::Closed,
         }
     }
 }
@@ -108,7 +108,7 @@ fn read_more(connection: &mut impl Connection, until: Instant, into: &mut Vec<u8
     }
     connection.limit_read(left)?;
     match connection.read(&mut chunk) {
-        Ok(0) => Err(RequestError::Gone),
+        Ok(0) => Err(RequestError::Closed),
         Ok(len) => {
             into.extend_from_slice(&chunk[..len]);
             Ok(())

@@ -24,11 +24,11 @@ const WAITING_MAX: usize = 64;
 /// state.
 pub const DECISION_TIME: Duration = Duration::from_secs(4);
 /// Timeout of an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A request with the channel for its answer.
 #[derive(Debug)]
-pub(crate) enum Question {
+pub(crate) enum ControllerRequest {
     View(SyncSender<Arc<View>>),
     /// Answered with `None` without a description of the network.
     Trial(SyncSender<Option<Trial>>),
@@ -90,35 +90,35 @@ pub trait Source: fmt::Debug + Send + Sync {
 
 /// Client of the controller of a [`Runtime`](crate::runtime::Runtime); may be cloned.
 #[derive(Clone, Debug)]
-pub struct Questions {
-    sender: SyncSender<Question>,
+pub struct ControllerClient {
+    sender: SyncSender<ControllerRequest>,
     waker: Arc<Waker>,
 }
 
-impl Questions {
+impl ControllerClient {
     /// Creates both ends of the channel. `token` wakes the runtime.
-    pub(crate) fn new(poll: &Poll, token: Token) -> io::Result<(Self, Receiver<Question>)> {
+    pub(crate) fn new(poll: &Poll, token: Token) -> io::Result<(Self, Receiver<ControllerRequest>)> {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let waker = Arc::new(Waker::new(poll.registry(), token)?);
         Ok((Self { sender, waker }, receiver))
     }
 
-    fn ask<T>(&self, question: impl FnOnce(SyncSender<T>) -> Question) -> Result<T, NoAnswer> {
+    fn request<T>(&self, question: impl FnOnce(SyncSender<T>) -> ControllerRequest) -> Result<T, NoAnswer> {
         let (sender, answer) = sync_channel(1);
-        self.sender.try_send(question(sender)).map_err(|_: TrySendError<Question>| NoAnswer)?;
+        self.sender.try_send(question(sender)).map_err(|_: TrySendError<ControllerRequest>| NoAnswer)?;
         self.waker.wake().map_err(|_| NoAnswer)?;
-        answer.recv_timeout(PATIENCE).map_err(|_| NoAnswer)
+        answer.recv_timeout(TIMEOUT).map_err(|_| NoAnswer)
     }
 }
 
-impl Source for Questions {
+impl Source for ControllerClient {
     /// Returns a state that is at most [`VIEW_INTERVAL`] old.
     fn view(&self) -> Result<Arc<View>, NoAnswer> {
-        self.ask(Question::View)
+        self.request(ControllerRequest::View)
     }
 
     fn trial(&self) -> Result<Option<Trial>, NoAnswer> {
-        self.ask(Question::Trial)
+        self.request(ControllerRequest::Trial)
     }
 
     fn register(
@@ -126,10 +126,10 @@ impl Source for Questions {
         owner: &Owner,
         registration: Registration,
     ) -> Result<Result<Registered, RegistrationError>, NoAnswer> {
-        self.ask(|asker| Question::Register(owner.clone(), Box::new(registration), asker))
+        self.request(|asker| ControllerRequest::Register(owner.clone(), Box::new(registration), asker))
     }
 
     fn unregister(&self, owner: &Owner, id: RegistrationId) -> Result<Result<Pair, RegistrationError>, NoAnswer> {
-        self.ask(|asker| Question::Unregister(owner.clone(), id, asker))
+        self.request(|asker| ControllerRequest::Unregister(owner.clone(), id, asker))
     }
 }

@@ -26,21 +26,21 @@ pub(super) enum Permission {
 
 /// Meaning of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Resource {
     All,
     /// One registration; `None` if the path contains no number.
     One(Option<RegistrationId>),
 }
 
 /// Returns the registrations that a path denotes.
-pub(super) fn place(path: &str) -> Option<Place> {
+pub(super) fn resource(path: &str) -> Option<Resource> {
     match path.strip_prefix(PATH)? {
-        "" => Some(Place::All),
+        "" => Some(Resource::All),
         rest => {
             let text = rest.strip_prefix('/')?;
             let is_number = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
             let number = text.parse().ok().filter(|_| is_number); // tidy-allow(dropped-cause): there is no registration with that number.
-            Some(Place::One(number.map(RegistrationId)))
+            Some(Resource::One(number.map(RegistrationId)))
         }
     }
 }
@@ -50,20 +50,20 @@ fn is_of(pair: &Pair, id: RegistrationId) -> bool {
 }
 
 impl Service {
-    pub(super) fn registrations(&self, permission: &Permission, request: &Request, place: Place) -> Response {
+    pub(super) fn registrations(&self, permission: &Permission, request: &Request, place: Resource) -> Response {
         match (request.method, place) {
-            (Method::Get | Method::Head, Place::All) => self.of_view(request, |view| {
+            (Method::Get | Method::Head, Resource::All) => self.of_view(request, |view| {
                 let all: Vec<&Pair> = view.pairs.iter().filter(|pair| pair.registration.is_some()).collect();
                 content(200, &json!({ "registrations": all }))
             }),
-            (Method::Get | Method::Head, Place::One(id)) => self.of_view(request, |view| {
+            (Method::Get | Method::Head, Resource::One(id)) => self.of_view(request, |view| {
                 let found = id.and_then(|id| view.pairs.iter().find(|pair| is_of(pair, id)));
                 found.map_or_else(|| error(404, &RegistrationError::Unknown.to_string()), |pair| content(200, pair))
             }),
-            (Method::Post, Place::All) => self.write(permission, |owner| self.register(owner, &request.body)),
-            (Method::Delete, Place::One(id)) => self.write(permission, |owner| self.unregister(owner, id)),
-            (Method::Post, Place::One(_)) => error(405, "renew a registration with POST to /v1/registrations"),
-            (Method::Delete, Place::All) => error(405, "delete registrations individually, by id"),
+            (Method::Post, Resource::All) => self.write(permission, |owner| self.register(owner, &request.body)),
+            (Method::Delete, Resource::One(id)) => self.write(permission, |owner| self.unregister(owner, id)),
+            (Method::Post, Resource::One(_)) => error(405, "renew a registration with POST to /v1/registrations"),
+            (Method::Delete, Resource::All) => error(405, "delete registrations individually, by id"),
         }
     }
 
@@ -132,18 +132,18 @@ mod tests {
 
     #[test]
     fn paths_name_all_registrations_or_one_by_its_number() {
-        assert_eq!(place("/v1/registrations"), Some(Place::All));
-        assert_eq!(place("/v1/registrations/17"), Some(Place::One(Some(RegistrationId(17)))));
+        assert_eq!(resource("/v1/registrations"), Some(Resource::All));
+        assert_eq!(resource("/v1/registrations/17"), Some(Resource::One(Some(RegistrationId(17)))));
         for path in [
             "/v1/registrations/",
             "/v1/registrations/+1",
             "/v1/registrations/1/2",
             "/v1/registrations/99999999999999999999",
         ] {
-            assert_eq!(place(path), Some(Place::One(None)), "{path}");
+            assert_eq!(resource(path), Some(Resource::One(None)), "{path}");
         }
         for path in ["/v1/registration", "/v1/registrations2", "/v1/flows"] {
-            assert_eq!(place(path), None, "{path}");
+            assert_eq!(resource(path), None, "{path}");
         }
     }
 }

@@ -23,40 +23,40 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A listener that serves until it is dropped.
 #[derive(Debug)]
 pub struct Server {
-    place: Place,
+    address: ListenAddress,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum ListenAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
 /// A slot among the open connections; dropping it frees the slot.
-struct Turn(Arc<AtomicUsize>);
+struct ConnectionSlot(Arc<AtomicUsize>);
 
-impl Turn {
+impl ConnectionSlot {
     fn take(open: &Arc<AtomicUsize>) -> Option<Self> {
         let turn = Self(Arc::clone(open));
         (open.fetch_add(1, Ordering::AcqRel) < CONNECTIONS_MAX).then_some(turn)
     }
 }
 
-impl Drop for Turn {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-fn converse(service: &Service, mut connection: impl Connection) {
+fn serve_connection(service: &Service, mut connection: impl Connection) {
     let (response, has_body) = match read_request(&mut connection) {
         Ok(request) => {
             ApiCounters::count(&service.counters.requests);
             (service.answer(&request), request.method != Method::Head)
         }
-        Err(RequestError::Gone) => return,
+        Err(RequestError::Closed) => return,
         Err(RequestError::Refused(status, why)) => {
             ApiCounters::count(&service.counters.malformed);
             (error(status, why), true)
@@ -79,7 +79,7 @@ fn serve<C: Connection + Send + 'static>(
             std::thread::sleep(PAUSE);
             continue;
         };
-        let Some(turn) = Turn::take(&open) else {
+        let Some(turn) = ConnectionSlot::take(&open) else {
             ApiCounters::count(&service.counters.overloaded);
             continue;
         };
@@ -87,18 +87,18 @@ fn serve<C: Connection + Send + 'static>(
         let thread = Builder::new().name("takt-sdn-api".to_owned()).stack_size(STACK);
         // If no thread can be started, the connection is closed.
         let _ = thread.spawn(move || {
-            converse(&service, connection);
+            serve_connection(&service, connection);
             drop(turn);
         });
     }
 }
 
 impl Server {
-    fn start(place: Place, serve: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<Self> {
+    fn start(place: ListenAddress, serve: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&is_over);
         let thread = Builder::new().name("takt-sdn-api".to_owned()).spawn(move || serve(&flag))?;
-        Ok(Self { place, is_over, thread: Some(thread) })
+        Ok(Self { address: place, is_over, thread: Some(thread) })
     }
 
     /// Listens on a loopback address, because the token is sent as plain text.
@@ -113,7 +113,7 @@ impl Server {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let accept = move || listener.accept().map(|(connection, _)| connection);
-        Self::start(Place::Tcp(address), move |is_over| serve(service, is_over, accept))
+        Self::start(ListenAddress::Tcp(address), move |is_over| serve(service, is_over, accept))
     }
 
     /// Listens on a Unix socket that only its owner can access. The socket is removed when the
@@ -125,14 +125,14 @@ impl Server {
         let listener: UnixListener = control::bind(path)?;
         let service = Service { access: Access::Reachable, ..service };
         let accept = move || listener.accept().map(|(connection, _)| connection);
-        Self::start(Place::Unix(path.to_owned()), move |is_over| serve(service, is_over, accept))
+        Self::start(ListenAddress::Unix(path.to_owned()), move |is_over| serve(service, is_over, accept))
     }
 
     /// Returns the address of a TCP listener.
     pub fn address(&self) -> Option<SocketAddr> {
-        match self.place {
-            Place::Tcp(address) => Some(address),
-            Place::Unix(_) => None,
+        match self.address {
+            ListenAddress::Tcp(address) => Some(address),
+            ListenAddress::Unix(_) => None,
         }
     }
 }
@@ -142,15 +142,15 @@ impl Drop for Server {
         self.is_over.store(true, Ordering::Release);
         // A connection wakes the blocked `accept`. If none can be made, the thread ends with the
         // process.
-        let is_awake = match &self.place {
-            Place::Tcp(address) => TcpStream::connect(address).is_ok(),
-            Place::Unix(path) => UnixStream::connect(path).is_ok(),
+        let is_awake = match &self.address {
+            ListenAddress::Tcp(address) => TcpStream::connect(address).is_ok(),
+            ListenAddress::Unix(path) => UnixStream::connect(path).is_ok(),
         };
         if let Some(thread) = self.thread.take().filter(|_| is_awake) {
             // A panic of the thread affects only a connection, which ends with it.
             let _ = thread.join();
         }
-        if let Place::Unix(path) = &self.place {
+        if let ListenAddress::Unix(path) = &self.address {
             // The socket may be removed already.
             let _ = std::fs::remove_file(path);
         }

@@ -97,7 +97,7 @@ impl Service {
             Ok(permission) => permission,
             Err(refusal) => return refusal,
         };
-        if let Some(place) = registrations::place(&request.path) {
+        if let Some(place) = registrations::resource(&request.path) {
             return self.registrations(&permission, request, place);
         }
         match request.path.as_str() {
@@ -163,7 +163,7 @@ impl Service {
         };
         match asked.decide(self.source.as_ref()) {
             Ok(verdict) => content(200, &verdict),
-            Err(WhatIfError::Nonsense(what)) => error(400, what),
+            Err(WhatIfError::Invalid(what)) => error(400, what),
             Err(WhatIfError::NoNetwork) => error(
                 404,
                 "the controller has no description of the network and admits nothing; start it with --network",

@@ -100,7 +100,7 @@ impl From<Refusal> for Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhatIfError {
     /// The request is invalid.
-    Nonsense(&'static str),
+    Invalid(&'static str),
     /// The controller has no description of the network and admits nothing.
     NoNetwork,
     /// The controller does not answer.
@@ -117,7 +117,7 @@ impl From<NoAnswer> for WhatIfError {
 const OTHERS_MAX: usize = 64;
 
 /// Lock that allows one decision at a time, because each copies all admitted flows.
-static TURN: Mutex<()> = Mutex::new(());
+static DECISION_LOCK: Mutex<()> = Mutex::new(());
 
 /// Returns the host with an address, preferably one with untagged frames.
 fn host_at(view: &View, address: IpAddr) -> Option<&Host> {
@@ -138,7 +138,7 @@ fn host_id(mac: &str) -> Option<HostId> {
 
 impl WhatIf {
     fn check(&self) -> Result<(), WhatIfError> {
-        let nonsense = |what| Err(WhatIfError::Nonsense(what));
+        let nonsense = |what| Err(WhatIfError::Invalid(what));
         if self.separation_ns == 0 || self.size == 0 || self.limit_ns == 0 {
             return nonsense("separation_ns, size and limit_ns must be above 0");
         }
@@ -198,7 +198,7 @@ impl WhatIf {
     pub fn decide(&self, source: &dyn StateSource) -> Result<Verdict, WhatIfError> {
         self.check()?;
         // A panic in another thread leaves no inconsistent state.
-        let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _turn = DECISION_LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let view = source.view()?;
         let trial = source.trial()?.ok_or(WhatIfError::NoNetwork)?;
         let unknown =

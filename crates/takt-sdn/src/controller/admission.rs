@@ -27,7 +27,7 @@ use crate::topology::Role;
 const UNICAST_TO_ONE: [VendorId; 3] = [VendorId::TAKT, VendorId::CYCLONE, VendorId::EPROSIMA];
 
 /// Wanted entries, meters and groups of a flow, by switch.
-pub(super) struct Given {
+pub(super) struct Installed {
     flows: Vec<(u64, Arc<FlowKey>)>,
     meters: Vec<(u64, u32)>,
     groups: Vec<(u64, u32)>,
@@ -73,14 +73,14 @@ impl Controller {
     }
 
     /// Decides on a pair with a contract, or defers the decision.
-    pub(super) fn ask(&mut self, now: Instant, pair: Pair) {
+    pub(super) fn request_admission(&mut self, now: Instant, pair: Pair) {
         let Some(mut admission) = self.admission.take() else {
             // Without a description of the network every pair matches. A pair that is gone needs no
             // decision.
             let _ = self.discovery.release(now, pair);
             return;
         };
-        admission.forget(pair);
+        admission.remove_pair(pair);
         match &mut self.restoration {
             // The resources of pairs of the earlier run are not known yet.
             Some(restoration) => _ = restoration.deferred.insert(pair),
@@ -91,7 +91,7 @@ impl Controller {
 
     pub(super) fn remove_pair(&mut self, pair: Pair) {
         if let Some(admission) = &mut self.admission {
-            admission.forget(pair);
+            admission.remove_pair(pair);
         }
     }
 
@@ -113,9 +113,9 @@ impl Controller {
     pub(super) fn apply(&self, admission: &mut Admission, pair: Pair) {
         if is_registered(pair) {
             return match self.registered_application(admission, pair) {
-                Some(Ok(application)) => admission.ask(&application, &[]),
+                Some(Ok(application)) => admission.request(&application, &[]),
                 Some(Err((importance, reason))) => admission.refuse(pair, importance, reason),
-                None => admission.forget(pair),
+                None => admission.remove_pair(pair),
             };
         }
         let mut siblings = self.siblings(admission, pair);
@@ -127,10 +127,10 @@ impl Controller {
         match self.application(admission, pair, pair) {
             // Discovery within a host passes no switch and cannot be withheld.
             _ if is_local => admission.admit_local_companion(pair, &siblings),
-            Some(Ok(application)) => admission.ask(&application, &siblings),
+            Some(Ok(application)) => admission.request(&application, &siblings),
             Some(Err((importance, reason))) => admission.refuse(pair, importance, reason),
-            None if view.is_some() => admission.accompany(pair, &siblings),
-            None => admission.forget(pair),
+            None if view.is_some() => admission.admit_companion(pair, &siblings),
+            None => admission.remove_pair(pair),
         }
     }
 
@@ -150,7 +150,7 @@ impl Controller {
         let Some(mut admission) = self.admission.take() else { return };
         match self.sockets(&admission, pair) {
             Some((topic, selectors)) => admission.register_uncontracted(pair, topic, selectors),
-            None => admission.forget(pair),
+            None => admission.remove_pair(pair),
         }
         self.admission = Some(admission);
     }
@@ -336,7 +336,7 @@ impl Controller {
                 let network = admission.file().network(self.topology.switches(), self.topology.links(), hosts);
                 admission.set_network(network);
                 let snapshot = admission.snapshot();
-                self.shapers.retain(now, |at| snapshot.link(Egress::Switch(at)).is_some());
+                self.rate_limiters.retain(now, |at| snapshot.link(Egress::Switch(at)).is_some());
                 admission.retry();
             }
             if is_stale || self.restoration.as_ref().is_some_and(|restoration| now >= restoration.until) {
@@ -414,7 +414,7 @@ impl Controller {
                 let Ok(enforcement) = self.discovery.refuse(now, pair, &reason) else { return };
                 if let Some(mut admission) = self.admission.take_if(|_| !enforcement.known_to_writer) {
                     // The writer discovers the reader all the same.
-                    admission.cover(pair, &self.siblings(&admission, pair));
+                    admission.admit_unconditionally(pair, &self.siblings(&admission, pair));
                     self.admission = Some(admission);
                 }
                 self.log_decision(now, pair, Err(reason.clone()));
@@ -435,7 +435,7 @@ impl Controller {
         self.admission = Some(admission);
         // Deletions come first, since a flow may get the meter of a removed flow.
         for (selector, wanted) in &wanted {
-            let Some(Given { flows, meters, groups }) = self.given.remove(selector) else { continue };
+            let Some(Installed { flows, meters, groups }) = self.installed.remove(selector) else { continue };
             let is_kept =
                 |dpid: u64, key: &FlowKey| wanted.flows.iter().any(|(other, own, _)| (*other, &**own) == (dpid, key));
             for (dpid, key) in flows.into_iter().filter(|(dpid, key)| !is_kept(*dpid, key)) {
@@ -452,12 +452,12 @@ impl Controller {
             if flows.is_empty() && meters.is_empty() && groups.is_empty() {
                 continue;
             }
-            let given = Given {
+            let given = Installed {
                 flows: flows.iter().map(|(dpid, key, _)| (*dpid, Arc::clone(key))).collect(),
                 meters: meters.keys().copied().collect(),
                 groups: groups.keys().copied().collect(),
             };
-            self.given.insert(selector, given);
+            self.installed.insert(selector, given);
             for ((dpid, _), group) in groups {
                 self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.want_group(group.clone()));
             }

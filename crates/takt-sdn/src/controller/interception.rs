@@ -78,21 +78,21 @@ impl Controller {
         self.is_metatraffic_new = false;
         self.handle_discovery_events(now);
         for octets in frames {
-            if !self.is_metatraffic_new && self.held.is_empty() {
+            if !self.is_metatraffic_new && self.held_frames.is_empty() {
                 self.forward_octets(at, &octets);
-            } else if self.held.len() < HELD_MAX {
-                self.held.push_back((now, at, octets));
+            } else if self.held_frames.len() < HELD_MAX {
+                self.held_frames.push_back((now, at, octets));
             }
         }
     }
 
     /// Forwards frames that waited until the switches diverted the discovery of new participants.
     pub(super) fn forward_held(&mut self, now: Instant) {
-        while let Some((since, ..)) = self.held.front() {
+        while let Some((since, ..)) = self.held_frames.front() {
             if !self.is_settled() && now.0 < since.0.saturating_add(HOLD_NS) {
                 return;
             }
-            let Some((_, at, octets)) = self.held.pop_front() else { return };
+            let Some((_, at, octets)) = self.held_frames.pop_front() else { return };
             self.forward_octets(at, &octets);
         }
     }
@@ -107,7 +107,7 @@ impl Controller {
     pub(super) fn handle_discovery_events(&mut self, now: Instant) {
         while let Some(event) = self.discovery.poll_event() {
             match &event {
-                DiscoveryEvent::PairFound { pair, contract: Ok(_) } => self.ask(now, *pair),
+                DiscoveryEvent::PairFound { pair, contract: Ok(_) } => self.request_admission(now, *pair),
                 DiscoveryEvent::PairFound { pair, contract: Err(_) } => {
                     self.remove_pair(*pair);
                     self.register_uncontracted(*pair);

@@ -46,15 +46,15 @@ use takt_openflow::port::{Port, PortReason, PortStatus, port_config, port_state}
 use takt_openflow::switch::Features;
 use takt_wire::{Guid, GuidPrefix};
 
-use self::admission::Given;
+use self::admission::Installed;
 pub use self::event::{Config, Counters, Event, SlowStage};
 use self::interception::SharedPort;
-use self::outgoing::Shapers;
+use self::outgoing::RateLimiters;
 use self::overload::Overloads;
 use self::registration::Registrations;
 use self::restore::{HostRecord, Restoration};
 use self::session::{Progress, Session};
-pub use self::standing::Standing;
+pub use self::standing::ClusterRole;
 pub use self::sync::{Difference, FlowKey, Target};
 use self::sync::{Sync, fields};
 use self::traffic::Polling;
@@ -112,7 +112,7 @@ pub struct Controller {
     discovery: Interceptor,
     admission: Option<Admission>,
     /// Wanted entries, meters and groups of each admitted flow.
-    given: BTreeMap<Selector, Given>,
+    installed: BTreeMap<Selector, Installed>,
     /// Whether switches, links or hosts have changed since the network model was built.
     is_network_stale: bool,
     /// Whether members of groups, edges or filters have changed since the flows to groups were
@@ -128,7 +128,7 @@ pub struct Controller {
     /// Whether the frame that is being handled announces new discovery addresses.
     is_metatraffic_new: bool,
     /// Discovery frames that wait until switches divert the addresses that they announce.
-    held: VecDeque<(Instant, PortRef, Vec<u8>)>,
+    held_frames: VecDeque<(Instant, PortRef, Vec<u8>)>,
     sessions: BTreeMap<ConnectionId, Session>,
     switches: BTreeMap<u64, Switch>,
     /// Links of the spanning tree that floods use.
@@ -140,12 +140,12 @@ pub struct Controller {
     events: VecDeque<Event>,
     decisions: DecisionLog,
     counters: Counters,
-    standing: Standing,
+    cluster_role: ClusterRole,
     /// Filters of the isolation policy, the lowest rank first.
     filters: Vec<Filter>,
     /// Time of the present call.
     now: Instant,
-    shapers: Shapers,
+    rate_limiters: RateLimiters,
     /// Counter that is incremented when [`Self::records`] may have changed.
     changes: u64,
     /// Pairs of an earlier run, until they are admitted again.
@@ -171,7 +171,7 @@ impl Controller {
             membership: Membership::new(now, config.forwarding.membership.clone()),
             discovery: Interceptor::new(config.discovery.clone()),
             admission: config.network.clone().map(Admission::new),
-            given: BTreeMap::new(),
+            installed: BTreeMap::new(),
             is_network_stale: true,
             are_members_stale: true,
             retry_at: None,
@@ -179,7 +179,7 @@ impl Controller {
             metatraffic: BTreeMap::new(),
             shared_ports: BTreeMap::new(),
             is_metatraffic_new: false,
-            held: VecDeque::new(),
+            held_frames: VecDeque::new(),
             sessions: BTreeMap::new(),
             switches: BTreeMap::new(),
             active: BTreeSet::new(),
@@ -189,10 +189,10 @@ impl Controller {
             events: VecDeque::new(),
             decisions: DecisionLog::default(),
             counters: Counters::default(),
-            standing: Standing::Alone,
+            cluster_role: ClusterRole::Single,
             filters: config.discovery.isolation.filters(),
             now,
-            shapers: Shapers::default(),
+            rate_limiters: RateLimiters::default(),
             changes: 0,
             restoration: None,
             hosts_kept: Vec::new(),
@@ -220,7 +220,7 @@ impl Controller {
     /// after [`Self::poll_transmit`].
     pub fn handle_bytes(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) -> usize {
         let taken = self.take_bytes(now, id, bytes);
-        self.settle(now);
+        self.process_pending(now);
         taken
     }
 
@@ -259,7 +259,7 @@ impl Controller {
             session.channel.handle_disconnect();
         }
         self.handle_events(now, id);
-        self.settle(now);
+        self.process_pending(now);
     }
 
     /// Reports whether a connection must be kept open.
@@ -320,7 +320,7 @@ impl Controller {
         judged.iter().for_each(|dpid| self.adopt_rest(*dpid));
         self.end_restoration(now);
         self.poll_switches(now);
-        self.settle(now);
+        self.process_pending(now);
     }
 
     /// Returns the next event.
@@ -477,7 +477,7 @@ impl Controller {
 
     fn handle_message(&mut self, now: Instant, id: ConnectionId, message: Message) {
         let Some(dpid) = self.sessions.get(&id).and_then(|session| session.dpid) else { return };
-        if let Standing::Standby { .. } = self.standing {
+        if let ClusterRole::Standby { .. } = self.cluster_role {
             return;
         }
         match message {
@@ -516,7 +516,7 @@ impl Controller {
 
     /// Processes the consequences of received messages, until no further action is possible now:
     /// follows the topology, sends probes, decides and changes switches.
-    pub fn settle(&mut self, now: Instant) {
+    pub fn process_pending(&mut self, now: Instant) {
         self.send_probes();
         while self.generation != self.topology.generation() {
             self.generation = self.topology.generation();
@@ -682,7 +682,7 @@ impl Controller {
     }
 
     /// Returns the port of a switch that leads to a host; `None` without a known path.
-    fn way(&self, links: &BTreeSet<Link>, dpid: u64, host: HostId) -> Option<u32> {
+    fn next_hop_port(&self, links: &BTreeSet<Link>, dpid: u64, host: HostId) -> Option<u32> {
         let at = self.devices.get(host)?.at;
         if at.dpid == dpid {
             return Some(at.port);
@@ -804,7 +804,7 @@ impl Controller {
         let hosts: Vec<HostId> =
             routes.filter_map(|flow| host_of(fields(&flow.matching))).map(|(host, _)| host).collect();
         for host in hosts {
-            if let Some(port) = self.way(&links, dpid, host) {
+            if let Some(port) = self.next_hop_port(&links, dpid, host) {
                 self.want_route(dpid, host, port);
             }
         }

@@ -21,11 +21,11 @@ use super::packets::neighbour_of;
 use crate::PortRef;
 use crate::frame::membership::statements;
 use crate::frame::{EtherType, Frame, LLDP, Network, with_dscp};
-use crate::model::{Allowance, Cause, Egress, Reach, Share};
+use crate::model::{Allowance, Cause, Egress, QueueSelection, Share};
 
 /// Use of each allowance, by the generic cell rate algorithm (GCRA).
 #[derive(Default)]
-pub(super) struct Shapers {
+pub(super) struct RateLimiters {
     /// Theoretical arrival time of the next frame in ns.
     due: BTreeMap<(PortRef, Cause), u64>,
     /// Theoretical arrival time of the next frame to hosts with limits in ns.
@@ -44,7 +44,7 @@ fn take(now: Instant, due: &mut u64, period_ns: u64, burst: u64) -> bool {
     is_within
 }
 
-impl Shapers {
+impl RateLimiters {
     /// Counts a frame against the allowance, if the allowance has room for it. Reports whether it
     /// has.
     fn take(&mut self, now: Instant, at: PortRef, cause: Cause, allowance: Allowance) -> bool {
@@ -82,13 +82,13 @@ impl Controller {
 
     /// Returns the class of control traffic at a port; `None` if the allowance of the cause is used
     /// up there.
-    fn control_class(&mut self, at: PortRef, cause: Cause) -> Option<Reach> {
+    fn control_class(&mut self, at: PortRef, cause: Cause) -> Option<QueueSelection> {
         let snapshot = self.admission.as_ref()?.snapshot();
         let model = snapshot.switch(at.dpid)?;
         let (control, link) = (model.control?, snapshot.link(Egress::Switch(at))?);
         let allowance = Allowance::of(cause, link.rate_bps, model.foreign_frame_len);
-        if self.shapers.take(self.now, at, cause, allowance) {
-            return Some(control.reach);
+        if self.rate_limiters.take(self.now, at, cause, allowance) {
+            return Some(control.selection);
         }
         self.counters.control_excess += 1;
         None
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn allowance_is_used_up_by_its_burst_and_grows_with_its_period() {
-        let (mut shapers, at) = (Shapers::default(), PortRef::new(1, 1));
+        let (mut shapers, at) = (RateLimiters::default(), PortRef::new(1, 1));
         let allowance = Allowance { period_ns: 10, burst: 3, frame_len: 1514 };
         let mut sent = |now| shapers.take(Instant(now), at, Cause::Learning, allowance);
         assert_eq!([100, 100, 100, 100, 109].map(&mut sent), [true, true, true, false, false]);

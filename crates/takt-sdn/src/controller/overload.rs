@@ -78,7 +78,7 @@ impl Controller {
     /// frame beyond the share of the port is counted and must be dropped.
     pub(super) fn has_share(&mut self, at: PortRef) -> bool {
         let Some(limit) = self.host_limit(at) else { return true };
-        let is_within = self.shapers.take_of_host(self.now, at, limit.of_controller());
+        let is_within = self.rate_limiters.take_of_host(self.now, at, limit.of_controller());
         self.counters.host_excess_of_controller += u64::from(!is_within);
         is_within
     }

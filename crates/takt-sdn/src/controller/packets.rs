@@ -229,7 +229,7 @@ impl Controller {
         let mut dpid = dpid;
         // A path passes each switch once.
         for _ in 0..=self.switches.len() {
-            let Some(port) = self.way(&links, dpid, host) else { return false };
+            let Some(port) = self.next_hop_port(&links, dpid, host) else { return false };
             self.want_route(dpid, host, port);
             match self.topology.role(PortRef::new(dpid, port)) {
                 Role::Link(peer) => dpid = peer.dpid,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::from_slice;
 use takt_openflow::channel::Instant;
 
-use super::{Controller, Event, Standing};
+use super::{ClusterRole, Controller, Event};
 use crate::admission::{Admission, Application, End, Outcome};
 use crate::discovery::Pair;
 use crate::isolation::passes_to;
@@ -190,7 +190,7 @@ impl Controller {
             }
             self.admission = Some(admission);
         }
-        self.settle(now);
+        self.process_pending(now);
         Ok((RegistrationId(number), true))
     }
 
@@ -208,7 +208,7 @@ impl Controller {
         }
         self.registrations.take_change(now, owner)?;
         self.end_registration(id);
-        self.settle(now);
+        self.process_pending(now);
         Ok(())
     }
 
@@ -229,8 +229,8 @@ impl Controller {
     }
 
     fn require_leader(&self) -> Result<(), RegistrationError> {
-        match self.standing {
-            Standing::Standby { .. } => Err(RegistrationError::Standby),
+        match self.cluster_role {
+            ClusterRole::Standby { .. } => Err(RegistrationError::Standby),
             _ if self.admission.is_none() => Err(RegistrationError::NoNetwork),
             _ => Ok(()),
         }
@@ -365,7 +365,7 @@ impl Controller {
         let forbidden: Vec<_> = forbidden.collect();
         let Some(admission) = &mut self.admission else { return };
         for (pair, importance, reason) in forbidden {
-            admission.forget(pair);
+            admission.remove_pair(pair);
             admission.refuse(pair, importance, reason);
         }
         admission.retry();

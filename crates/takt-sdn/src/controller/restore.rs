@@ -72,7 +72,7 @@ impl Controller {
                 record(&mut records, key, kept);
             }
         }
-        for (pair, order, meters) in self.admission.iter().flat_map(Admission::kept) {
+        for (pair, order, meters) in self.admission.iter().flat_map(Admission::admitted_pairs) {
             record(&mut records, pair_key("admitted", pair), &AdmittedRecord { order, meters });
         }
         // During restoration no other pair is admitted, so the pairs still to be restored get the
@@ -141,7 +141,7 @@ impl Controller {
     pub(super) fn advance_restoration(&mut self, now: Instant, admission: &mut Admission) {
         let Some(mut restoration) = self.restoration.take() else { return };
         restoration.pairs.retain(|(pair, meters)| match self.application(admission, *pair, *pair) {
-            Some(Ok(application)) => !admission.admit_again(&application, meters),
+            Some(Ok(application)) => !admission.readmit(&application, meters),
             Some(Err(_)) => true,
             None => false,
         });

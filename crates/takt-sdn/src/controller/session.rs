@@ -128,7 +128,7 @@ impl Session {
     }
 
     /// Requests a role; nothing else is sent before the switch answers.
-    pub fn ask_for(&mut self, now: Instant, role: ControllerRole, generation: u64) -> Result<(), SendError> {
+    pub fn request(&mut self, now: Instant, role: ControllerRole, generation: u64) -> Result<(), SendError> {
         let request = Message::RoleRequest(RoleMessage { role, short_id: 0, generation });
         let operation = self.channel.request(now, self.timeout, &request)?;
         self.operations.insert(operation, Pending::Role);

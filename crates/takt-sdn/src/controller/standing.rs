@@ -13,10 +13,10 @@ use crate::store::Records;
 
 /// Standing of a controller among the controllers of its switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Standing {
+pub enum ClusterRole {
     /// The only controller.
     #[default]
-    Alone,
+    Single,
     /// Another controller is leader, or there is none.
     Standby {
         /// Generation of the last known leader.
@@ -31,28 +31,28 @@ pub enum Standing {
 
 impl Controller {
     /// Returns the standing of this controller.
-    pub fn standing(&self) -> Standing {
-        self.standing
+    pub fn cluster_role(&self) -> ClusterRole {
+        self.cluster_role
     }
 
     /// Becomes standby; to be called before the first connection. A replaced leader is replaced by
     /// a new [`Controller`].
     pub fn become_standby(&mut self) {
-        self.standing = Standing::Standby { generation: 0 };
+        self.cluster_role = ClusterRole::Standby { generation: 0 };
     }
 
     /// Records that another controller is leader.
-    pub fn follow(&mut self, generation: u64) {
-        if let Standing::Standby { generation: known } = &mut self.standing {
+    pub fn follow_leader(&mut self, generation: u64) {
+        if let ClusterRole::Standby { generation: known } = &mut self.cluster_role {
             *known = generation;
         }
     }
 
     /// Becomes leader with the records of the previous leader, and takes over the connected
     /// switches.
-    pub fn lead(&mut self, now: Instant, generation: u64, records: &Records) {
+    pub fn become_leader(&mut self, now: Instant, generation: u64, records: &Records) {
         self.now = now;
-        self.standing = Standing::Leader { generation };
+        self.cluster_role = ClusterRole::Leader { generation };
         self.restore(now, records);
         let connected = self.sessions.iter().filter(|(_, session)| session.dpid.is_some());
         let connected: Vec<ConnectionId> = connected.map(|(id, _)| *id).collect();
@@ -62,10 +62,10 @@ impl Controller {
     /// Requests the role from a switch, or starts to read its state if no role is needed.
     pub(super) fn begin(&mut self, now: Instant, id: ConnectionId) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        let begun = match self.standing {
-            Standing::Alone => session.read(now),
-            Standing::Standby { generation } => session.ask_for(now, ControllerRole::Slave, generation),
-            Standing::Leader { generation } => session.ask_for(now, ControllerRole::Master, generation),
+        let begun = match self.cluster_role {
+            ClusterRole::Single => session.read(now),
+            ClusterRole::Standby { generation } => session.request(now, ControllerRole::Slave, generation),
+            ClusterRole::Leader { generation } => session.request(now, ControllerRole::Master, generation),
         };
         if let Err(error) = begun {
             self.end(id, error.to_string());
@@ -75,7 +75,7 @@ impl Controller {
     /// Handles the answer to a role request. A standby that is refused a role remains passive all
     /// the same.
     pub(super) fn apply_role(&mut self, now: Instant, id: ConnectionId, answer: Result<(), String>) {
-        let Standing::Leader { .. } = self.standing else { return };
+        let ClusterRole::Leader { .. } = self.cluster_role else { return };
         let begun = match answer {
             Ok(()) => self.sessions.get_mut(&id).map(|session: &mut Session| session.read(now)),
             Err(why) => {

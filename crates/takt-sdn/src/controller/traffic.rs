@@ -18,7 +18,7 @@ use takt_openflow::port::PortStats;
 use takt_openflow::queue::QueueStats;
 
 use super::session::Polled;
-use super::{ConnectionId, Controller, Event, Standing};
+use super::{ClusterRole, ConnectionId, Controller, Event};
 use crate::PortRef;
 use crate::discovery::Pair;
 use crate::rules::Selector;
@@ -141,7 +141,7 @@ pub(super) struct Polling {
 impl Controller {
     /// Returns the time at which the next switch is read.
     pub(super) fn poll_due(&self) -> Option<Instant> {
-        let is_off = self.config.poll_cycle.is_none() || matches!(self.standing, Standing::Standby { .. });
+        let is_off = self.config.poll_cycle.is_none() || matches!(self.cluster_role, ClusterRole::Standby { .. });
         (!is_off && !self.sessions.is_empty()).then_some(self.polling.due)
     }
 
@@ -200,7 +200,7 @@ impl Controller {
         let Some(admission) = &self.admission else { return };
         let snapshot = admission.snapshot();
         let queues = snapshot.switch(dpid).into_iter().flat_map(|model| &model.queues);
-        let numbers: Vec<u32> = queues.filter_map(|queue| queue.reach.set_queue).collect();
+        let numbers: Vec<u32> = queues.filter_map(|queue| queue.selection.set_queue).collect();
         let known: Vec<u32> = self.topology.ports(dpid).map(|(port, _)| port.number).collect();
         let is_known =
             |at: &PortRef, queue: &u32| at.dpid != dpid || known.contains(&at.port) && numbers.contains(queue);

@@ -8,7 +8,7 @@ use takt_wire::discovery::HostStages;
 use takt_wire::qos::ReliabilityKind;
 
 use super::registration::Entry;
-use super::{Controller, Standing, Switch};
+use super::{ClusterRole, Controller, Switch};
 use crate::PortRef;
 use crate::admission::Progress;
 use crate::contract::{Contract, Source};
@@ -106,10 +106,10 @@ impl Controller {
     }
 
     fn cluster_view(&self) -> Option<view::Cluster> {
-        let (is_leader, generation) = match self.standing() {
-            Standing::Alone => return None,
-            Standing::Standby { generation } => (false, generation),
-            Standing::Leader { generation } => (true, generation),
+        let (is_leader, generation) = match self.cluster_role() {
+            ClusterRole::Single => return None,
+            ClusterRole::Standby { generation } => (false, generation),
+            ClusterRole::Leader { generation } => (true, generation),
         };
         Some(view::Cluster { is_leader, generation: generation.to_string() })
     }
@@ -373,7 +373,7 @@ impl Controller {
             found.floods,
             found.malformed,
             found.forged,
-            found.strangers,
+            found.unknown_participants,
             found.limited,
             found.held,
             found.refused,
@@ -413,12 +413,12 @@ impl Controller {
         let queues = described.iter().flat_map(|(_, model, (_, budgets))| {
             model.queues.iter().enumerate().map(|(class, queue)| view::Queue {
                 class,
-                dscp: queue.reach.dscp,
-                set_queue: queue.reach.set_queue,
+                dscp: queue.selection.dscp,
+                set_queue: queue.selection.set_queue,
                 depth_octets: limited(queue.depth.octets),
                 depth_frames: limited(queue.depth.frames),
                 budget_ns: budgets.get(class).copied().unwrap_or_default(),
-                traffic: queue.reach.set_queue.and_then(|number| self.queue_traffic(at, number)),
+                traffic: queue.selection.set_queue.and_then(|number| self.queue_traffic(at, number)),
             })
         });
         view::Port {

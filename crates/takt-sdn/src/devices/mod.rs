@@ -30,7 +30,7 @@ pub struct Config {
     /// Silence after which a claim at another port is accepted.
     pub silence: Duration,
     /// Silence after which a host is forgotten.
-    pub forget: Duration,
+    pub removal_time: Duration,
     /// Maximum number of hosts.
     pub hosts: usize,
     /// Maximum number of hosts per port.
@@ -43,7 +43,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             silence: Duration::from_secs(10),
-            forget: Duration::from_secs(300),
+            removal_time: Duration::from_secs(300),
             hosts: 4096,
             hosts_of_port: 256,
             addresses: 16,
@@ -264,7 +264,7 @@ impl Devices {
 
     /// Removes hosts that have been silent for [`Config::forget`] and returns them.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<HostId> {
-        let forget = self.config.forget;
+        let forget = self.config.removal_time;
         let gone = self.hosts.iter().filter(|(_, host)| is_silent(host, now, forget));
         let gone: Vec<HostId> = gone.map(|(id, _)| *id).collect();
         for id in &gone {

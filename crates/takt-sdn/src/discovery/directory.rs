@@ -192,7 +192,7 @@ impl Directory {
 
     /// Reports whether the participant sends from this origin. `None` if the participant is
     /// unknown.
-    pub(super) fn believes(&self, prefix: GuidPrefix, origin: &Origin) -> Option<bool> {
+    pub(super) fn is_source_valid(&self, prefix: GuidPrefix, origin: &Origin) -> Option<bool> {
         let participant = self.participants.get(&prefix)?;
         let ip = origin.source.ip();
         let port = [ip, participant.home].iter().find_map(|ip| self.hosts.get(ip)).map(|host| host.port);
@@ -226,7 +226,7 @@ impl Directory {
         limits: &Limits,
     ) -> Result<bool, Refusal> {
         let prefix = data.guid.prefix;
-        match self.believes(prefix, origin) {
+        match self.is_source_valid(prefix, origin) {
             Some(false) => return Err(Refusal::Forged(Forgery::ForeignSource)),
             Some(true) => {
                 if let Some(participant) = self.participants.get_mut(&prefix) {
@@ -278,7 +278,7 @@ impl Directory {
     }
 
     /// Removes a participant, which must have no endpoints.
-    pub(super) fn forget(&mut self, prefix: GuidPrefix) {
+    pub(super) fn remove_participant(&mut self, prefix: GuidPrefix) {
         let Some(participant) = self.participants.remove(&prefix) else { return };
         let ip = participant.home;
         if let Some(host) = self.hosts.get_mut(&ip) {
@@ -325,7 +325,7 @@ impl Directory {
     }
 
     /// Checks whether there is room for the announcement.
-    pub(super) fn room(&self, data: &Data, payload_len: usize, limits: &Limits) -> Result<(), Limit> {
+    pub(super) fn check_limits(&self, data: &Data, payload_len: usize, limits: &Limits) -> Result<(), Limit> {
         let guid = data.guid();
         let before = self.endpoints.get(&guid).map_or(0, |endpoint| endpoint.payload.len());
         if self.announcement_bytes - before + payload_len > limits.announcement_bytes {
@@ -342,7 +342,7 @@ impl Directory {
     }
 
     /// Stores an endpoint. The caller has checked that there is room. The known peers are kept.
-    pub(super) fn keep(&mut self, endpoint: Endpoint) {
+    pub(super) fn store_endpoint(&mut self, endpoint: Endpoint) {
         let guid = endpoint.data.guid();
         let peers = self.drop_endpoint(guid).map(|old| old.peers).unwrap_or_default();
         if let Some(key) = self.topic_key(&endpoint.data) {
@@ -374,7 +374,7 @@ impl Directory {
     }
 
     /// Records that the change `number` disposed of the endpoint: older announcements are ignored.
-    pub(super) fn retire(&mut self, guid: Guid, number: i64) {
+    pub(super) fn mark_disposed(&mut self, guid: Guid, number: i64) {
         let Some(participant) = self.participants.get_mut(&guid.prefix) else { return };
         participant.retired.push_back((guid, number));
         if participant.retired.len() > RETIRED_MAX {

@@ -183,7 +183,7 @@ pub struct Counters {
     pub forged: u64,
     /// Endpoint announcements of unknown participants. They are dropped; their writers send them
     /// again.
-    pub strangers: u64,
+    pub unknown_participants: u64,
     /// Announcements withheld because of a limit.
     pub limited: u64,
     /// Announcements held until a verdict.

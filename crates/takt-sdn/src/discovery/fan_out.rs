@@ -11,7 +11,7 @@ use takt_wire::{Guid, Locator};
 
 use super::Pair;
 use super::directory::Data;
-use super::interceptor::{Interceptor, Standing};
+use super::interceptor::{Interceptor, PairDecision};
 use super::treatment::Wanted;
 
 impl Interceptor {
@@ -49,7 +49,7 @@ impl Interceptor {
         // A refused pair may be about to be admitted.
         let is_judged = |other: Pair| {
             let state = self.pairs.get(&other).filter(|_| other.reader != pair.reader);
-            state.is_some_and(|state| state.contract.is_ok() && !matches!(state.standing, Standing::Denied(_)))
+            state.is_some_and(|state| state.contract.is_ok() && !matches!(state.decision, PairDecision::Denied(_)))
         };
         let has_judged = |writer: Guid| {
             let writer = self.directory.endpoints.get(&writer);

@@ -25,7 +25,7 @@ pub(super) struct Reassemblies {
 
 /// Result of adding a fragment.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Taken {
+pub(super) enum AddResult {
     /// Other fragments are missing.
     Incomplete,
     /// All fragments have arrived.
@@ -37,17 +37,17 @@ pub(super) enum Taken {
 impl Reassemblies {
     /// Adds the fragments of a DATA_FRAG. At the limit the oldest announcement is discarded and
     /// counted in `evicted`.
-    pub(super) fn take(
+    pub(super) fn add(
         &mut self,
         now: Instant,
         writer: Guid,
         data: &DataFrag<'_>,
         limits: &Limits,
         evicted: &mut u64,
-    ) -> Taken {
+    ) -> AddResult {
         let len = data.sample_size as usize;
         if len > limits.fragmented_bytes || data.key {
-            return Taken::Refused;
+            return AddResult::Refused;
         }
         let key = (writer, data.sn.0);
         if !self.open.contains_key(&key) && self.open.len() >= limits.reassemblies {
@@ -64,7 +64,7 @@ impl Reassemblies {
             since: now,
         });
         if reassembly.payload.len() != len || reassembly.fragment_size != data.fragment_size {
-            return Taken::Refused;
+            return AddResult::Refused;
         }
         let start = data.payload_offset() as usize;
         reassembly.payload[start..start + data.payload.len()].copy_from_slice(data.payload);
@@ -75,9 +75,9 @@ impl Reassemblies {
             }
         }
         if reassembly.missing > 0 {
-            return Taken::Incomplete;
+            return AddResult::Incomplete;
         }
-        self.open.remove(&key).map_or(Taken::Refused, |reassembly| Taken::Complete(reassembly.payload))
+        self.open.remove(&key).map_or(AddResult::Refused, |reassembly| AddResult::Complete(reassembly.payload))
     }
 
     /// Discards announcements that were not completed in time and returns their number.
@@ -93,7 +93,7 @@ impl Reassemblies {
     }
 
     /// Discards the announcements of a participant.
-    pub(super) fn forget(&mut self, prefix: takt_wire::GuidPrefix) {
+    pub(super) fn remove_participant(&mut self, prefix: takt_wire::GuidPrefix) {
         self.open.retain(|(writer, _), _| writer.prefix != prefix);
     }
 }

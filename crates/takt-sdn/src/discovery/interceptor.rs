@@ -46,7 +46,7 @@ pub struct Config {
 
 /// Decision on a pair.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Standing {
+pub(super) enum PairDecision {
     /// The pair has no contract, or both ends are on one host.
     Free,
     /// The pair waits for a verdict, at most until this time.
@@ -61,7 +61,7 @@ pub(super) enum Standing {
 #[derive(Debug)]
 pub(super) struct PairState {
     pub(super) contract: Result<Contract, NoContract>,
-    pub(super) standing: Standing,
+    pub(super) decision: PairDecision,
 }
 
 /// State of a pair for the controller.
@@ -99,7 +99,7 @@ pub struct PairView<'a> {
 
 /// Replacement of an announcement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Altered {
+pub(super) enum Replacement {
     Incompatible,
     Withheld,
 }
@@ -109,7 +109,7 @@ pub(super) type StreamKey = (Guid, GuidPrefix);
 
 /// Treatment of a submessage, before its receivers are considered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
+pub(super) enum SubmessageAction {
     /// The submessage is kept.
     Keep,
     /// The submessage is dropped for all receivers.
@@ -137,7 +137,7 @@ pub struct Interceptor {
     pub(super) pending: BTreeSet<(Instant, Pair)>,
     pub(super) streams: BTreeMap<StreamKey, Stream>,
     /// Replacements of true announcements that receivers have got.
-    pub(super) altered: BTreeMap<(Guid, GuidPrefix), Altered>,
+    pub(super) replacements: BTreeMap<(Guid, GuidPrefix), Replacement>,
     /// Announcements that are held from a receiver.
     pub(super) held: BTreeSet<(Guid, GuidPrefix)>,
     /// Times when inserted changes are sent again.
@@ -162,7 +162,7 @@ impl Interceptor {
             pairs: BTreeMap::new(),
             pending: BTreeSet::new(),
             streams: BTreeMap::new(),
-            altered: BTreeMap::new(),
+            replacements: BTreeMap::new(),
             held: BTreeSet::new(),
             resends: BTreeSet::new(),
             attempts: BTreeMap::new(),
@@ -202,9 +202,9 @@ impl Interceptor {
             self.counters.floods += 1;
             return Decision::Replace(Vec::new());
         }
-        let fates: Vec<Fate> =
+        let fates: Vec<SubmessageAction> =
             message.parts.iter().map(|part| self.learn(now, &message.header, part, &origin, to)).collect();
-        self.treat(now, &frame, &message, &fates, to)
+        self.rewrite(now, &frame, &message, &fates, to)
     }
 
     /// Returns the next event.
@@ -358,8 +358,8 @@ impl Interceptor {
         let destinations = or(&reader.unicast, &participant.data.default_unicast);
         let of_writer = self.directory.participants.get(&pair.writer.prefix)?;
         let (writer_vendor, reader_vendor) = (of_writer.header.vendor, participant.header.vendor);
-        let refused = match &state.standing {
-            Standing::Refused(reason) | Standing::Denied(reason) => Some(reason.as_str()),
+        let refused = match &state.decision {
+            PairDecision::Refused(reason) | PairDecision::Denied(reason) => Some(reason.as_str()),
             _ => None,
         };
         Some(PairView {
@@ -375,8 +375,8 @@ impl Interceptor {
             writer_vendor,
             reader_vendor,
             refused,
-            is_pending: matches!(state.standing, Standing::Pending(_)),
-            is_denied: matches!(state.standing, Standing::Denied(_)),
+            is_pending: matches!(state.decision, PairDecision::Pending(_)),
+            is_denied: matches!(state.decision, PairDecision::Denied(_)),
         })
     }
 

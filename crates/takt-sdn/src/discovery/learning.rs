@@ -10,8 +10,8 @@ use takt_wire::message::Header;
 use takt_wire::{Data as DataSubmessage, DataFrag, EntityId, Guid, GuidPrefix, Payload, Submessage};
 
 use super::directory::{Data, Endpoint, Origin, Refusal, stream_index};
-use super::fragments::Taken;
-use super::interceptor::{Fate, Interceptor, PairState, Standing, StreamKey, is_secured, writer_of};
+use super::fragments::AddResult;
+use super::interceptor::{Interceptor, PairDecision, PairState, StreamKey, SubmessageAction, is_secured, writer_of};
 use super::message::{Body, Part};
 use super::{Event, Forgery, Limit, Pair};
 use crate::contract::resolve;
@@ -31,36 +31,36 @@ impl Interceptor {
         part: &Part<'_>,
         origin: &Origin,
         to: SocketAddr,
-    ) -> Fate {
+    ) -> SubmessageAction {
         let submessage = match &part.body {
             Body::Plain(submessage) => submessage,
             Body::Malformed => {
                 self.counters.malformed += 1;
-                return Fate::Drop;
+                return SubmessageAction::Drop;
             }
             Body::Secured => {
                 self.opaque(part.source);
-                return Fate::Keep;
+                return SubmessageAction::Keep;
             }
-            Body::Destination | Body::Context(_) | Body::Extension | Body::Other => return Fate::Keep,
+            Body::Destination | Body::Context(_) | Body::Extension | Body::Other => return SubmessageAction::Keep,
         };
         let writer = writer_of(submessage);
         if writer.is_some_and(is_secured) {
             self.opaque(part.source);
-            return Fate::Keep;
+            return SubmessageAction::Keep;
         }
         if writer == Some(EntityId::SPDP_WRITER) {
             return self.learn_participant(now, header, part.source, submessage, origin, to);
         }
-        let Some(index) = writer.and_then(stream_index) else { return Fate::Keep };
-        match self.directory.believes(part.source, origin) {
+        let Some(index) = writer.and_then(stream_index) else { return SubmessageAction::Keep };
+        match self.directory.is_source_valid(part.source, origin) {
             Some(false) => {
                 self.forged(part.source, origin, Forgery::ForeignSource);
-                return Fate::Drop;
+                return SubmessageAction::Drop;
             }
             None => {
-                self.counters.strangers += 1;
-                return Fate::Drop;
+                self.counters.unknown_participants += 1;
+                return SubmessageAction::Drop;
             }
             Some(true) => {}
         }
@@ -68,7 +68,7 @@ impl Interceptor {
         match submessage {
             Submessage::Data(data) => self.learn_data(now, part.source, data, origin),
             Submessage::DataFrag(data) => self.learn_fragment(now, part.source, data, origin),
-            _ => Fate::Keep,
+            _ => SubmessageAction::Keep,
         }
     }
 
@@ -102,31 +102,31 @@ impl Interceptor {
         submessage: &Submessage<'_>,
         origin: &Origin,
         to: SocketAddr,
-    ) -> Fate {
+    ) -> SubmessageAction {
         let data = match submessage {
             Submessage::Data(data) => data,
             // An announcement of a participant fits into a datagram; a fragmented one cannot be
             // judged.
             Submessage::DataFrag(_) => {
                 self.counters.malformed += 1;
-                return Fate::Drop;
+                return SubmessageAction::Drop;
             }
-            _ => return Fate::Keep,
+            _ => return SubmessageAction::Keep,
         };
         if is_disposal(data) {
             return self.learn_disposal(source, data, origin);
         }
         let Some(Ok(announced)) = data.payload.bytes().map(ParticipantData::parse) else {
             self.counters.malformed += 1;
-            return Fate::Drop;
+            return SubmessageAction::Drop;
         };
         if is_reserved(source) {
             self.forged(source, origin, Forgery::ReservedPrefix);
-            return Fate::Drop;
+            return SubmessageAction::Drop;
         }
         if announced.guid.prefix != source {
             self.forged(source, origin, Forgery::ForeignEndpoint);
-            return Fate::Drop;
+            return SubmessageAction::Drop;
         }
         let by_port = to.port().saturating_sub(PORT_BASE) / PORTS_PER_DOMAIN;
         let domain = announced.domain_id.unwrap_or(u32::from(by_port));
@@ -146,50 +146,50 @@ impl Interceptor {
                 if new != known {
                     self.report(Event::LatencyReported { participant: source });
                 }
-                Fate::Keep
+                SubmessageAction::Keep
             }
             Ok(true) => {
                 let end = self.directory.participants.get(&source).and_then(|participant| participant.lease_end());
                 end.map(|end| self.leases.insert((end, source)));
                 let (port, source_address) = (origin.port, origin.source);
                 self.report(Event::ParticipantFound { participant: source, label, port, source: source_address });
-                Fate::Keep
+                SubmessageAction::Keep
             }
             Err(Refusal::Forged(what)) => {
                 self.forged(source, origin, what);
-                Fate::Drop
+                SubmessageAction::Drop
             }
             Err(Refusal::Limit(limit)) => {
                 self.limited(source, limit);
-                Fate::Drop
+                SubmessageAction::Drop
             }
         }
     }
 
-    fn learn_disposal(&mut self, source: GuidPrefix, data: &DataSubmessage<'_>, origin: &Origin) -> Fate {
-        match self.directory.believes(source, origin) {
+    fn learn_disposal(&mut self, source: GuidPrefix, data: &DataSubmessage<'_>, origin: &Origin) -> SubmessageAction {
+        match self.directory.is_source_valid(source, origin) {
             None => {
-                self.counters.strangers += 1;
-                return Fate::Drop;
+                self.counters.unknown_participants += 1;
+                return SubmessageAction::Drop;
             }
             Some(false) => {
                 self.forged(source, origin, Forgery::ForeignSource);
-                return Fate::Drop;
+                return SubmessageAction::Drop;
             }
             Some(true) => {}
         }
         match key_of(data) {
             Some(guid) if guid.prefix == source => {
                 self.remove_participant(source);
-                Fate::Keep
+                SubmessageAction::Keep
             }
             Some(_) => {
                 self.forged(source, origin, Forgery::ForeignEndpoint);
-                Fate::Drop
+                SubmessageAction::Drop
             }
             None => {
                 self.counters.malformed += 1;
-                Fate::Drop
+                SubmessageAction::Drop
             }
         }
     }
@@ -199,13 +199,13 @@ impl Interceptor {
         for guid in endpoints {
             self.remove_endpoint(guid);
         }
-        self.directory.forget(prefix);
-        self.reassemblies.forget(prefix);
+        self.directory.remove_participant(prefix);
+        self.reassemblies.remove_participant(prefix);
         let concerns = |(writer, receiver): &StreamKey| writer.prefix == prefix || *receiver == prefix;
         self.streams.retain(|key, _| !concerns(key));
         self.resends.retain(|(_, key)| !concerns(key));
         self.attempts.retain(|key, _| !concerns(key));
-        self.altered.retain(|(_, receiver), _| *receiver != prefix);
+        self.replacements.retain(|(_, receiver), _| *receiver != prefix);
         self.held.retain(|(_, receiver)| *receiver != prefix);
         self.report(Event::ParticipantGone { participant: prefix });
     }
@@ -216,9 +216,9 @@ impl Interceptor {
             self.remove_pair(endpoint.pair(*peer), *peer, guid);
         }
         let of = (guid, GuidPrefix([0; 12]))..=(guid, GuidPrefix([0xff; 12]));
-        let altered: Vec<_> = self.altered.range(of.clone()).map(|(key, _)| *key).collect();
+        let altered: Vec<_> = self.replacements.range(of.clone()).map(|(key, _)| *key).collect();
         for key in altered {
-            self.altered.remove(&key);
+            self.replacements.remove(&key);
         }
         let held: Vec<_> = self.held.range(of).copied().collect();
         for key in held {
@@ -231,41 +231,53 @@ impl Interceptor {
             endpoint.peers.remove(&guid);
         }
         if let Some(state) = self.pairs.remove(&pair) {
-            if let Standing::Pending(until) = state.standing {
+            if let PairDecision::Pending(until) = state.decision {
                 self.pending.remove(&(until, pair));
             }
             self.report(Event::PairGone { pair });
         }
     }
 
-    fn learn_data(&mut self, now: Instant, source: GuidPrefix, data: &DataSubmessage<'_>, origin: &Origin) -> Fate {
+    fn learn_data(
+        &mut self,
+        now: Instant,
+        source: GuidPrefix,
+        data: &DataSubmessage<'_>,
+        origin: &Origin,
+    ) -> SubmessageAction {
         if !is_disposal(data) {
             let payload = data.payload.bytes().unwrap_or_default();
             return match self.learn_endpoint(now, source, data.writer, data.sn.0, payload, None, origin) {
-                Some(guid) => Fate::Announcement(guid, data.sn.0),
-                None => Fate::Withhold(data.sn.0),
+                Some(guid) => SubmessageAction::Announcement(guid, data.sn.0),
+                None => SubmessageAction::Withhold(data.sn.0),
             };
         }
         match key_of(data) {
             Some(guid) if guid.prefix == source => {
-                self.directory.retire(guid, data.sn.0);
+                self.directory.mark_disposed(guid, data.sn.0);
                 if self.directory.endpoints.get(&guid).is_some_and(|endpoint| endpoint.number < data.sn.0) {
                     self.remove_endpoint(guid);
                 }
-                Fate::Keep
+                SubmessageAction::Keep
             }
             Some(_) => {
                 self.forged(source, origin, Forgery::ForeignEndpoint);
-                Fate::Withhold(data.sn.0)
+                SubmessageAction::Withhold(data.sn.0)
             }
             None => {
                 self.counters.malformed += 1;
-                Fate::Withhold(data.sn.0)
+                SubmessageAction::Withhold(data.sn.0)
             }
         }
     }
 
-    fn learn_fragment(&mut self, now: Instant, source: GuidPrefix, data: &DataFrag<'_>, origin: &Origin) -> Fate {
+    fn learn_fragment(
+        &mut self,
+        now: Instant,
+        source: GuidPrefix,
+        data: &DataFrag<'_>,
+        origin: &Origin,
+    ) -> SubmessageAction {
         let writer = Guid::new(source, data.writer);
         let number = data.sn.0;
         let known = self.directory.participants.get(&source).and_then(|participant| {
@@ -275,19 +287,19 @@ impl Interceptor {
             })
         });
         if let Some(guid) = known {
-            return Fate::Fragment(guid, number);
+            return SubmessageAction::Fragment(guid, number);
         }
-        match self.reassemblies.take(now, writer, data, &self.limits, &mut self.counters.unfinished) {
-            Taken::Incomplete => Fate::Drop,
-            Taken::Refused => {
+        match self.reassemblies.add(now, writer, data, &self.limits, &mut self.counters.unfinished) {
+            AddResult::Incomplete => SubmessageAction::Drop,
+            AddResult::Refused => {
                 self.counters.malformed += 1;
-                Fate::Withhold(number)
+                SubmessageAction::Withhold(number)
             }
-            Taken::Complete(payload) => {
+            AddResult::Complete(payload) => {
                 let fragment_len = Some(data.fragment_size);
                 match self.learn_endpoint(now, source, data.writer, number, &payload, fragment_len, origin) {
-                    Some(guid) => Fate::Completed(guid, number),
-                    None => Fate::Withhold(number),
+                    Some(guid) => SubmessageAction::Completed(guid, number),
+                    None => SubmessageAction::Withhold(number),
                 }
             }
         }
@@ -322,7 +334,7 @@ impl Interceptor {
         if known.is_some_and(|endpoint| endpoint.number == number) || self.directory.is_outdated(guid, number) {
             return Some(guid);
         }
-        let room = self.directory.room(&data, payload.len(), &self.limits);
+        let room = self.directory.check_limits(&data, payload.len(), &self.limits);
         let peers = match room.and_then(|()| self.directory.matches(&data, &self.limits)) {
             Ok(peers) if self.pairs.len() + peers.len() <= self.limits.pairs => peers,
             Ok(_) => {
@@ -336,7 +348,7 @@ impl Interceptor {
         };
         let first = known.map_or(number, |endpoint| endpoint.first);
         let payload = payload.to_vec();
-        self.directory.keep(Endpoint { data, number, first, payload, fragment_len, peers: BTreeSet::new() });
+        self.directory.store_endpoint(Endpoint { data, number, first, payload, fragment_len, peers: BTreeSet::new() });
         self.pair_with(now, guid, &peers);
         Some(guid)
     }
@@ -372,7 +384,7 @@ impl Interceptor {
         // Traffic within one host passes no switch.
         let denial = if is_local { None } else { self.denial(pair) };
         let is_as_before = |state: &PairState| {
-            let denied = if let Standing::Denied(reason) = &state.standing { Some(reason) } else { None };
+            let denied = if let PairDecision::Denied(reason) = &state.decision { Some(reason) } else { None };
             state.contract == contract && denied == denial.as_ref()
         };
         if self.pairs.get(&pair).is_some_and(is_as_before) {
@@ -380,18 +392,18 @@ impl Interceptor {
         }
         let is_companion = (contract.is_err() || is_local) && self.is_companion(pair);
         let standing = match denial {
-            Some(reason) => Standing::Denied(reason),
+            Some(reason) => PairDecision::Denied(reason),
             None if is_companion || contract.is_ok() && !is_local => {
-                Standing::Pending(now.after(self.limits.verdict_timeout))
+                PairDecision::Pending(now.after(self.limits.verdict_timeout))
             }
-            None => Standing::Free,
+            None => PairDecision::Free,
         };
-        if let Standing::Pending(until) = standing {
+        if let PairDecision::Pending(until) = standing {
             self.pending.insert((until, pair));
         }
-        let denial = if let Standing::Denied(reason) = &standing { Some(reason.clone()) } else { None };
-        let state = PairState { contract: contract.clone(), standing };
-        if let Some(PairState { standing: Standing::Pending(until), .. }) = self.pairs.insert(pair, state) {
+        let denial = if let PairDecision::Denied(reason) = &standing { Some(reason.clone()) } else { None };
+        let state = PairState { contract: contract.clone(), decision: standing };
+        if let Some(PairState { decision: PairDecision::Pending(until), .. }) = self.pairs.insert(pair, state) {
             // The verdict timeout starts again, unless it is the same time.
             if until != now.after(self.limits.verdict_timeout) {
                 self.pending.remove(&(until, pair));
@@ -402,7 +414,7 @@ impl Interceptor {
             None if !is_local => self.report(Event::PairFound { pair, contract }),
             None => {}
         }
-        if is_companion && matches!(self.pairs.get(&pair), Some(PairState { standing: Standing::Pending(_), .. })) {
+        if is_companion && matches!(self.pairs.get(&pair), Some(PairState { decision: PairDecision::Pending(_), .. })) {
             self.report(Event::CompanionFound { pair });
         }
         self.show_pair(now, pair);

@@ -9,13 +9,13 @@ const GAPS_MAX: usize = 256;
 
 /// A set of positive numbers, stored as its highest member and the missing intervals below it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Passed {
+pub(super) struct SentNumbers {
     top: i64,
     /// First and last number of each missing interval, ascending.
     holes: Vec<(i64, i64)>,
 }
 
-impl Passed {
+impl SentNumbers {
     /// Adds the numbers from `first` to `last`.
     pub(super) fn add(&mut self, first: i64, last: i64) {
         if first > last {
@@ -49,13 +49,13 @@ impl Passed {
 
 #[cfg(test)]
 mod tests {
-    use super::Passed;
+    use super::SentNumbers;
 
     #[test]
     fn set_contains_numbers_added_in_any_order() {
         let stretches = [(3, 3), (1, 2), (7, 9), (5, 5), (12, 12), (4, 8), (20, 19), (15, 16)];
         for rotation in 0..stretches.len() {
-            let (mut passed, mut model) = (Passed::default(), [false; 24]);
+            let (mut passed, mut model) = (SentNumbers::default(), [false; 24]);
             for index in 0..stretches.len() {
                 let (first, last) = stretches[(index + rotation) % stretches.len()];
                 passed.add(first, last);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn excess_gaps_are_merged_without_claiming_unsent_numbers() {
-        let mut passed = Passed::default();
+        let mut passed = SentNumbers::default();
         for number in (2..2_000).step_by(2) {
             passed.add(number, number);
         }

@@ -19,7 +19,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix, ProtocolVersion, VendorId};
 
 use super::Pair;
 use super::directory::{Data, Endpoint, Origin, Participant};
-use super::interceptor::{Altered, Interceptor, PairState, Standing};
+use super::interceptor::{Interceptor, PairDecision, PairState, Replacement};
 use super::stream::Stream;
 use crate::PortRef;
 use crate::contract::resolve;
@@ -111,25 +111,25 @@ impl Interceptor {
         }
         for (guid, endpoint) in &self.directory.endpoints {
             let of = (*guid, GuidPrefix([0; 12]))..=(*guid, GuidPrefix([0xff; 12]));
-            let altered = self.altered.range(of.clone());
+            let altered = self.replacements.range(of.clone());
             let value = EndpointRecord {
                 is_writer: matches!(endpoint.data, Data::Writer(_)),
                 announcement: endpoint.payload.clone(),
                 number: endpoint.number,
                 first: endpoint.first,
                 fragment_len: endpoint.fragment_len,
-                altered: altered.map(|((_, to), how)| (to.0, *how == Altered::Incompatible)).collect(),
+                altered: altered.map(|((_, to), how)| (to.0, *how == Replacement::Incompatible)).collect(),
                 held: self.held.range(of).map(|(_, to)| to.0).collect(),
             };
             record(into, format!("endpoint/{}", hexadecimal(&guid.to_bytes())), &value);
         }
         for (pair, state) in &self.pairs {
-            let standing = match &state.standing {
+            let standing = match &state.decision {
                 // The next run applies its own isolation policy.
-                Standing::Pending(_) | Standing::Denied(_) => continue,
-                Standing::Free => DecisionRecord::Free,
-                Standing::Released => DecisionRecord::Released,
-                Standing::Refused(reason) => DecisionRecord::Refused(reason.clone()),
+                PairDecision::Pending(_) | PairDecision::Denied(_) => continue,
+                PairDecision::Free => DecisionRecord::Free,
+                PairDecision::Released => DecisionRecord::Released,
+                PairDecision::Refused(reason) => DecisionRecord::Refused(reason.clone()),
             };
             record(into, pair_key("pair", *pair), &standing);
         }
@@ -178,11 +178,11 @@ impl Interceptor {
         let announcer = if own.is_writer { EntityId::SEDP_PUB_WRITER } else { EntityId::SEDP_SUB_WRITER };
         let data = Data::parse(announcer, &own.announcement).ok().filter(|data| data.guid() == guid)?; // tidy-allow(dropped-cause): unreadable records are counted.
         self.directory.participants.get(&guid.prefix)?;
-        self.directory.room(&data, own.announcement.len(), &self.limits).ok()?; // tidy-allow(dropped-cause): unreadable records are counted.
+        self.directory.check_limits(&data, own.announcement.len(), &self.limits).ok()?; // tidy-allow(dropped-cause): unreadable records are counted.
         let EndpointRecord { number, first, fragment_len, announcement: payload, .. } = own;
-        self.directory.keep(Endpoint { data, number, first, payload, fragment_len, peers: BTreeSet::new() });
-        let how = |is_incompatible| if is_incompatible { Altered::Incompatible } else { Altered::Withheld };
-        self.altered.extend(own.altered.into_iter().map(|(to, is)| ((guid, GuidPrefix(to)), how(is))));
+        self.directory.store_endpoint(Endpoint { data, number, first, payload, fragment_len, peers: BTreeSet::new() });
+        let how = |is_incompatible| if is_incompatible { Replacement::Incompatible } else { Replacement::Withheld };
+        self.replacements.extend(own.altered.into_iter().map(|(to, is)| ((guid, GuidPrefix(to)), how(is))));
         self.held.extend(own.held.into_iter().map(|to| (guid, GuidPrefix(to))));
         Some(())
     }
@@ -218,9 +218,9 @@ impl Interceptor {
             }
             let kept = records.get(&pair_key("pair", pair)).and_then(|value| from_slice(value).ok()); // tidy-allow(dropped-cause): then the pair is decided again.
             let standing = match kept.filter(|_| self.denial(pair).is_none()) {
-                Some(DecisionRecord::Free) => Standing::Free,
-                Some(DecisionRecord::Released) => Standing::Released,
-                Some(DecisionRecord::Refused(reason)) => Standing::Refused(reason),
+                Some(DecisionRecord::Free) => PairDecision::Free,
+                Some(DecisionRecord::Released) => PairDecision::Released,
+                Some(DecisionRecord::Refused(reason)) => PairDecision::Refused(reason),
                 None => {
                     self.found(now, pair);
                     continue;
@@ -231,17 +231,17 @@ impl Interceptor {
                 continue;
             };
             let contract = resolve(writer, reader, &self.contracts);
-            self.pairs.insert(pair, PairState { contract, standing });
+            self.pairs.insert(pair, PairState { contract, decision: standing });
         }
     }
 
     /// Returns pairs with contracts and a known verdict: true if released, false if refused.
     pub fn decided(&self) -> impl Iterator<Item = (Pair, bool)> {
         let with_contract = self.pairs.iter().filter(|(_, state)| state.contract.is_ok());
-        with_contract.filter_map(|(pair, state)| match state.standing {
-            Standing::Released => Some((*pair, true)),
-            Standing::Refused(_) => Some((*pair, false)),
-            Standing::Free | Standing::Pending(_) | Standing::Denied(_) => None,
+        with_contract.filter_map(|(pair, state)| match state.decision {
+            PairDecision::Released => Some((*pair, true)),
+            PairDecision::Refused(_) => Some((*pair, false)),
+            PairDecision::Free | PairDecision::Pending(_) | PairDecision::Denied(_) => None,
         })
     }
 }

@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 use takt_wire::{SequenceNumber, SequenceNumberSet};
 
-use super::passed::Passed;
+use super::passed::SentNumbers;
 
 /// A change that the interceptor inserted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub(super) enum Change {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stream {
     /// Own numbers whose changes were sent to the receiver.
-    pub(super) passed: Passed,
+    pub(super) passed: SentNumbers,
     /// First own number that the writer has, by its HEARTBEAT.
     pub(super) first: i64,
     /// Count of the writer's last HEARTBEAT.

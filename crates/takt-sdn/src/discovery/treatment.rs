@@ -8,7 +8,7 @@ use takt_wire::{AckNack, Gap, Guid, GuidPrefix, Heartbeat, Submessage, VendorId}
 
 use super::announcement;
 use super::directory::stream_index;
-use super::interceptor::{Altered, Fate, Interceptor, Standing, StreamKey, writer_of};
+use super::interceptor::{Interceptor, PairDecision, Replacement, StreamKey, SubmessageAction, writer_of};
 use super::message::{Action, Body, Message, Packer, Part, Patch, at, number_of};
 use super::stream::Stream;
 use super::{Decision, RefusalForm};
@@ -24,12 +24,12 @@ pub(super) enum Wanted {
 
 impl Interceptor {
     /// Assembles the messages that are forwarded instead of a message.
-    pub(super) fn treat(
+    pub(super) fn rewrite(
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
         message: &Message<'_>,
-        fates: &[Fate],
+        fates: &[SubmessageAction],
         to: SocketAddr,
     ) -> Decision {
         let receivers = self.receivers_of(message, to);
@@ -40,7 +40,9 @@ impl Interceptor {
             actions.push((Some(*receiver), of));
         }
         if actions.is_empty() {
-            let of = fates.iter().map(|fate| if *fate == Fate::Keep { Action::Keep } else { unknown_receiver(*fate) });
+            let of = fates
+                .iter()
+                .map(|fate| if *fate == SubmessageAction::Keep { Action::Keep } else { unknown_receiver(*fate) });
             actions.push((None, of.collect()));
         }
         let is_same = actions.iter().all(|(_, of)| *of == actions[0].1);
@@ -77,14 +79,21 @@ impl Interceptor {
         all
     }
 
-    fn action(&mut self, now: Instant, message: &Message<'_>, part: &Part<'_>, fate: Fate, to: GuidPrefix) -> Action {
+    fn action(
+        &mut self,
+        now: Instant,
+        message: &Message<'_>,
+        part: &Part<'_>,
+        fate: SubmessageAction,
+        to: GuidPrefix,
+    ) -> Action {
         let Body::Plain(submessage) = &part.body else {
-            return if fate == Fate::Drop { Action::Drop } else { Action::Keep };
+            return if fate == SubmessageAction::Drop { Action::Drop } else { Action::Keep };
         };
         let Some(writer) = writer_of(submessage).filter(|writer| stream_index(*writer).is_some()) else {
-            return if fate == Fate::Drop { Action::Drop } else { Action::Keep };
+            return if fate == SubmessageAction::Drop { Action::Drop } else { Action::Keep };
         };
-        if fate == Fate::Drop {
+        if fate == SubmessageAction::Drop {
             return Action::Drop;
         }
         if part.destination != GuidPrefix::UNKNOWN && part.destination != to {
@@ -100,11 +109,13 @@ impl Interceptor {
             return number.map_or(Action::Keep, |number| Action::Replace(announcement::gap(writer, number)));
         }
         match fate {
-            Fate::Withhold(number) => self.withhold(key, number),
-            Fate::Announcement(guid, number) | Fate::Fragment(guid, number) | Fate::Completed(guid, number) => {
+            SubmessageAction::Withhold(number) => self.withhold(key, number),
+            SubmessageAction::Announcement(guid, number)
+            | SubmessageAction::Fragment(guid, number)
+            | SubmessageAction::Completed(guid, number) => {
                 self.announcement(now, message, part, (fate, guid, number), key)
             }
-            Fate::Keep | Fate::Drop => self.renumber(message, part, submessage, key),
+            SubmessageAction::Keep | SubmessageAction::Drop => self.renumber(message, part, submessage, key),
         }
     }
 
@@ -134,12 +145,12 @@ impl Interceptor {
         let of = Guid::from_bytes(bounds(to, 0))..=Guid::from_bytes(bounds(to, 0xff));
         let (mut is_pending, mut refusal) = (false, None);
         for peer in endpoint.peers.range(of) {
-            match self.pairs.get(&endpoint.pair(*peer)).map(|state| &state.standing) {
-                Some(Standing::Free | Standing::Released) => return Wanted::True,
-                Some(Standing::Pending(_)) => is_pending = true,
-                Some(Standing::Refused(reason)) => refusal = Some(reason),
+            match self.pairs.get(&endpoint.pair(*peer)).map(|state| &state.decision) {
+                Some(PairDecision::Free | PairDecision::Released) => return Wanted::True,
+                Some(PairDecision::Pending(_)) => is_pending = true,
+                Some(PairDecision::Refused(reason)) => refusal = Some(reason),
                 // A denial takes precedence over other pairs of the two participants.
-                Some(Standing::Denied(reason)) => return Wanted::Refused(reason.clone()),
+                Some(PairDecision::Denied(reason)) => return Wanted::Refused(reason.clone()),
                 None => {}
             }
         }
@@ -155,7 +166,7 @@ impl Interceptor {
         now: Instant,
         message: &Message<'_>,
         part: &Part<'_>,
-        (fate, guid, number): (Fate, Guid, i64),
+        (fate, guid, number): (SubmessageAction, Guid, i64),
         key: StreamKey,
     ) -> Action {
         let (wanted, view) = (self.wanted(guid, key.1), (guid, key.1));
@@ -166,7 +177,7 @@ impl Interceptor {
         };
         let is_known = stream.passed.contains(endpoint.first);
         let is_current = number == endpoint.number;
-        let altered = self.altered.get(&view).copied();
+        let altered = self.replacements.get(&view).copied();
         match wanted {
             Wanted::Held if !has_passed => {
                 if self.held.insert(view) {
@@ -185,7 +196,7 @@ impl Interceptor {
             Wanted::True | Wanted::Held => {
                 stream.passed.add(number, number);
                 self.held.remove(&view);
-                if let Fate::Completed(..) = fate {
+                if let SubmessageAction::Completed(..) = fate {
                     let data = announcement::data(key.0.entity_id, shown, &endpoint.payload, endpoint.fragment_len);
                     self.emit(key, &data);
                     return Action::Drop;
@@ -201,15 +212,15 @@ impl Interceptor {
                 self.held.remove(&view);
                 self.counters.refused += 1;
                 match self.incompatible(guid, key.1, &reason) {
-                    Some(payload) if matches!(fate, Fate::Announcement(..)) => {
+                    Some(payload) if matches!(fate, SubmessageAction::Announcement(..)) => {
                         let stream = self.streams.entry(key).or_default();
                         stream.passed.add(number, number);
-                        self.altered.insert(view, Altered::Incompatible);
+                        self.replacements.insert(view, Replacement::Incompatible);
                         let data = announcement::data(key.0.entity_id, shown, &payload, None);
                         Action::Replace(data.concat())
                     }
                     _ => {
-                        self.altered.insert(view, Altered::Withheld);
+                        self.replacements.insert(view, Replacement::Withheld);
                         self.withhold(key, number)
                     }
                 }
@@ -302,10 +313,10 @@ fn bounds(prefix: GuidPrefix, entity: u8) -> [u8; 16] {
 }
 
 /// Returns the treatment of a submessage with unknown receivers: an announcement has no pair there.
-fn unknown_receiver(fate: Fate) -> Action {
+fn unknown_receiver(fate: SubmessageAction) -> Action {
     match fate {
-        Fate::Keep | Fate::Announcement(..) | Fate::Fragment(..) => Action::Keep,
-        Fate::Drop | Fate::Withhold(_) | Fate::Completed(..) => Action::Drop,
+        SubmessageAction::Keep | SubmessageAction::Announcement(..) | SubmessageAction::Fragment(..) => Action::Keep,
+        SubmessageAction::Drop | SubmessageAction::Withhold(_) | SubmessageAction::Completed(..) => Action::Drop,
     }
 }
 

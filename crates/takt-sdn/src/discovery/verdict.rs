@@ -7,7 +7,7 @@ use takt_openflow::channel::Instant;
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
 use super::announcement;
-use super::interceptor::{Altered, Interceptor, Standing, StreamKey};
+use super::interceptor::{Interceptor, PairDecision, Replacement, StreamKey};
 use super::message::{Action, Packer};
 use super::stream::Change;
 use super::treatment::Wanted;
@@ -53,12 +53,12 @@ impl Interceptor {
     /// Lets a pair match: held announcements are sent, and refused ones are announced again. Must
     /// be called when the rules of the pair are in force.
     pub fn release(&mut self, now: Instant, pair: Pair) -> Result<(), UnknownPair> {
-        self.settle(now, pair, Standing::Released)
+        self.apply_verdict(now, pair, PairDecision::Released)
     }
 
     /// Prevents a pair from matching. The reason is sent to participants of Takt.
     pub fn refuse(&mut self, now: Instant, pair: Pair, reason: &str) -> Result<Enforcement, UnknownPair> {
-        self.settle(now, pair, Standing::Refused(reason.to_owned()))?;
+        self.apply_verdict(now, pair, PairDecision::Refused(reason.to_owned()))?;
         let is_refused = |guid, to| matches!(self.wanted(guid, to), Wanted::Refused(_));
         Ok(Enforcement {
             known_to_reader: is_refused(pair.writer, pair.reader.prefix),
@@ -66,12 +66,12 @@ impl Interceptor {
         })
     }
 
-    fn settle(&mut self, now: Instant, pair: Pair, standing: Standing) -> Result<(), UnknownPair> {
+    fn apply_verdict(&mut self, now: Instant, pair: Pair, standing: PairDecision) -> Result<(), UnknownPair> {
         let state = self.pairs.get_mut(&pair).ok_or(UnknownPair(pair))?;
-        if matches!(state.standing, Standing::Denied(_)) {
+        if matches!(state.decision, PairDecision::Denied(_)) {
             return Ok(());
         }
-        if let Standing::Pending(until) = std::mem::replace(&mut state.standing, standing) {
+        if let PairDecision::Pending(until) = std::mem::replace(&mut state.decision, standing) {
             self.pending.remove(&(until, pair));
         }
         self.show_pair(now, pair);
@@ -83,7 +83,7 @@ impl Interceptor {
         while let Some((_, pair)) = self.pending.first().copied().filter(|(until, _)| *until <= now) {
             let reason = format!("the controller gave no verdict within {:?}", self.limits.verdict_timeout);
             self.pending.pop_first();
-            if self.settle(now, pair, Standing::Refused(reason)).is_ok() {
+            if self.apply_verdict(now, pair, PairDecision::Refused(reason)).is_ok() {
                 self.report(Event::VerdictMissed { pair });
             }
         }
@@ -101,7 +101,7 @@ impl Interceptor {
         let (number, first) = (endpoint.number, endpoint.first);
         let key = (Guid::new(guid.prefix, endpoint.announcer()), to);
         let is_known = self.streams.get(&key).is_some_and(|stream| stream.passed.contains(first));
-        let altered = self.altered.get(&view).copied();
+        let altered = self.replacements.get(&view).copied();
         let is_held = self.held.contains(&view);
         match self.wanted(guid, to) {
             Wanted::Held => {}
@@ -150,10 +150,10 @@ impl Interceptor {
         let shown = stream.shown(number);
         let payload = self.incompatible(guid, key.1, reason);
         let (altered, submessages) = match payload {
-            Some(payload) => (Altered::Incompatible, announcement::data(key.0.entity_id, shown, &payload, None)),
-            None => (Altered::Withheld, vec![announcement::gap(key.0.entity_id, shown)]),
+            Some(payload) => (Replacement::Incompatible, announcement::data(key.0.entity_id, shown, &payload, None)),
+            None => (Replacement::Withheld, vec![announcement::gap(key.0.entity_id, shown)]),
         };
-        self.altered.insert((guid, key.1), altered);
+        self.replacements.insert((guid, key.1), altered);
         self.emit(key, &submessages);
     }
 
@@ -168,14 +168,14 @@ impl Interceptor {
             None => Some(endpoint.payload.clone()),
             Some(reason) => self.incompatible(guid, to, reason),
         };
-        let was = self.altered.get(&(guid, to)).copied();
+        let was = self.replacements.get(&(guid, to)).copied();
         let stream = self.streams.entry(key).or_default();
         if stream.len() + 2 > self.limits.insertions_per_stream || stream.open_len() > OPEN_BYTES_MAX {
             self.counters.limited += 1;
             return;
         }
         let before = stream.len();
-        if was != Some(Altered::Withheld) {
+        if was != Some(Replacement::Withheld) {
             stream.insert(last, Change::Disposal(guid));
         }
         let is_announced = announced.is_some();
@@ -186,10 +186,10 @@ impl Interceptor {
         self.counters.inserted += inserted.len() as u64;
         if reason.is_some() {
             self.counters.refused += 1;
-            let altered = if is_announced { Altered::Incompatible } else { Altered::Withheld };
-            self.altered.insert((guid, to), altered);
+            let altered = if is_announced { Replacement::Incompatible } else { Replacement::Withheld };
+            self.replacements.insert((guid, to), altered);
         } else {
-            self.altered.remove(&(guid, to));
+            self.replacements.remove(&(guid, to));
         }
         self.send_insertions(key, &inserted);
         self.schedule(now, key, 0);

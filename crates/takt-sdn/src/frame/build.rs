@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use takt_packet::{EthernetHeader, Full, Ipv4Header, Ipv6Header, Sum, UDP, UdpHeader};
+use takt_packet::{EthernetHeader, Ipv4Header, Ipv6Header, NoRoom, Sum, UDP, UdpHeader};
 
 use super::{ADDRESSES, ArpPacket, EtherType, Frame, MacAddress, Network, SERVICE_TAG, TAGS_MAX, VlanTag};
 
@@ -32,11 +32,11 @@ pub struct UdpFrame<'a> {
 impl UdpFrame<'_> {
     /// Returns the octets. [`Full`] if the datagram is too long for IP, the IP versions differ, or
     /// there are more than two tags.
-    pub fn build(&self) -> Result<Vec<u8>, Full> {
+    pub fn build(&self) -> Result<Vec<u8>, NoRoom> {
         if self.tags.len() > TAGS_MAX {
-            return Err(Full);
+            return Err(NoRoom);
         }
-        let udp_len = u16::try_from(self.payload.len() + UdpHeader::LEN).map_err(|_| Full)?;
+        let udp_len = u16::try_from(self.payload.len() + UdpHeader::LEN).map_err(|_| NoRoom)?;
         let is_v4 = self.source.is_ipv4();
         let ether_type = if is_v4 { EtherType::IPV4 } else { EtherType::IPV6 };
         let mut frame = ethernet(self.destination_mac, self.source_mac, self.tags, ether_type);
@@ -61,7 +61,7 @@ impl UdpFrame<'_> {
                 header.emit(&mut frame[ip_at..])?;
                 udp.emit(&mut frame[udp_at..], |len| Sum::pseudo_v6(source, destination, UDP, len))?;
             }
-            _ => return Err(Full),
+            _ => return Err(NoRoom),
         }
         Ok(frame)
     }

@@ -8,19 +8,19 @@ use std::fmt;
 use std::time::Duration;
 
 use super::probes::{Record, Stream, wire_bits};
-use super::{Bench, LONG, MeasureError, PLAIN, SHORT, Way, entry};
-use crate::model::{Queue, Reach};
+use super::{Bench, EntryOutput, LONG, MeasureError, PLAIN, SHORT, entry};
+use crate::model::{Queue, QueueSelection};
 
 /// Duration for which streams compete.
 const CONTEST: Duration = Duration::from_secs(1);
 /// Duration of the measurement of the egress.
-const BLAST: Duration = Duration::from_millis(600);
+const EGRESS_TIME: Duration = Duration::from_millis(600);
 /// Share of frames that a stream served first may lose: its first frames arrive before the egress
 /// is full.
-const SERVED: f64 = 0.01;
+const LOSS_SERVED_MAX: f64 = 0.01;
 /// Minimum share of frames that a stream served last loses; alternatively, the factor by which it
 /// waits longer.
-const STARVED: f64 = 0.1;
+const LOSS_STARVED_MIN: f64 = 0.1;
 const LATER: u64 = 4;
 /// Lost share of a burst of twice the rate from which the queue must have been full long before its
 /// end.
@@ -63,7 +63,7 @@ impl fmt::Display for Effect {
 }
 
 /// Returns the marks of a queue as text.
-fn words(reach: Reach) -> String {
+fn words(reach: QueueSelection) -> String {
     let queue = reach.set_queue.map(|queue| format!("queue {queue}"));
     let dscp = reach.dscp.map(|dscp| format!("DSCP {dscp}"));
     queue.into_iter().chain(dscp).collect::<Vec<_>>().join(", ")
@@ -75,7 +75,7 @@ pub struct Range {
     /// Minimum.
     pub min: u32,
     /// Lower quartile, which is used in the model.
-    pub quartile: u32,
+    pub lower_quartile: u32,
     /// Maximum.
     pub max: u32,
     /// Whether nothing was lost, so that the true value may be higher.
@@ -95,7 +95,7 @@ pub struct Depths {
 #[derive(Debug, Clone)]
 pub struct Class {
     /// Marks of the candidate that have an effect.
-    pub reach: Reach,
+    pub selection: QueueSelection,
     /// Effect of SET_QUEUE.
     pub by_set_queue: Effect,
     /// Effect of DSCP.
@@ -118,31 +118,31 @@ pub struct Order {
 impl Order {
     /// Reports whether the more urgent queue is served with strict priority.
     pub fn is_strict(&self) -> bool {
-        self.urgent_lost <= SERVED && self.other_lost >= STARVED
+        self.urgent_lost <= LOSS_SERVED_MAX && self.other_lost >= LOSS_STARVED_MIN
     }
 }
 
 /// Reports whether a stream is served before another one.
 fn is_first(one: &Record, other: &Record) -> bool {
     let median = |record: &Record| record.delays().get(record.arrived_count() / 2).copied().unwrap_or(u64::MAX);
-    one.lost() <= SERVED && (other.lost() >= STARVED || median(other) / LATER > median(one))
+    one.lost() <= LOSS_SERVED_MAX && (other.lost() >= LOSS_STARVED_MIN || median(other) / LATER > median(one))
 }
 
 /// Returns the rate of the egress in bit/s.
 pub(super) fn egress_rate(bench: &mut Bench<'_>) -> Result<u64, MeasureError> {
-    bench.require(entry::PLAIN, Way::Out(PLAIN))?;
+    bench.require(entry::PLAIN, EntryOutput::Out(PLAIN))?;
     // More frames than any sender can send in this time.
     let period_ns = 20_000;
-    let count = (BLAST.as_nanos() as u64 / period_ns) as u32;
+    let count = (EGRESS_TIME.as_nanos() as u64 / period_ns) as u32;
     let record = bench.run_one(Stream { entry: entry::PLAIN, len: LONG, period_ns, count })?;
     let Some(rate_bps) = rate_of(&record) else {
         return Err(MeasureError::Switch("no frames arrive at the second probe".to_owned()));
     };
-    bench.say(&format!(
+    bench.report(&format!(
         "the egress forwards {rate_bps} bit/s, {:.1} % of {count} frames are lost",
         100.0 * record.lost()
     ));
-    if record.lost() < STARVED {
+    if record.lost() < LOSS_STARVED_MIN {
         let what = format!(
             "the egress forwards all that the first probe sends, {rate_bps} bit/s: connect the second probe to a slower port"
         );
@@ -166,19 +166,19 @@ pub(super) fn reached(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Vec<Class>
     let control = model.control.iter().map(|queue| (queue, true));
     let candidates: Vec<(&Queue, bool)> = model.queues.iter().map(|queue| (queue, false)).chain(control).collect();
     let mut classes = Vec::new();
-    for (Queue { reach, .. }, is_control) in candidates {
-        let set_queue = Reach { dscp: None, ..*reach };
-        let dscp = Reach { set_queue: None, ..*reach };
+    for (Queue { selection: reach, .. }, is_control) in candidates {
+        let set_queue = QueueSelection { dscp: None, ..*reach };
+        let dscp = QueueSelection { set_queue: None, ..*reach };
         let by_set_queue =
             if reach.set_queue.is_some() { contest(bench, rate_bps, set_queue)? } else { Effect::Untried };
         let by_dscp = if reach.dscp.is_some() { contest(bench, rate_bps, dscp)? } else { Effect::Untried };
-        let found = Reach {
+        let found = QueueSelection {
             set_queue: reach.set_queue.filter(|_| by_set_queue == Effect::First),
             dscp: reach.dscp.filter(|_| by_dscp == Effect::First),
         };
-        bench.say(&format!("{}: SET_QUEUE {by_set_queue}, DSCP {by_dscp}", words(*reach)));
+        bench.report(&format!("{}: SET_QUEUE {by_set_queue}, DSCP {by_dscp}", words(*reach)));
         if found != PLAIN {
-            classes.push(Class { reach: found, by_set_queue, by_dscp, is_control, depths: None });
+            classes.push(Class { selection: found, by_set_queue, by_dscp, is_control, depths: None });
         }
     }
     if classes.iter().all(|class| class.is_control) {
@@ -189,9 +189,9 @@ pub(super) fn reached(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Vec<Class>
 }
 
 /// Runs a marked and a plain stream, each with nine tenths of the egress rate.
-fn contest(bench: &mut Bench<'_>, rate_bps: u64, reach: Reach) -> Result<Effect, MeasureError> {
-    bench.require(entry::PLAIN, Way::Out(PLAIN))?;
-    if !bench.set(entry::MARKED, Way::Out(reach))? {
+fn contest(bench: &mut Bench<'_>, rate_bps: u64, reach: QueueSelection) -> Result<Effect, MeasureError> {
+    bench.require(entry::PLAIN, EntryOutput::Out(PLAIN))?;
+    if !bench.set(entry::MARKED, EntryOutput::Out(reach))? {
         return Ok(Effect::Refused);
     }
     let of = |entry| Stream::of_rate(entry, LONG, rate_bps / 10 * 9, CONTEST);
@@ -208,8 +208,8 @@ fn contest(bench: &mut Bench<'_>, rate_bps: u64, reach: Reach) -> Result<Effect,
 pub(super) fn order(bench: &mut Bench<'_>, rate_bps: u64, classes: &[Class]) -> Result<Vec<Order>, MeasureError> {
     let mut orders = Vec::new();
     for pair in classes.windows(2) {
-        bench.require(entry::MARKED, Way::Out(pair[0].reach))?;
-        bench.require(entry::OTHER, Way::Out(pair[1].reach))?;
+        bench.require(entry::MARKED, EntryOutput::Out(pair[0].selection))?;
+        bench.require(entry::OTHER, EntryOutput::Out(pair[1].selection))?;
         let of = |entry, percent| Stream::of_rate(entry, LONG, rate_bps / 100 * percent, CONTEST);
         let streams = [of(entry::MARKED, 95), of(entry::OTHER, 50)];
         let mut order = Order { urgent_lost: 1.0, other_lost: 0.0 };
@@ -224,10 +224,10 @@ pub(super) fn order(bench: &mut Bench<'_>, rate_bps: u64, classes: &[Class]) -> 
             }
         }
         let word = if order.is_strict() { "strict priority" } else { "no strict priority" };
-        bench.say(&format!(
+        bench.report(&format!(
             "{} before {}: {word}, {:.1} % and {:.1} % lost",
-            words(pair[0].reach),
-            words(pair[1].reach),
+            words(pair[0].selection),
+            words(pair[1].selection),
             100.0 * order.urgent_lost,
             100.0 * order.other_lost
         ));
@@ -239,11 +239,11 @@ pub(super) fn order(bench: &mut Bench<'_>, rate_bps: u64, classes: &[Class]) -> 
 /// Measures the depth of each queue.
 pub(super) fn depths(bench: &mut Bench<'_>, rate_bps: u64, classes: &mut [Class]) -> Result<(), MeasureError> {
     for class in classes {
-        bench.require(entry::MARKED, Way::Out(class.reach))?;
+        bench.require(entry::MARKED, EntryOutput::Out(class.selection))?;
         let (long, short) = (depth(bench, rate_bps, LONG)?, depth(bench, rate_bps, SHORT)?);
-        bench.say(&format!(
+        bench.report(&format!(
             "{} holds {} to {} frames of {LONG} octets, {} to {} of {SHORT}",
-            words(class.reach),
+            words(class.selection),
             long.min,
             long.max,
             short.min,
@@ -268,7 +268,7 @@ fn depth(bench: &mut Bench<'_>, rate_bps: u64, len: usize) -> Result<Range, Meas
         }
         if count == BURST_MAX {
             let held = waiting(&record);
-            return Ok(Range { min: held, quartile: held, max: held, is_at_least: true });
+            return Ok(Range { min: held, lower_quartile: held, max: held, is_at_least: true });
         }
         count *= 2;
     }
@@ -287,7 +287,7 @@ fn depth(bench: &mut Bench<'_>, rate_bps: u64, len: usize) -> Result<Range, Meas
     let [Some(min), Some(max)] = [found.first(), found.last()].map(Option::<&u32>::copied) else {
         return Err(MeasureError::Switch("no burst can be sent fast enough: use a slower egress".to_owned()));
     };
-    Ok(Range { min, quartile: found[found.len() / 4], max, is_at_least: false })
+    Ok(Range { min, lower_quartile: found[found.len() / 4], max, is_at_least: false })
 }
 
 /// Reports whether the sender kept its pace to the end, so that the queue was full then.

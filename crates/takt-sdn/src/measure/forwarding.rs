@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use super::probes::{Record, Stream, wire_bits};
-use super::{Bench, LONG, MeasureError, Way, entry};
-use crate::model::Reach;
+use super::{Bench, EntryOutput, LONG, MeasureError, entry};
+use crate::model::QueueSelection;
 
 /// Interval between two measured frames in ns.
 const PERIOD_NS: u64 = 1_000_000;
@@ -56,10 +56,10 @@ pub struct Cell {
 
 /// Measures idle and under load, each with short and long frames.
 pub(super) fn cells(bench: &mut Bench<'_>) -> Result<Vec<Cell>, MeasureError> {
-    let most_urgent = bench.settings.candidates.queues.first().map(|queue| queue.reach);
+    let most_urgent = bench.settings.candidates.queues.first().map(|queue| queue.selection);
     let dscp = most_urgent.and_then(|reach| reach.dscp);
-    bench.require(entry::MARKED, Way::Out(Reach { set_queue: None, dscp }))?;
-    bench.require(entry::BACK, Way::Back)?;
+    bench.require(entry::MARKED, EntryOutput::Out(QueueSelection { set_queue: None, dscp }))?;
+    bench.require(entry::BACK, EntryOutput::Back)?;
     let (samples, load_fps) = (bench.settings.samples, bench.settings.load_fps);
     let mut cells = Vec::new();
     for load in [None, Some((SHORTEST, load_fps)), Some((LONG, load_fps))] {
@@ -81,7 +81,7 @@ pub(super) fn cells(bench: &mut Bench<'_>) -> Result<Vec<Cell>, MeasureError> {
             let under =
                 load.map_or("at rest".to_owned(), |(len, fps)| format!("under {fps} frames of {len} octets a second"));
             let Spread { min, p50, p999, max, lost, .. } = spread;
-            bench.say(&format!(
+            bench.report(&format!(
                 "{len} octets {under}: min {min} ns, median {p50} ns, p99.9 {p999} ns, max {max} ns, {lost} lost"
             ));
             cells.push(Cell { len, load, spread });

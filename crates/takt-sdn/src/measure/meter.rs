@@ -10,7 +10,7 @@ use takt_openflow::Message;
 use takt_openflow::meter::{Band, MeterCommand, MeterMod, meter_flags};
 
 use super::probes::{Record, Stream};
-use super::{Bench, METERED, MeasureError, Way, entry, tables};
+use super::{Bench, EntryOutput, METERED, MeasureError, entry, tables};
 
 /// Duration of the stream.
 const TIME: Duration = Duration::from_secs(5);
@@ -109,10 +109,10 @@ pub(super) fn limiter(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Option<Lim
         }
     }
     let Some(meter) = found else {
-        bench.say("the switch accepts no meter");
+        bench.report("the switch accepts no meter");
         return Ok(None);
     };
-    bench.require(entry::METERED, Way::Metered(meter))?;
+    bench.require(entry::METERED, EntryOutput::Metered(meter))?;
     let bits = METERED as u64 * 8;
     let period_ns = bits * 1_000_000 / (3 * u64::from(rate_kbps));
     let count = (TIME.as_nanos() as u64 / period_ns.max(1)) as u32;
@@ -123,7 +123,7 @@ pub(super) fn limiter(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Option<Lim
             format!("a meter of {rate_kbps} kbit/s passes {:.0} % of three times that", 100.0 - 100.0 * record.lost());
         return Err(MeasureError::Switch(what));
     };
-    bench.say(&format!(
+    bench.report(&format!(
         "a meter of {rate_kbps} kbit/s passes {:+.0} ppm, at worst {:+.0} ppm in a second; filled each {} ns",
         limiter.mean_ppm, limiter.worst_ppm, limiter.step_ns
     ));

@@ -43,7 +43,7 @@ use takt_openflow::value::{PortNo, TABLE_ALL};
 
 use self::probes::{Probes, Record, Stream};
 use self::session::Session;
-use crate::model::{Reach, SwitchModel};
+use crate::model::{QueueSelection, SwitchModel};
 
 /// Cookie of all entries; the lowest octet is free.
 pub const COOKIE: u64 = 0x544d_0000_0000_0000;
@@ -164,7 +164,7 @@ pub struct Measured {
     /// Rate limiter; `None`: the switch has no meters.
     pub meter: Option<meter::Limiter>,
     /// Table capacities.
-    pub tables: tables::Room,
+    pub tables: tables::Capacities,
 }
 
 /// Switch and probes during a measurement.
@@ -173,7 +173,7 @@ pub(crate) struct Bench<'a> {
     probes: Probes,
     pub(crate) settings: &'a Settings,
     stop: &'a dyn Fn() -> bool,
-    say: &'a mut dyn FnMut(&str),
+    report: &'a mut dyn FnMut(&str),
     ingress: u32,
     egress: u32,
     /// Meters that [`Bench::remove`] removes in addition to the entries.
@@ -183,9 +183,9 @@ pub(crate) struct Bench<'a> {
 
 /// Output of an entry.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Way {
+pub(crate) enum EntryOutput {
     /// Out of the egress, with a mark.
-    Out(Reach),
+    Out(QueueSelection),
     /// Out of the ingress.
     Back,
     /// Out of the egress through a meter.
@@ -193,7 +193,7 @@ pub(crate) enum Way {
 }
 
 /// Unmarked.
-pub(crate) const PLAIN: Reach = Reach { set_queue: None, dscp: None };
+pub(crate) const PLAIN: QueueSelection = QueueSelection { set_queue: None, dscp: None };
 
 /// Measures a switch. `say` gets a line for each step; `stop` is called frequently. On return, the
 /// switch is in its previous state.
@@ -209,7 +209,7 @@ pub fn measure(
     say: &mut dyn FnMut(&str),
 ) -> Result<Measured, MeasureError> {
     let (ingress, egress, meters, groups) = (0, 0, Vec::new(), Vec::new());
-    let mut bench = Bench { session, probes, settings, stop, say, ingress, egress, meters, groups };
+    let mut bench = Bench { session, probes, settings, stop, report: say, ingress, egress, meters, groups };
     let measured = bench.measure();
     match (measured, bench.remove()) {
         (measured, Ok(())) => measured,
@@ -245,13 +245,13 @@ impl Bench<'_> {
         let order = classes::order(self, rate_bps, &classes)?;
         classes::depths(self, rate_bps, &mut classes)?;
         let meter = meter::limiter(self, rate_bps)?;
-        let tables = tables::room(self)?;
+        let tables = tables::capacities(self)?;
         let (datapath_id, ports) = (self.session.datapath_id(), [self.ingress, self.egress]);
         Ok(Measured { datapath_id, ports, rate_bps, forwarding, classes, order, meter, tables })
     }
 
-    pub(crate) fn say(&mut self, line: &str) {
-        (self.say)(line);
+    pub(crate) fn report(&mut self, line: &str) {
+        (self.report)(line);
     }
 
     pub(crate) fn check_stop(&self) -> Result<(), MeasureError> {
@@ -282,17 +282,17 @@ impl Bench<'_> {
     }
 
     /// Sets the output of an entry; returns false if the switch refuses it.
-    pub(crate) fn set(&mut self, entry: u8, way: Way) -> Result<bool, MeasureError> {
+    pub(crate) fn set(&mut self, entry: u8, way: EntryOutput) -> Result<bool, MeasureError> {
         let mut instructions = Vec::new();
         let mut actions = Vec::new();
         match way {
-            Way::Out(reach) => {
+            EntryOutput::Out(reach) => {
                 actions.extend(reach.dscp.map(|dscp| Action::SetField(Oxm::IpDscp(dscp))));
                 actions.extend(reach.set_queue.map(Action::SetQueue));
                 actions.push(Action::output(PortNo(self.egress)));
             }
-            Way::Back => actions.push(Action::output(PortNo::IN_PORT)),
-            Way::Metered(meter) => {
+            EntryOutput::Back => actions.push(Action::output(PortNo::IN_PORT)),
+            EntryOutput::Metered(meter) => {
                 instructions.push(Instruction::Meter(meter));
                 actions.push(Action::output(PortNo(self.egress)));
             }
@@ -303,7 +303,7 @@ impl Bench<'_> {
     }
 
     /// Sets the output of an entry.
-    pub(crate) fn require(&mut self, entry: u8, way: Way) -> Result<(), MeasureError> {
+    pub(crate) fn require(&mut self, entry: u8, way: EntryOutput) -> Result<(), MeasureError> {
         if self.set(entry, way)? {
             Ok(())
         } else {
@@ -313,7 +313,7 @@ impl Bench<'_> {
 
     /// Finds the ports of both probes by counting entries.
     fn find_ports(&mut self) -> Result<(), MeasureError> {
-        let Some(ReplyBody::PortDesc(ports)) = self.session.ask(RequestBody::PortDesc(PortNo::ANY))? else {
+        let Some(ReplyBody::PortDesc(ports)) = self.session.request(RequestBody::PortDesc(PortNo::ANY))? else {
             return Err(MeasureError::Switch("it does not describe its ports".to_owned()));
         };
         let ports: Vec<u32> = ports.iter().map(|port| port.number.0).filter(|port| *port < 0xffff_ff00).collect();
@@ -325,13 +325,16 @@ impl Bench<'_> {
         let stream = Stream { entry: entry::COUNTED, len: probes::LEN_MIN, period_ns: 1_000_000, count: 20 };
         self.run_one(stream)?;
         self.ingress = self.counted("the first probe", None)?;
-        self.probes.turn();
+        self.probes.swap();
         let sent = self.run_one(stream);
-        self.probes.turn();
+        self.probes.swap();
         sent?;
         self.egress = self.counted("the second probe", Some(self.ingress))?;
         let (ingress, egress) = (self.ingress, self.egress);
-        self.say(&format!("probes are at ports {ingress} and {egress} of switch {:016x}", self.session.datapath_id()));
+        self.report(&format!(
+            "probes are at ports {ingress} and {egress} of switch {:016x}",
+            self.session.datapath_id()
+        ));
         Ok(())
     }
 
@@ -342,7 +345,7 @@ impl Bench<'_> {
         let begin = Clock::now();
         while begin.elapsed() < COUNTING {
             self.check_stop()?;
-            let Some(ReplyBody::Flow(flows)) = self.session.ask(RequestBody::Flow(request.clone()))? else { break };
+            let Some(ReplyBody::Flow(flows)) = self.session.request(RequestBody::Flow(request.clone()))? else { break };
             let ports = flows
                 .iter()
                 .filter(|flow| flow.counters.packet_count().is_some_and(|count| count > 0))

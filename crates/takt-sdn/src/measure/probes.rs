@@ -30,7 +30,7 @@ const DESTINATION: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 /// Minimum time ahead of schedule from which a sender sleeps for this time; otherwise it polls. RT
 /// throttling would stop a real-time thread that polls all the time, together with all other
 /// real-time threads of its processor.
-const NAP: Duration = Duration::from_micros(50);
+const SLEEP: Duration = Duration::from_micros(50);
 /// Interval at which the OpenFlow channel is served.
 const IDLE: Duration = Duration::from_millis(500);
 /// Time after which a missing frame is lost.
@@ -144,7 +144,7 @@ impl Probes {
     }
 
     /// Swaps sender and receiver.
-    pub(super) fn turn(&mut self) {
+    pub(super) fn swap(&mut self) {
         std::mem::swap(&mut self.near, &mut self.far);
     }
 
@@ -220,8 +220,8 @@ impl Probes {
                 looked = Clock::now();
                 idle()?;
             }
-            if due > NAP {
-                std::thread::sleep(due.min(NAP));
+            if due > SLEEP {
+                std::thread::sleep(due.min(SLEEP));
             }
         }
         idle()?;

@@ -113,7 +113,7 @@ fn tables(text: &mut String, measured: &Measured) {
         [("flow_entries", room.flow_entries), ("groups", room.groups), ("meters", room.meters)]
     {
         let how = match source {
-            Source::Said => "reported by the switch",
+            Source::Reported => "reported by the switch",
             Source::Refused => "measured: it refuses a further one",
             Source::Cap => "measured: so many were added, and none was refused",
         };
@@ -124,10 +124,10 @@ fn tables(text: &mut String, measured: &Measured) {
 fn queue(text: &mut String, table: &str, class: &Class, settings: &Settings) {
     line(text, format_args!("\n{table}"));
     line(text, format_args!("# Measured: SET_QUEUE {}, DSCP {}.", class.by_set_queue, class.by_dscp));
-    if let Some(number) = class.reach.set_queue {
+    if let Some(number) = class.selection.set_queue {
         line(text, format_args!("set_queue = {number}"));
     }
-    if let Some(dscp) = class.reach.dscp {
+    if let Some(dscp) = class.selection.dscp {
         line(text, format_args!("dscp = {dscp}"));
     }
     let Some(Depths { long, short }) = class.depths else {
@@ -136,14 +136,17 @@ fn queue(text: &mut String, table: &str, class: &Class, settings: &Settings) {
     };
     let words = |range: Range| {
         let more = if range.is_at_least { ", none was lost" } else { "" };
-        format!("{} to {} (lower quartile {}){more}", range.min, range.max, range.quartile)
+        format!("{} to {} (lower quartile {}){more}", range.min, range.max, range.lower_quartile)
     };
     line(text, format_args!("# Measured: {} frames of {LONG} octets, {} of {SHORT}.", words(long), words(short)));
-    if u64::from(short.quartile) * 100 <= u64::from(long.quartile) * u64::from(ALIKE) {
-        return line(text, format_args!("frames = {}", grouped(long.quartile.min(short.quartile).max(1).into())));
+    if u64::from(short.lower_quartile) * 100 <= u64::from(long.lower_quartile) * u64::from(ALIKE) {
+        return line(
+            text,
+            format_args!("frames = {}", grouped(long.lower_quartile.min(short.lower_quartile).max(1).into())),
+        );
     }
-    line(text, format_args!("octets = {}", grouped((u64::from(long.quartile) * LONG as u64).max(1))));
-    line(text, format_args!("frames = {}", grouped(short.quartile.max(1).into())));
+    line(text, format_args!("octets = {}", grouped((u64::from(long.lower_quartile) * LONG as u64).max(1))));
+    line(text, format_args!("frames = {}", grouped(short.lower_quartile.max(1).into())));
 }
 
 /// Formats a number with an underscore between groups of three digits.
@@ -164,9 +167,9 @@ mod tests {
     use super::super::classes::Effect;
     use super::super::forwarding::Spread;
     use super::super::meter::Limiter;
-    use super::super::tables::Room;
+    use super::super::tables::Capacities;
     use super::*;
-    use crate::model::{Reach, SwitchModel};
+    use crate::model::{QueueSelection, SwitchModel};
 
     fn measured() -> (Measured, Settings) {
         let candidates = SwitchModel::built_in("generic-hardware").unwrap_or_else(|error| panic!("{error}"));
@@ -182,9 +185,9 @@ mod tests {
             table_cap: 10,
         };
         let spread = Spread { count: 10, lost: 0, min: 31_000, p50: 40_000, p999: 81_001, max: 912_345 };
-        let range = |quartile, max| Range { min: 1, quartile, max, is_at_least: false };
+        let range = |quartile, max| Range { min: 1, lower_quartile: quartile, max, is_at_least: false };
         let class = |dscp, long, short, is_control| Class {
-            reach: Reach { set_queue: None, dscp: Some(dscp) },
+            selection: QueueSelection { set_queue: None, dscp: Some(dscp) },
             by_set_queue: Effect::None,
             by_dscp: Effect::First,
             is_control,
@@ -207,8 +210,8 @@ mod tests {
                 runs: [5, 6],
                 first_kbit: 150,
             }),
-            tables: Room {
-                flow_entries: count(1_000_000, Source::Said),
+            tables: Capacities {
+                flow_entries: count(1_000_000, Source::Reported),
                 groups: count(256, Source::Refused),
                 meters: count(10, Source::Cap),
             },
@@ -227,7 +230,7 @@ mod tests {
         let depths: Vec<_> = model.queues.iter().map(|queue| (queue.depth.octets, queue.depth.frames)).collect();
         // The lower quartile is used; the second queue has its limit in octets.
         assert_eq!(depths, [(u64::MAX, 99), (40 * 1514, 240)]);
-        assert_eq!(model.control.map(|queue| (queue.reach.dscp, queue.depth.frames)), Some((Some(48), 98)));
+        assert_eq!(model.control.map(|queue| (queue.selection.dscp, queue.depth.frames)), Some((Some(48), 98)));
         assert!(
             text.contains("1 of 2 pairs of neighboring queues") && text.contains("SET_QUEUE has no effect"),
             "{text}"

@@ -19,13 +19,13 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Timeout of a read.
 const STEP: Duration = Duration::from_millis(10);
 /// Timeout of a read that only checks for received octets.
-const GLANCE: Duration = Duration::from_micros(1);
+const POLL_TIMEOUT: Duration = Duration::from_micros(1);
 /// Maximum number of messages in one transaction.
 pub const MESSAGES_MAX: usize = 500;
 
 /// Way to connect to the switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Contact {
+pub enum Endpoint {
     /// The switch listens at a Unix socket, as Open vSwitch does at `BRIDGE.mgmt`.
     Unix(PathBuf),
     /// The switch listens at an address.
@@ -55,19 +55,19 @@ impl Session {
     /// # Errors
     /// The switch cannot be reached, does not connect, or supports neither OpenFlow 1.3 nor 1.4;
     /// [`MeasureError::Stopped`].
-    pub fn open(contact: &Contact, stop: &dyn Fn() -> bool) -> Result<Self, MeasureError> {
+    pub fn open(contact: &Endpoint, stop: &dyn Fn() -> bool) -> Result<Self, MeasureError> {
         let stream: Box<dyn Stream> = match contact {
-            Contact::Unix(path) => {
+            Endpoint::Unix(path) => {
                 let stream = UnixStream::connect(path).map_err(failed(format!("connect to {}", path.display())))?;
                 Box::new(stream)
             }
-            Contact::Tcp(address) => {
+            Endpoint::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, LIMIT);
                 let stream = stream.map_err(failed(format!("connect to {address}")))?;
                 stream.set_nodelay(true).map_err(failed("set TCP_NODELAY"))?;
                 Box::new(stream)
             }
-            Contact::Listen(address) => Box::new(accept(*address, stop)?),
+            Endpoint::Listen(address) => Box::new(accept(*address, stop)?),
         };
         let versions = Versions::of(&[Version::V1_3, Version::V1_4]);
         let config = ControllerConfig { versions, ..ControllerConfig::default() };
@@ -140,7 +140,7 @@ impl Session {
     /// # Errors
     /// The connection ended.
     pub fn idle(&mut self) -> Result<(), MeasureError> {
-        self.step(GLANCE)
+        self.step(POLL_TIMEOUT)
     }
 
     fn wait(&mut self, asked: Result<OperationId, SendError>) -> Result<Outcome, MeasureError> {
@@ -177,7 +177,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection ended.
-    pub fn ask(&mut self, body: RequestBody) -> Result<Option<ReplyBody>, MeasureError> {
+    pub fn request(&mut self, body: RequestBody) -> Result<Option<ReplyBody>, MeasureError> {
         let request = Message::MultipartRequest(MultipartRequest::new(body));
         let asked = self.controller.request(self.now(), LIMIT, &request);
         Ok(match self.wait(asked)? {

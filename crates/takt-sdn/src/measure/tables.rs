@@ -21,7 +21,7 @@ const METER: u32 = 16_384;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The switch reported it.
-    Said,
+    Reported,
     /// The switch refused a further addition.
     Refused,
     /// The cap was reached: the capacity may be larger.
@@ -39,7 +39,7 @@ pub struct Count {
 
 /// Table capacities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct Capacities {
     /// Capacity of the first table for flow entries.
     pub flow_entries: Count,
     /// Capacity for groups.
@@ -107,38 +107,38 @@ fn add_entry(number: u32) -> Message {
 
 /// Returns the maximum number of meters that the switch reports; `None`: it reports none.
 pub(super) fn most_meters(bench: &mut Bench<'_>) -> Result<Option<u32>, MeasureError> {
-    Ok(match bench.session.ask(RequestBody::MeterFeatures)? {
+    Ok(match bench.session.request(RequestBody::MeterFeatures)? {
         Some(ReplyBody::MeterFeatures(features)) if features.max_meter > 0 => Some(features.max_meter),
         _ => None,
     })
 }
 
 /// Returns the capacity of each kind.
-pub(super) fn room(bench: &mut Bench<'_>) -> Result<Room, MeasureError> {
-    let said = match bench.session.ask(RequestBody::TableFeatures(Vec::new()))? {
+pub(super) fn capacities(bench: &mut Bench<'_>) -> Result<Capacities, MeasureError> {
+    let said = match bench.session.request(RequestBody::TableFeatures(Vec::new()))? {
         Some(ReplyBody::TableFeatures(tables)) => {
             tables.iter().find(|table| table.table == 0).map(|table| table.max_entries).filter(|entries| *entries > 0)
         }
         _ => None,
     };
     let flow_entries = match said {
-        Some(count) => Count { count, source: Source::Said },
+        Some(count) => Count { count, source: Source::Reported },
         None => fill(bench, Kind::Flow)?,
     };
-    let said = match bench.session.ask(RequestBody::GroupFeatures)? {
+    let said = match bench.session.request(RequestBody::GroupFeatures)? {
         Some(ReplyBody::GroupFeatures(features)) => Some(features.max_groups_all).filter(|groups| *groups > 0),
         _ => None,
     };
     let groups = match said {
-        Some(count) => Count { count, source: Source::Said },
+        Some(count) => Count { count, source: Source::Reported },
         None => fill(bench, Kind::Group)?,
     };
     let meters = match most_meters(bench)? {
-        Some(count) => Count { count, source: Source::Said },
+        Some(count) => Count { count, source: Source::Reported },
         None => fill(bench, Kind::Meter)?,
     };
-    let room = Room { flow_entries, groups, meters };
-    bench.say(&format!(
+    let room = Capacities { flow_entries, groups, meters };
+    bench.report(&format!(
         "room for {} flow entries, {} groups, {} meters",
         room.flow_entries.count, room.groups.count, room.meters.count
     ));

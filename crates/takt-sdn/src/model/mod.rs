@@ -20,4 +20,4 @@ pub use control::{Allowance, Cause};
 pub use file::{NetworkFile, WithoutContract};
 pub use host_limit::{HostLimit, Share};
 pub use network::{Egress, HostId, HostInterface, Network, NetworkError, Node, Snapshot};
-pub use switch::{ModelError, Queue, Reach, SwitchModel, Tables};
+pub use switch::{ModelError, Queue, QueueSelection, SwitchModel, Tables};

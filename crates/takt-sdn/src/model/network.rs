@@ -120,7 +120,7 @@ pub enum NetworkError {
     /// The host is already attached.
     Attached(HostId),
     /// The port is invalid.
-    Nonsense {
+    Invalid {
         /// The invalid port.
         port: Egress,
         /// Reason.
@@ -136,7 +136,7 @@ impl fmt::Display for NetworkError {
             Self::NoLink(port) => write!(f, "{port} has no link"),
             Self::Linked(port) => write!(f, "{port} has a link already"),
             Self::Attached(host) => write!(f, "{host} is attached already"),
-            Self::Nonsense { port, what } => write!(f, "{port}: {what}"),
+            Self::Invalid { port, what } => write!(f, "{port}: {what}"),
         }
     }
 }
@@ -285,7 +285,7 @@ impl Network {
         }
         let own = Egress::Host(host);
         if !(1..=CLASSES_MAX).contains(&interface.queues.len()) {
-            return Err(NetworkError::Nonsense { port: own, what: "it has no classes, or more than 8" });
+            return Err(NetworkError::Invalid { port: own, what: "it has no classes, or more than 8" });
         }
         self.join(own, Egress::Switch(PortRef::new(dpid, port)), rate_bps, cable_ns)?;
         self.change(|now| drop(now.hosts.insert(host, interface)));
@@ -308,10 +308,10 @@ impl Network {
             return Err(NetworkError::Linked(linked));
         }
         if a == b {
-            return Err(NetworkError::Nonsense { port: a, what: "it is linked to itself" });
+            return Err(NetworkError::Invalid { port: a, what: "it is linked to itself" });
         }
         if rate_bps == 0 {
-            return Err(NetworkError::Nonsense { port: a, what: "its rate is 0" });
+            return Err(NetworkError::Invalid { port: a, what: "its rate is 0" });
         }
         if self.now.links.len() + 2 > EGRESSES_MAX {
             return Err(NetworkError::Full("ports"));
@@ -389,10 +389,10 @@ mod tests {
             Err(NetworkError::Linked(Egress::Switch(PortRef::new(1, 1))))
         );
         assert_eq!(network.link([(3, 1), free], RATE_BPS, 0), Err(NetworkError::NoSwitch(3)));
-        assert!(matches!(network.link([free, (1, 9)], 0, 0), Err(NetworkError::Nonsense { .. })));
-        assert!(matches!(network.link([free, free], RATE_BPS, 0), Err(NetworkError::Nonsense { .. })));
+        assert!(matches!(network.link([free, (1, 9)], 0, 0), Err(NetworkError::Invalid { .. })));
+        assert!(matches!(network.link([free, free], RATE_BPS, 0), Err(NetworkError::Invalid { .. })));
         let none = HostInterface { queues: vec![], ..interface() };
-        assert!(matches!(network.attach(HostId(1), none, free, RATE_BPS, 0), Err(NetworkError::Nonsense { .. })));
+        assert!(matches!(network.attach(HostId(1), none, free, RATE_BPS, 0), Err(NetworkError::Invalid { .. })));
         assert!(network.set_up(Egress::Host(HostId(1)), false).is_err());
         assert_eq!(network.snapshot(), before);
     }

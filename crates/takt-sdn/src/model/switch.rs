@@ -15,7 +15,7 @@ pub const FILE_MAX: usize = 64 * 1024;
 
 /// Selection of the queue of a class. At least one of both is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reach {
+pub struct QueueSelection {
     /// Queue number of the OpenFlow action SET_QUEUE.
     pub set_queue: Option<u32>,
     /// DSCP by which the switch selects the queue.
@@ -26,7 +26,7 @@ pub struct Reach {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queue {
     /// Selection of the queue.
-    pub reach: Reach,
+    pub selection: QueueSelection,
     /// Capacity of the queue.
     pub depth: Depth,
 }
@@ -203,13 +203,13 @@ impl SwitchModel {
         }
         let queues = file.queue.iter().map(|queue| text.queue(queue)).collect::<Result<Vec<_>, _>>()?;
         for (n, queue) in queues.iter().enumerate() {
-            if queues[..n].iter().any(|other| other.reach == queue.reach) {
+            if queues[..n].iter().any(|other| other.selection == queue.selection) {
                 return Err(text.error(Some(file.queue[n].span()), "queue", "is reached as a queue before it"));
             }
         }
         let control = file.control.as_ref().map(|control| text.queue(control)).transpose()?;
         if let (Some(control), Some(entry)) = (&control, &file.control)
-            && queues.iter().any(|queue| queue.reach == control.reach)
+            && queues.iter().any(|queue| queue.selection == control.selection)
         {
             return Err(text.error(Some(entry.span()), "control", "is reached as a queue with contracts"));
         }
@@ -239,7 +239,7 @@ impl Text<'_> {
                 return Err(self.error(Some(depth.span()), key, "expected a depth above 0"));
             }
         }
-        let reach = Reach { set_queue: *set_queue, dscp: dscp.as_ref().map(|dscp| *dscp.get_ref()) };
+        let reach = QueueSelection { set_queue: *set_queue, dscp: dscp.as_ref().map(|dscp| *dscp.get_ref()) };
         if reach.set_queue.is_none() && reach.dscp.is_none() {
             return Err(self.error(Some(entry.span()), "queue", "expected set_queue, dscp or both"));
         }
@@ -247,7 +247,7 @@ impl Text<'_> {
             return Err(self.error(Some(entry.span()), "queue", "expected its depth: octets, frames or both"));
         }
         let limit = |depth: &Option<Spanned<u64>>| depth.as_ref().map_or(u64::MAX, |depth| *depth.get_ref());
-        Ok(Queue { reach, depth: Depth { octets: limit(octets), frames: limit(frames) } })
+        Ok(Queue { selection: reach, depth: Depth { octets: limit(octets), frames: limit(frames) } })
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
             assert_eq!(model.name, name);
         }
         let ovs = SwitchModel::built_in("ovs-netdev").expect("the model is built in");
-        assert!(ovs.queues.iter().all(|queue| queue.reach.set_queue.is_none()), "set_queue has no effect there");
+        assert!(ovs.queues.iter().all(|queue| queue.selection.set_queue.is_none()), "set_queue has no effect there");
         assert_eq!(ovs.forwarding_ns, 256_000);
         let error = SwitchModel::built_in("abacus").expect_err("the model does not exist");
         assert!(error.what.contains("ovs-netdev"), "{error}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use takt_ovsdb::OpenVSwitch;
 use takt_ovsdb::open_vswitch::Qos;
 
-use super::{By, Counters, QueueError, Target, Wanted, database, kernel, wanted};
+use super::{Counters, Method, QueueError, Target, Wanted, database, kernel, wanted};
 use crate::PortRef;
 use crate::model::{NetworkFile, SwitchModel};
 
@@ -77,7 +77,7 @@ pub struct Port {
 #[derive(Debug)]
 pub struct Agent {
     network: NetworkFile,
-    by: By,
+    by: Method,
     rest_frames: u32,
     database: Option<OpenVSwitch>,
     targets: Vec<Target>,
@@ -91,7 +91,7 @@ impl Agent {
     /// The database does not answer; [`QueueError::NoPort`].
     pub fn new(
         network: NetworkFile,
-        by: By,
+        by: Method,
         rest_frames: u32,
         named: Vec<Target>,
         mut database: Option<OpenVSwitch>,
@@ -115,7 +115,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`QueueError::Model`]; the kernel or the database does not answer.
-    pub fn look(&mut self) -> Result<Vec<Port>, QueueError> {
+    pub fn ports(&mut self) -> Result<Vec<Port>, QueueError> {
         let mut ports = Vec::new();
         for target in self.targets.clone() {
             let Some((model, rate_bps)) = self.network.describe(PortRef::new(target.dpid, target.port)) else {
@@ -160,7 +160,7 @@ impl Agent {
     /// [`QueueError::Foreign`] if a port has a discipline that no agent created, unless it may be
     /// replaced; all errors of [`look`](Self::look).
     pub fn apply(&mut self, may_replace: bool) -> Result<Vec<(Port, Change)>, QueueError> {
-        let ports = self.look()?;
+        let ports = self.ports()?;
         let foreign = ports.iter().filter_map(|port| match &port.state {
             State::Foreign(kind) => Some((port.target.clone(), kind.clone())),
             _ => None,

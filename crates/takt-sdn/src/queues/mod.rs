@@ -49,14 +49,14 @@ const DEFAULT_QUEUE: u32 = 0;
 
 /// Method of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum Method {
     /// By this program, in the kernel of the switch's host.
     Tc,
     /// By Open vSwitch, from its database.
     Ovsdb,
 }
 
-impl fmt::Display for By {
+impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tc => "tc",
@@ -184,7 +184,7 @@ fn frames(queue: &Queue) -> u64 {
 /// # Errors
 /// [`QueueError::Model`]: a queue cannot be selected by this method, there are too many, or the
 /// rate is out of range.
-pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> Result<Wanted, QueueError> {
+pub fn wanted(by: Method, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> Result<Wanted, QueueError> {
     let fail = |what: String| Err(QueueError::Model { model: model.name.clone(), what });
     let most = CLASSES_MAX - 1;
     if queues(model).count() > most {
@@ -194,14 +194,14 @@ pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> R
         ));
     }
     match by {
-        By::Tc => {
+        Method::Tc => {
             let rate = u32::try_from(rate_bps / 8).ok().filter(|rate| *rate >= 1000); // tidy-allow(dropped-cause): the error below names it.
             let Some(rate) = rate else {
                 return fail(format!("rate_bps is {rate_bps}; HTB supports 8000 bit/s to 34 Gbit/s"));
             };
             let mut classes = Vec::new();
             for (place, queue) in queues(model).enumerate() {
-                let Some(dscp) = queue.reach.dscp else {
+                let Some(dscp) = queue.selection.dscp else {
                     return fail(format!("queue {place} has no dscp, which the kernel's filters need: use ovsdb"));
                 };
                 let Some(frames) = u32::try_from(frames(queue)).ok().filter(|n| u64::from(*n) <= FRAMES_MAX) else {
@@ -215,7 +215,7 @@ pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> R
             classes.push(Class { frames: rest_frames, ..Class::default() });
             Ok(Wanted::Tree(StrictPriority { rate, classes }))
         }
-        By::Ovsdb => {
+        Method::Ovsdb => {
             let class = |priority: u32| HtbQueue {
                 min_rate: Some(MIN_RATE),
                 max_rate: Some(rate_bps),
@@ -223,7 +223,7 @@ pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> R
             };
             let mut rows = BTreeMap::new();
             for (place, queue) in (0..).zip(queues(model)) {
-                let Some(number) = queue.reach.set_queue else {
+                let Some(number) = queue.selection.set_queue else {
                     return fail(format!("queue {place} has no set_queue, which Open vSwitch needs: use tc"));
                 };
                 if number == DEFAULT_QUEUE || rows.insert(number, class(place)).is_some() {
@@ -247,13 +247,15 @@ mod tests {
 
     #[test]
     fn tree_has_the_classes_of_the_model_in_order_and_the_rest_last() {
-        let Ok(Wanted::Tree(tree)) = wanted(By::Tc, &model("ovs-netdev"), 20_000_000, 256) else { panic!("a tree") };
+        let Ok(Wanted::Tree(tree)) = wanted(Method::Tc, &model("ovs-netdev"), 20_000_000, 256) else {
+            panic!("a tree")
+        };
         let marks: Vec<_> = tree.classes.iter().map(|class| class.dscp.as_slice()).collect();
         assert_eq!(marks, [&[46][..], &[34], &[26], &[18], &[48], &[]]);
         assert_eq!(tree.classes.iter().map(|class| class.frames).collect::<Vec<_>>(), [100, 100, 100, 100, 100, 256]);
         assert_eq!((tree.rate, tree.classes[4].ether_types.as_slice()), (2_500_000, &[0x0806, 0x88cc][..]));
         // 65,536 octets of the shortest frames.
-        let Ok(Wanted::Tree(tree)) = wanted(By::Tc, &model("generic-hardware"), 20_000_000, 9) else {
+        let Ok(Wanted::Tree(tree)) = wanted(Method::Tc, &model("generic-hardware"), 20_000_000, 9) else {
             panic!("a tree")
         };
         assert_eq!((tree.classes[0].frames, tree.classes[5].frames), (1093, 9));
@@ -262,7 +264,7 @@ mod tests {
     #[test]
     fn rows_have_a_priority_for_each_queue_number_and_the_default_queue_the_last() {
         let Ok(Wanted::Qos(Qos::Htb { max_rate, queues })) =
-            wanted(By::Ovsdb, &model("generic-hardware"), 20_000_000, 9)
+            wanted(Method::Ovsdb, &model("generic-hardware"), 20_000_000, 9)
         else {
             panic!("rows")
         };
@@ -273,20 +275,20 @@ mod tests {
 
     #[test]
     fn queues_that_the_method_cannot_select_are_refused_with_the_other_method() {
-        let error = wanted(By::Ovsdb, &model("ovs-netdev"), 20_000_000, 9).expect_err("queue 0 has no set_queue");
+        let error = wanted(Method::Ovsdb, &model("ovs-netdev"), 20_000_000, 9).expect_err("queue 0 has no set_queue");
         assert!(
             error.to_string().contains("model ovs-netdev: queue 0 has no set_queue")
                 && error.to_string().ends_with("use tc")
         );
         let mut other = model("generic-hardware");
-        other.queues[2].reach.dscp = None;
-        let error = wanted(By::Tc, &other, 20_000_000, 9).expect_err("the queue has no DSCP");
+        other.queues[2].selection.dscp = None;
+        let error = wanted(Method::Tc, &other, 20_000_000, 9).expect_err("the queue has no DSCP");
         assert!(error.to_string().contains("queue 2 has no dscp"), "{error}");
-        other.queues[2].reach.set_queue = Some(0);
-        let error = wanted(By::Ovsdb, &other, 20_000_000, 9).expect_err("the number is taken");
+        other.queues[2].selection.set_queue = Some(0);
+        let error = wanted(Method::Ovsdb, &other, 20_000_000, 9).expect_err("the number is taken");
         assert!(error.to_string().contains("set_queue = 0"), "{error}");
         for rate_bps in [0, 40_000_000_000] {
-            let error = wanted(By::Tc, &model("ovs-netdev"), rate_bps, 9).expect_err("out of range");
+            let error = wanted(Method::Tc, &model("ovs-netdev"), rate_bps, 9).expect_err("out of range");
             assert!(error.to_string().contains(&format!("rate_bps is {rate_bps}")), "{error}");
         }
     }

@@ -26,13 +26,13 @@ use takt_openflow::oxm::Oxm;
 use takt_openflow::value::{MacAddress, PortNo};
 
 pub use self::protection::{GROUPS, protect};
-use self::tree::{Station, stations};
+use self::tree::{FlowSwitch, flow_switches};
 use crate::PortRef;
 use crate::controller::FlowKey;
 use crate::devices::Vlan;
 use crate::forwarding::Link;
 use crate::forwarding::rules::{ADMISSION, ADMITTED_PRIORITY, Kind};
-use crate::model::{HostId, Reach, Snapshot};
+use crate::model::{HostId, QueueSelection, Snapshot};
 use crate::schedule::Route;
 
 const IPV4: u16 = 0x0800;
@@ -67,7 +67,7 @@ pub struct Receivers {
     /// Hosts that get frames in their class; other hosts on the route get none.
     pub hosts: BTreeSet<HostId>,
     /// Edge ports that get frames in the lowest class.
-    pub others: BTreeSet<PortRef>,
+    pub other_ports: BTreeSet<PortRef>,
     /// Links that lead to them, including those of switches without a model.
     pub links: Arc<BTreeSet<Link>>,
     /// Switches that no branch may pass.
@@ -141,7 +141,7 @@ fn matching(selector: &Selector, in_port: u32) -> Vec<Oxm> {
 /// set-field or set-queue action affects all later outputs, and no action unsets a queue (OpenFlow
 /// 1.3, 7.2.5), so ports without a queue come first. A class without a DSCP gets 0, not the DSCP of
 /// the preceding port.
-fn actions(copies: Vec<(u32, Reach)>) -> Vec<Action> {
+fn actions(copies: Vec<(u32, QueueSelection)>) -> Vec<Action> {
     let mut copies = copies;
     copies.sort_by_key(|(_, reach)| reach.set_queue.is_some());
     let mut actions = Vec::new();
@@ -161,9 +161,9 @@ fn actions(copies: Vec<(u32, Reach)>) -> Vec<Action> {
 }
 
 /// Returns the copies of a frame that leave a switch.
-fn copies(station: &Station) -> Vec<(u32, Reach)> {
-    let lowest = Reach { set_queue: None, dscp: None };
-    let others = station.others.iter().map(|port| (*port, lowest));
+fn copies(station: &FlowSwitch) -> Vec<(u32, QueueSelection)> {
+    let lowest = QueueSelection { set_queue: None, dscp: None };
+    let others = station.other_ports.iter().map(|port| (*port, lowest));
     others.chain(station.classed.iter().copied()).collect()
 }
 
@@ -194,7 +194,7 @@ pub fn entries(
         meter: policer.meter,
         bands: vec![Band::Drop { rate: policer.rate_kbps, burst: policer.burst_kbit }],
     };
-    let entry = |(n, station): (usize, &Station)| {
+    let entry = |(n, station): (usize, &FlowSwitch)| {
         let is_first = n == 0;
         let mut instructions = vec![Instruction::ApplyActions(actions(copies(station)))];
         if is_first {
@@ -206,7 +206,7 @@ pub fn entries(
         let meter = is_first.then(|| meter.clone());
         Entry { dpid: station.dpid, flow, key, meter, group: None, is_branch }
     };
-    let stations = stations(snapshot, route, receivers)?;
+    let stations = flow_switches(snapshot, route, receivers)?;
     let mut entries: Vec<Entry> = stations.iter().enumerate().map(entry).collect();
     entries.reverse();
     Some(entries)
@@ -233,14 +233,14 @@ mod tests {
 
     #[test]
     fn copies_have_the_dscp_and_queue_of_their_own_port_in_mixed_models() {
-        let reach = |set_queue, dscp| Reach { set_queue, dscp };
+        let reach = |set_queue, dscp| QueueSelection { set_queue, dscp };
         let classed = vec![
             (1, reach(Some(7), Some(34))),
             (2, reach(None, Some(26))),
             (3, reach(Some(5), None)),
             (4, reach(Some(7), Some(34))),
         ];
-        let station = Station { dpid: 1, input: 9, others: BTreeSet::from([5, 6]), classed };
+        let station = FlowSwitch { dpid: 1, input: 9, other_ports: BTreeSet::from([5, 6]), classed };
         let expected = [(1, 34, Some(7)), (2, 26, None), (3, 0, Some(5)), (4, 34, Some(7)), (5, 0, None), (6, 0, None)];
         assert_eq!(leaves(&actions(copies(&station))), expected);
     }

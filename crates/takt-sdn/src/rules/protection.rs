@@ -20,7 +20,7 @@ use super::{Entry, Selector, actions, entry_of, matching};
 use crate::PortRef;
 use crate::controller::FlowKey;
 use crate::forwarding::rules::meter;
-use crate::model::{Egress, Reach, Snapshot};
+use crate::model::{Egress, QueueSelection, Snapshot};
 use crate::schedule::BackupPath;
 
 /// Range of the groups of flows. The group of a flow in each switch is the first number plus the
@@ -28,17 +28,17 @@ use crate::schedule::BackupPath;
 pub const GROUPS: Range<u32> = 0x544c_0000..0x544c_0000 + meter::HOSTS;
 
 /// Frames that leave a switch on a backup path.
-struct Leaving {
+struct BackupStart {
     input: PortRef,
     out: u32,
-    reach: Reach,
+    selection: QueueSelection,
 }
 
-impl Leaving {
+impl BackupStart {
     /// Returns the output actions. Only the reserved port sends frames out of their ingress port
     /// (OF 1.3.5 §4.5).
     fn actions(&self) -> Vec<Action> {
-        let mut actions = actions([(self.out, self.reach)].into());
+        let mut actions = actions([(self.out, self.selection)].into());
         if self.out == self.input.port {
             actions.pop();
             actions.push(Action::output(PortNo::IN_PORT));
@@ -48,11 +48,13 @@ impl Leaving {
 }
 
 /// Returns the start of hop `n` of a backup path; `None` if the path does not match `snapshot`.
-fn leaving(snapshot: &Snapshot, way: &BackupPath, n: usize) -> Option<Leaving> {
+fn backup_start(snapshot: &Snapshot, way: &BackupPath, n: usize) -> Option<BackupStart> {
     let hop = way.route.hops.get(n)?;
     let before = way.route.hops.get(n.checked_sub(1)?)?;
     match (snapshot.link(before.port)?.back, hop.port) {
-        (Egress::Switch(input), Egress::Switch(out)) => Some(Leaving { input, out: out.port, reach: hop.reach? }),
+        (Egress::Switch(input), Egress::Switch(out)) => {
+            Some(BackupStart { input, out: out.port, selection: hop.selection? })
+        }
         _ => None,
     }
 }
@@ -72,12 +74,12 @@ pub fn protect(
     // Keyed by the number of remaining hops.
     let mut own: Vec<(usize, Entry)> = Vec::new();
     for way in seconds {
-        let branch = leaving(snapshot, way, way.at)?;
+        let branch = backup_start(snapshot, way, way.at)?;
         // A switch is on the primary path once. Without its entry, no frame arrives there.
         let Some(entry) = first.iter_mut().find(|entry| entry.dpid == branch.input.dpid) else { continue };
         send_to_group(entry, &branch, GROUPS.start.checked_add(meter)?);
         for n in way.at + 1..way.route.hops.len() {
-            let further = leaving(snapshot, way, n)?;
+            let further = backup_start(snapshot, way, n)?;
             if inputs.insert(further.input) {
                 let matching = matching(selector, further.input.port);
                 let flow = entry_of(matching, vec![Instruction::ApplyActions(further.actions())]);
@@ -95,7 +97,7 @@ pub fn protect(
 }
 
 /// Makes an entry of the primary path send to a group whose first bucket has the entry's actions.
-fn send_to_group(entry: &mut Entry, second: &Leaving, group: u32) {
+fn send_to_group(entry: &mut Entry, second: &BackupStart, group: u32) {
     for instruction in &mut entry.flow.instructions {
         let Instruction::ApplyActions(actions) = instruction else { continue };
         let first = std::mem::replace(actions, vec![Action::Group(group)]);

@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Receivers;
 use crate::PortRef;
-use crate::model::{Egress, Node, Reach, Snapshot};
+use crate::model::{Egress, Node, QueueSelection, Snapshot};
 use crate::schedule::Route;
 
 /// Ingress and outputs of the frames of a flow at a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Station {
+pub(super) struct FlowSwitch {
     pub(super) dpid: u64,
     /// The only ingress port.
     pub(super) input: u32,
     /// Output ports in the lowest class.
-    pub(super) others: BTreeSet<u32>,
+    pub(super) other_ports: BTreeSet<u32>,
     /// Output ports in a class of the flow.
-    pub(super) classed: Vec<(u32, Reach)>,
+    pub(super) classed: Vec<(u32, QueueSelection)>,
 }
 
-impl Station {
+impl FlowSwitch {
     fn new(dpid: u64, input: u32) -> Self {
-        Self { dpid, input, others: BTreeSet::new(), classed: Vec::new() }
+        Self { dpid, input, other_ports: BTreeSet::new(), classed: Vec::new() }
     }
 }
 
@@ -42,22 +42,22 @@ fn wanted(snapshot: &Snapshot, route: &Route, receivers: &Receivers) -> Vec<bool
 
 /// Returns the switches, each after the one that sends to it. `None` if the route does not match
 /// `snapshot`.
-pub(super) fn stations(snapshot: &Snapshot, route: &Route, receivers: &Receivers) -> Option<Vec<Station>> {
+pub(super) fn flow_switches(snapshot: &Snapshot, route: &Route, receivers: &Receivers) -> Option<Vec<FlowSwitch>> {
     let leads = wanted(snapshot, route, receivers);
-    let mut stations: Vec<Station> = Vec::new();
+    let mut stations: Vec<FlowSwitch> = Vec::new();
     for (hop, _) in route.hops.iter().zip(leads).filter(|(_, leads)| *leads) {
         let Egress::Switch(out) = hop.port else { continue };
         let before = hop.after.map_or(Egress::Host(route.source), |after| route.hops[after].port);
         // Port at which frames of the previous hop arrive.
         let Egress::Switch(input) = snapshot.link(before)?.back else { return None };
         let at = stations.iter().position(|station| station.dpid == out.dpid).unwrap_or_else(|| {
-            stations.push(Station::new(out.dpid, input.port));
+            stations.push(FlowSwitch::new(out.dpid, input.port));
             stations.len() - 1
         });
-        stations[at].classed.push((out.port, hop.reach?));
+        stations[at].classed.push((out.port, hop.selection?));
     }
     let branches = branches(receivers, &stations);
-    for edge in &receivers.others {
+    for edge in &receivers.other_ports {
         branch_to(&mut stations, &branches, *edge);
     }
     Some(stations)
@@ -65,7 +65,7 @@ pub(super) fn stations(snapshot: &Snapshot, route: &Route, receivers: &Receivers
 
 /// Returns for each further switch the port that sends to it on the shortest path from the switches
 /// of the flow, and its ingress port.
-fn branches(receivers: &Receivers, stations: &[Station]) -> BTreeMap<u64, (PortRef, u32)> {
+fn branches(receivers: &Receivers, stations: &[FlowSwitch]) -> BTreeMap<u64, (PortRef, u32)> {
     let mut neighbours: BTreeMap<u64, BTreeMap<PortRef, PortRef>> = BTreeMap::new();
     for (a, b) in receivers.links.iter() {
         neighbours.entry(a.dpid).or_default().insert(*a, *b);
@@ -88,17 +88,17 @@ fn branches(receivers: &Receivers, stations: &[Station]) -> BTreeMap<u64, (PortR
 
 /// Sends frames to an edge in the lowest class, unless they arrive there, or already leave there in
 /// their class.
-fn branch_to(stations: &mut Vec<Station>, branches: &BTreeMap<u64, (PortRef, u32)>, edge: PortRef) {
+fn branch_to(stations: &mut Vec<FlowSwitch>, branches: &BTreeMap<u64, (PortRef, u32)>, edge: PortRef) {
     let mut way = Vec::new();
     let mut out = edge;
     while !stations.iter().any(|station| station.dpid == out.dpid) {
         let Some((before, input)) = branches.get(&out.dpid) else { return };
-        way.push((Station::new(out.dpid, *input), out.port));
+        way.push((FlowSwitch::new(out.dpid, *input), out.port));
         out = *before;
     }
-    let add = |station: &mut Station, port: u32| {
+    let add = |station: &mut FlowSwitch, port: u32| {
         if station.input != port && station.classed.iter().all(|(classed, _)| *classed != port) {
-            station.others.insert(port);
+            station.other_ports.insert(port);
         }
     };
     if let Some(station) = stations.iter_mut().find(|station| station.dpid == out.dpid) {

@@ -9,44 +9,49 @@ use std::sync::mpsc::SyncSender;
 use std::time::Instant as Clock;
 
 use super::Runtime;
-use crate::api::questions::{DECISION_TIME, Question, Registered, VIEW_INTERVAL};
+use crate::api::questions::{ControllerRequest, DECISION_TIME, Registered, VIEW_INTERVAL};
 use crate::registration::{RegistrationError, RegistrationId};
 use crate::view::View;
 
 /// A client that waits for the decision on its registration.
-pub(super) struct Waiting {
+pub(super) struct PendingRegistration {
     id: RegistrationId,
     is_new: bool,
-    asker: SyncSender<Result<Registered, RegistrationError>>,
+    reply: SyncSender<Result<Registered, RegistrationError>>,
     until: Clock,
 }
 
 impl Runtime {
     /// Answers pending requests.
     pub(super) fn answer(&mut self) {
-        while let Ok(question) = self.questions.1.try_recv() {
+        while let Ok(question) = self.requests.1.try_recv() {
             let now = self.now();
             // A client that has timed out needs no answer.
             match question {
-                Question::View(asker) => drop(asker.try_send(self.recent_view())),
-                Question::Trial(asker) => {
+                ControllerRequest::View(asker) => drop(asker.try_send(self.recent_view())),
+                ControllerRequest::Trial(asker) => {
                     let trial = self.controller.admission().map(|admission| admission.trial());
                     drop(asker.try_send(trial));
                 }
-                Question::Register(owner, registration, asker) => {
+                ControllerRequest::Register(owner, registration, asker) => {
                     match self.controller.register(now, &owner, *registration) {
                         Ok((id, is_new)) => {
-                            self.waiting.push(Waiting { id, is_new, asker, until: Clock::now() + DECISION_TIME });
+                            self.waiting.push(PendingRegistration {
+                                id,
+                                is_new,
+                                reply: asker,
+                                until: Clock::now() + DECISION_TIME,
+                            });
                         }
                         Err(why) => drop(asker.try_send(Err(why))),
                     }
-                    self.has_news();
+                    self.invalidate_view();
                 }
-                Question::Unregister(owner, id, asker) => {
+                ControllerRequest::Unregister(owner, id, asker) => {
                     let pair = self.controller.registration_view(id).ok_or(RegistrationError::Unknown);
                     let ended = pair.and_then(|pair| self.controller.unregister(now, &owner, id).map(|()| pair));
                     drop(asker.try_send(ended));
-                    self.has_news();
+                    self.invalidate_view();
                 }
             }
         }
@@ -55,7 +60,7 @@ impl Runtime {
 
     /// Invalidates the cached view, so that the next request sees the change, and writes pending
     /// octets to the switches.
-    fn has_news(&mut self) {
+    fn invalidate_view(&mut self) {
         self.view = None;
         self.write_all();
     }
@@ -67,11 +72,11 @@ impl Runtime {
                 Some(state) if !state.is_decided() && now < waiting.until => self.waiting.push(waiting),
                 Some(_) => {
                     let pair = self.controller.registration_view(waiting.id).ok_or(RegistrationError::Unknown);
-                    drop(waiting.asker.try_send(pair.map(|pair| Registered { pair, is_new: waiting.is_new })));
+                    drop(waiting.reply.try_send(pair.map(|pair| Registered { pair, is_new: waiting.is_new })));
                     self.view = None;
                 }
                 // The lease has expired, or this controller is no longer the leader.
-                None => drop(waiting.asker.try_send(Err(RegistrationError::Unknown))),
+                None => drop(waiting.reply.try_send(Err(RegistrationError::Unknown))),
             }
         }
     }

@@ -114,7 +114,7 @@ impl Work {
     fn run(&mut self) {
         loop {
             while let Some(request) = self.member.poll_request(self.now()) {
-                let response = self.client.ask(self.member.prefix(), &request);
+                let response = self.client.request(self.member.prefix(), &request);
                 self.member.handle_response(self.now(), response);
                 self.publish();
             }
@@ -135,7 +135,7 @@ impl Work {
     fn leave(&mut self) {
         self.member.leave();
         while let Some(request) = self.member.poll_request(self.now()) {
-            let response = self.client.ask(self.member.prefix(), &request);
+            let response = self.client.request(self.member.prefix(), &request);
             let is_over = response.is_err();
             self.member.handle_response(self.now(), response);
             if is_over {
@@ -164,7 +164,7 @@ struct Client {
 }
 
 impl Client {
-    fn ask(&mut self, prefix: &str, request: &Request) -> Result<Response, String> {
+    fn request(&mut self, prefix: &str, request: &Request) -> Result<Response, String> {
         let (path, body) = encode(prefix, request);
         let body = body.to_string();
         let mut failures = Vec::new();

@@ -23,19 +23,19 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use takt_openflow::channel::Instant;
 
-use self::answers::Waiting;
+use self::answers::PendingRegistration;
 use self::cluster::Agent;
 use self::stream::{Progress, Stream};
 pub use self::tls::{Identity, IdentityError, IdentityFiles};
-use crate::api::questions::{Question, Questions};
+use crate::api::questions::{ControllerClient, ControllerRequest};
 use crate::cluster::{self as election, Cluster};
-use crate::controller::{Config, ConnectionId, Controller, Event, Standing};
+use crate::controller::{ClusterRole, Config, ConnectionId, Controller, Event};
 use crate::store::{INTERVAL, Records, Store, StoreError};
 use crate::topology::Key;
 use crate::view::View;
 
 const LISTENER: Token = Token(usize::MAX);
-const QUESTIONS: Token = Token(usize::MAX - 1);
+const REQUESTS: Token = Token(usize::MAX - 1);
 /// Maximum number of octets per read.
 const CHUNK: usize = 64 << 10;
 
@@ -73,22 +73,22 @@ pub struct Runtime {
     is_accepting: bool,
     start: Clock,
     buffer: Vec<u8>,
-    questions: (Questions, Receiver<Question>),
+    requests: (ControllerClient, Receiver<ControllerRequest>),
     /// Clients whose registrations are not decided yet.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingRegistration>,
     /// The last snapshot.
     view: Option<Arc<View>>,
-    store: Option<Keeping>,
+    store: Option<RecordStorage>,
     elections: VecDeque<election::Event>,
 }
 
 /// Storage of records.
-enum Place {
+enum StorageBackend {
     File(Store),
     Cluster(Agent),
 }
 
-impl Place {
+impl StorageBackend {
     /// Writes these records. Returns false if they are not being written yet.
     fn save(&mut self, records: Records) -> bool {
         match self {
@@ -99,8 +99,8 @@ impl Place {
 }
 
 /// Storage of records and its state.
-struct Keeping {
-    place: Place,
+struct RecordStorage {
+    backend: StorageBackend,
     /// Value of [`Controller::changes`] when the records were last compared.
     changes: u64,
     /// Time of the next comparison.
@@ -127,7 +127,7 @@ impl Runtime {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(address)?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        let questions = Questions::new(&poll, QUESTIONS)?;
+        let questions = ControllerClient::new(&poll, REQUESTS)?;
         Ok(Self {
             controller: Controller::new(Instant(0), config.clone(), random_key()?),
             config,
@@ -139,7 +139,7 @@ impl Runtime {
             is_accepting: true,
             start: Clock::now(),
             buffer: vec![0; CHUNK],
-            questions,
+            requests: questions,
             waiting: Vec::new(),
             view: None,
             store: None,
@@ -173,7 +173,7 @@ impl Runtime {
     pub fn use_store(&mut self, path: &Path) -> Result<(), StoreError> {
         let (store, records) = Store::open(path)?;
         self.controller.restore(self.now(), &records);
-        self.store = Some(Keeping { place: Place::File(store), changes: 0, due: Clock::now() });
+        self.store = Some(RecordStorage { backend: StorageBackend::File(store), changes: 0, due: Clock::now() });
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl Runtime {
     pub fn join(&mut self, cluster: Cluster, name: String) -> io::Result<()> {
         self.controller.become_standby();
         let agent = Agent::start(cluster, name, self.start)?;
-        self.store = Some(Keeping { place: Place::Cluster(agent), changes: 0, due: Clock::now() });
+        self.store = Some(RecordStorage { backend: StorageBackend::Cluster(agent), changes: 0, due: Clock::now() });
         Ok(())
     }
 
@@ -199,27 +199,29 @@ impl Runtime {
     fn follow_cluster(&mut self) -> io::Result<()> {
         let now = self.now();
         loop {
-            let Some(Keeping { place: Place::Cluster(agent), changes, .. }) = &mut self.store else { return Ok(()) };
+            let Some(RecordStorage { backend: StorageBackend::Cluster(agent), changes, .. }) = &mut self.store else {
+                return Ok(());
+            };
             let Some(event) = agent.poll_event() else { break };
             match &event {
                 election::Event::Elected { generation, records } => {
-                    self.controller.lead(now, *generation, records);
+                    self.controller.become_leader(now, *generation, records);
                     // The records may be incomplete, so they are compared again.
                     *changes = u64::MAX;
                 }
-                election::Event::Follows { generation, .. } => self.controller.follow(*generation),
+                election::Event::Follows { generation, .. } => self.controller.follow_leader(*generation),
                 election::Event::Deposed(_) => self.step_down(now)?,
                 election::Event::Unreachable(_) => {}
             }
             self.elections.push_back(event);
         }
-        let leads = matches!(&self.store, Some(Keeping { place: Place::Cluster(agent), .. }) if agent.leads(now));
+        let leads = matches!(&self.store, Some(RecordStorage { backend: StorageBackend::Cluster(agent), .. }) if agent.leads(now));
         if leads { Ok(()) } else { self.step_down(now) }
     }
 
     /// Ends the connections of a leader, and restarts it as a standby without state.
     fn step_down(&mut self, now: Instant) -> io::Result<()> {
-        if !matches!(self.controller.standing(), Standing::Leader { .. }) {
+        if !matches!(self.controller.cluster_role(), ClusterRole::Leader { .. }) {
             return Ok(());
         }
         self.controller = Controller::new(now, self.config.clone(), random_key()?);
@@ -234,9 +236,9 @@ impl Runtime {
 
     /// Returns the reason why the store has failed, once.
     pub fn take_store_failure(&self) -> Option<String> {
-        match &self.store.as_ref()?.place {
-            Place::File(store) => store.take_failure(),
-            Place::Cluster(_) => None,
+        match &self.store.as_ref()?.backend {
+            StorageBackend::File(store) => store.take_failure(),
+            StorageBackend::Cluster(_) => None,
         }
     }
 
@@ -244,19 +246,19 @@ impl Runtime {
     fn save(&mut self) {
         let Some(keeping) = &mut self.store else { return };
         let begin = Clock::now();
-        let is_standby = matches!(self.controller.standing(), Standing::Standby { .. });
+        let is_standby = matches!(self.controller.cluster_role(), ClusterRole::Standby { .. });
         if is_standby || begin < keeping.due || keeping.changes == self.controller.changes() {
             return;
         }
-        if keeping.place.save(self.controller.records()) {
+        if keeping.backend.save(self.controller.records()) {
             keeping.changes = self.controller.changes();
         }
         keeping.due = begin + INTERVAL.max(begin.elapsed() * 10);
     }
 
     /// Returns a client for requests of other threads to this controller.
-    pub fn questions(&self) -> Questions {
-        self.questions.0.clone()
+    pub fn client(&self) -> ControllerClient {
+        self.requests.0.clone()
     }
 
     fn now(&self) -> Instant {
@@ -295,7 +297,7 @@ impl Runtime {
         }
         let now = self.now();
         if has_taken {
-            self.controller.settle(now);
+            self.controller.process_pending(now);
         }
         if self.controller.poll_timeout().is_some_and(|when| now >= when) {
             self.controller.handle_timeout(now);
@@ -392,10 +394,10 @@ impl Runtime {
 impl Drop for Runtime {
     /// Saves the last changes.
     fn drop(&mut self) {
-        let is_standby = matches!(self.controller.standing(), Standing::Standby { .. });
-        match self.store.as_mut().map(|keeping| &mut keeping.place) {
-            Some(Place::File(store)) => store.finish(self.controller.records()),
-            Some(Place::Cluster(agent)) => agent.finish((!is_standby).then(|| self.controller.records())),
+        let is_standby = matches!(self.controller.cluster_role(), ClusterRole::Standby { .. });
+        match self.store.as_mut().map(|keeping| &mut keeping.backend) {
+            Some(StorageBackend::File(store)) => store.finish(self.controller.records()),
+            Some(StorageBackend::Cluster(agent)) => agent.finish((!is_standby).then(|| self.controller.records())),
             None => {}
         }
     }

@@ -98,7 +98,7 @@ impl Trials {
     }
 
     /// Returns unused trials that [`take_further`](Self::take_further) took.
-    pub(super) fn give_back(&mut self, further: &Self) {
+    pub(super) fn return_unused(&mut self, further: &Self) {
         self.left += further.left;
         self.further += further.left;
     }
@@ -156,7 +156,9 @@ pub(super) fn place(network: &mut Admission, mut flows: Vec<Flow>, trials: &mut 
     let urgent = in_classes(&flows, |hop| if is_raised(hop) { 0 } else { hop.class });
     match (network.what_if_all(&urgent), &refused) {
         // A flow that is late in the most urgent classes is late in all.
-        (Err(late @ Refused::Late { flow, .. }), Refused::Late { .. }) if network.flow(flow).is_none() => {
+        (Err(late @ Refused::ExceedsLimit { flow, .. }), Refused::ExceedsLimit { .. })
+            if network.flow(flow).is_none() =>
+        {
             return stuck(flows, NotPlaced::Other(late), false);
         }
         // A port that is too full for these flows in both the lowest and the most urgent class has
@@ -164,7 +166,9 @@ pub(super) fn place(network: &mut Admission, mut flows: Vec<Flow>, trials: &mut 
         (Err(Refused::Queue { hop, .. }), Refused::Queue { hop: before, .. }) if hop.port == before.port => {
             return stuck(flows, NotPlaced::Full { port: hop.port, refused }, true);
         }
-        (Err(Refused::Nonsense(what)), _) => return stuck(flows, NotPlaced::Other(Refused::Nonsense(what)), false),
+        (Err(Refused::InvalidDescription(what)), _) => {
+            return stuck(flows, NotPlaced::Other(Refused::InvalidDescription(what)), false);
+        }
         _ => {}
     }
     match raise(network, &mut flows, Some(refused), trials) {
@@ -217,7 +221,7 @@ pub(super) fn place_with(
 
 /// Returns the admitted flow that a new one would make late.
 fn victim(network: &Admission, not_placed: &NotPlaced) -> Option<FlowId> {
-    let NotPlaced::Other(Refused::Late { flow, .. }) = not_placed else { return None };
+    let NotPlaced::Other(Refused::ExceedsLimit { flow, .. }) = not_placed else { return None };
     network.flow(*flow).map(|_| *flow)
 }
 
@@ -260,7 +264,7 @@ fn raise(
 /// moves.
 fn hop_to_raise(network: &Admission, hops: &[Hop], refused: &Refused) -> Option<usize> {
     let wanted = match *refused {
-        Refused::Late { flow: late, hop, .. } if network.flow(late).is_none() => hop,
+        Refused::ExceedsLimit { flow: late, hop, .. } if network.flow(late).is_none() => hop,
         Refused::Queue { hop, fault: QueueFault::Overflow { .. } | QueueFault::Unbounded(_) } => hop,
         _ => return None,
     };

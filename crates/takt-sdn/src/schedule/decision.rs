@@ -9,7 +9,7 @@ use super::rooms::TableFull;
 use super::scheduler::REQUESTS_MAX;
 use super::streams::Request;
 use super::wire::FormatError;
-use crate::model::{Egress, HostId, Reach};
+use crate::model::{Egress, HostId, QueueSelection};
 
 /// Id of an admitted request and of those that joined it, for as long as one of them is admitted;
 /// ids are not reused.
@@ -24,7 +24,7 @@ pub struct Hop {
     /// Class at the port; 0 is the most urgent.
     pub class: usize,
     /// Selection of the queue in a switch; `None` for the interface of a host.
-    pub reach: Option<Reach>,
+    pub selection: Option<QueueSelection>,
     /// Index of the preceding hop; `None` for the source's own.
     pub after: Option<usize>,
 }
@@ -55,9 +55,9 @@ pub struct ClassChange {
     /// Port of the change.
     pub port: Egress,
     /// Queue selection before the change.
-    pub before: Reach,
+    pub before: QueueSelection,
     /// Queue selection after the change.
-    pub after: Reach,
+    pub after: QueueSelection,
     /// Time in ns after the change until earlier frames, and frames delayed by them, have left.
     /// Until then no further change is proved.
     pub drain_ns: u64,
@@ -88,13 +88,13 @@ pub struct Admitted {
 #[non_exhaustive]
 pub enum Reason {
     /// The contract is invalid.
-    Nonsense(&'static str),
+    Invalid(&'static str),
     /// Samples have no frames that a rule can match.
     Format(FormatError),
     /// A destination is unreachable.
     NoRoute,
     /// A switch has no table capacity for the rules.
-    Room(TableFull),
+    TableFull(TableFull),
     /// A queue has no bound, or its depth is too small.
     Queue {
         /// The port.
@@ -105,7 +105,7 @@ pub enum Reason {
         fault: QueueFault,
     },
     /// A flow would be late.
-    Late {
+    ExceedsLimit {
         /// The late flow: of the request itself, or an admitted one.
         flow: String,
         /// Its bound.
@@ -143,14 +143,14 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let own = &self.flow;
         match &self.reason {
-            Reason::Nonsense(what) => write!(f, "{own}: {what}"),
+            Reason::Invalid(what) => write!(f, "{own}: {what}"),
             Reason::Format(error) => write!(f, "{own}: {error}"),
             Reason::NoRoute => write!(f, "{own}: no path leads to all its destinations"),
-            Reason::Room(TableFull { dpid, table, most }) => {
+            Reason::TableFull(TableFull { dpid, table, capacity: most }) => {
                 write!(f, "{own}: switch {dpid:016x} has no free entry among its {most} {table}")
             }
             Reason::Queue { port, class, fault } => write!(f, "{own}: class {class} of {port}: {fault}"),
-            Reason::Late { flow, bound_ns, limit_ns, port, class } => write!(
+            Reason::ExceedsLimit { flow, bound_ns, limit_ns, port, class } => write!(
                 f,
                 "{own}: {flow} would take up to {bound_ns} ns of {limit_ns} ns, most of it in class {class} of {port}"
             ),

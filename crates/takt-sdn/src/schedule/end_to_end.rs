@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use takt_calculus::Arrivals;
-use takt_calculus::composition::{Division, EndToEnd, HostFlow, HostPart, Indivisible, divide};
+use takt_calculus::composition::{Division, DivisionError, EndToEnd, HostFlow, HostPart, divide};
 
 use super::decision::RequestId;
 use super::scheduler::Scheduler;
@@ -42,7 +42,7 @@ impl Plan {
     ///
     /// # Errors
     /// A host has no bounds, or leaves nothing for the network.
-    pub fn new(request: &Request, stages: &HostStages) -> Result<Self, Indivisible> {
+    pub fn new(request: &Request, stages: &HostStages) -> Result<Self, DivisionError> {
         let contract = request.contract;
         let arrivals = contract.arrivals();
         let (mut sinks, mut network_limit_ns) = (BTreeMap::new(), u64::MAX);
@@ -54,7 +54,7 @@ impl Plan {
             sinks.extend(division.sink.clone().map(|part| (*destination, part)));
             first.get_or_insert(division);
         }
-        let Division { arrivals: at_network, source, .. } = first.ok_or(Indivisible::NoFlow)?;
+        let Division { arrivals: at_network, source, .. } = first.ok_or(DivisionError::NoFlow)?;
         let contract = Contract {
             min_separation_ns: at_network.period_ns,
             burst: 1,

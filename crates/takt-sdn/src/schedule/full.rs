@@ -64,7 +64,7 @@ impl FullPorts {
     }
 
     /// Remembers a flow for which a port has no room in any class.
-    pub(super) fn remember(&mut self, flow: &Flow, port: usize, refused: &Refused) {
+    pub(super) fn insert(&mut self, flow: &Flow, port: usize, refused: &Refused) {
         let Some(at) = flow.hops.iter().position(|hop| hop.port == port) else { return };
         let own = Demand::of(flow, at);
         let refusals = self.refusals.entry(port).or_default();
@@ -75,7 +75,7 @@ impl FullPorts {
     }
 
     /// Forgets the refusals of ports that a flow leaves.
-    pub(super) fn forget<'a>(&mut self, ports: impl Iterator<Item = &'a usize>) {
+    pub(super) fn remove<'a>(&mut self, ports: impl Iterator<Item = &'a usize>) {
         ports.for_each(|port| _ = self.refusals.remove(port));
     }
 }
@@ -103,18 +103,18 @@ mod tests {
         let hop = Hop { port: 2, class: 3 };
         let refused = Refused::Queue { hop, fault: QueueFault::Overflow { octets: 1, frames: 1 } };
         let mut full = FullPorts::default();
-        full.remember(&flow(500, 100, &[1, 2]), 2, &refused);
+        full.insert(&flow(500, 100, &[1, 2]), 2, &refused);
         assert_eq!(full.refusal(&flow(500, 100, &[1, 2, 5])), Some(&refused));
         assert_eq!(full.refusal(&flow(600, 90, &[4, 3, 2])), Some(&refused));
         for other in [flow(499, 100, &[1, 2]), flow(500, 101, &[1, 2]), flow(500, 100, &[2]), flow(500, 100, &[1, 3])] {
             assert_eq!(full.refusal(&other), None, "{other:?}");
         }
         // A refused flow with a smaller demand replaces both.
-        full.remember(&flow(400, 100, &[1, 2]), 2, &refused);
+        full.insert(&flow(400, 100, &[1, 2]), 2, &refused);
         assert_eq!(full.refusals[&2].len(), 1);
-        full.forget([1].iter());
+        full.remove([1].iter());
         assert_eq!(full.refusal(&flow(450, 100, &[1, 2])), Some(&refused));
-        full.forget([2].iter());
+        full.remove([2].iter());
         assert_eq!(full.refusal(&flow(500, 100, &[1, 2])), None);
     }
 
@@ -124,7 +124,7 @@ mod tests {
         let mut full = FullPorts::default();
         for n in 0..100 {
             // Longer frames are less frequent, so that no demand covers another.
-            full.remember(&flow(100 + n, 100 + n, &[0]), 0, &refused);
+            full.insert(&flow(100 + n, 100 + n, &[0]), 0, &refused);
         }
         assert_eq!(full.refusals[&0].len(), REFUSALS_MAX);
     }

@@ -45,7 +45,7 @@ pub use decision::{Admitted, ClassChange, Hop, Reason, Refused, RequestId, Rerou
 pub use end_to_end::{HostStages, Plan};
 pub use host_stages::{NetworkShare, NoCertificate, PairStages, Unfit, compose};
 pub use remedies::Remedies;
-pub use scheduler::protection::{BackupPath, Covered};
+pub use scheduler::protection::{BackupPath, Coverage};
 pub use scheduler::{Scheduler, Work};
 pub use streams::{Contract, Reliability, Request};
 pub use wire::{FormatError, WireFormat, trailer_len};

@@ -7,9 +7,9 @@ use takt_calculus::network::{Admission, Flow, FlowId, Refused as Fault};
 use super::classes::{self, Moved, NotPlaced, Placed, Stuck, Trials};
 use super::decision::{Hop, Reason, Refused, Route};
 use super::full::FullPorts;
-use super::rooms::{self, Rooms};
+use super::rooms::{self, TableUse};
 use super::route::Tree;
-use super::scheduler::protection::Seconds;
+use super::scheduler::protection::BackupPaths;
 use super::streams::{Bundle, Stream};
 use crate::PortRef;
 use crate::model::{Egress, Snapshot, Tables};
@@ -23,7 +23,7 @@ pub(super) struct PlacedBundle {
     pub(super) tree: Tree,
     pub(super) needs: BTreeMap<u64, Tables>,
     /// Backup paths. Their flow ids follow the others in `ids`, path by path.
-    pub(super) seconds: Seconds,
+    pub(super) backups: BackupPaths,
 }
 
 impl PlacedBundle {
@@ -37,16 +37,16 @@ impl PlacedBundle {
 pub(super) struct Candidates {
     pub(super) bundle: Bundle,
     /// Flows on each path, in the lowest classes, or in their present ones.
-    pub(super) ways: Vec<(Tree, Vec<Flow>)>,
+    pub(super) paths: Vec<(Tree, Vec<Flow>)>,
     /// Present placement; then `ways` contains only the present path.
     pub(super) before: Option<PlacedBundle>,
 }
 
 /// Working state of a decision while it places flows.
-pub(super) struct Desk<'a> {
+pub(super) struct DecisionState<'a> {
     pub(super) ports: &'a [Egress],
     pub(super) snapshot: &'a Snapshot,
-    pub(super) rooms: Rooms,
+    pub(super) table_use: TableUse,
     pub(super) full: &'a mut FullPorts,
     pub(super) trials: Trials,
     /// Returns the flows that shared entries before the decision.
@@ -55,7 +55,7 @@ pub(super) struct Desk<'a> {
     pub(super) fresh: Vec<Vec<FlowId>>,
 }
 
-impl Desk<'_> {
+impl DecisionState<'_> {
     fn note(&mut self, placed: &Placed) {
         self.fresh.extend(placed.moved.iter().map(|moved| moved.after.clone()));
         self.fresh.push(placed.ids.clone());
@@ -68,23 +68,23 @@ fn peers(shared: classes::Peers<'_>, fresh: &[Vec<FlowId>], flow: FlowId) -> Vec
 }
 
 /// A placed bundle with the flows that moved for it.
-pub(super) type Settled = (PlacedBundle, Vec<Moved>);
+pub(super) type PlacementResult = (PlacedBundle, Vec<Moved>);
 
 /// Places bundles one after the other, each on its first path that fits. `gone` are former bundles
 /// of the same requests.
 pub(super) fn place_all(
     network: &mut Admission,
-    desk: &mut Desk<'_>,
+    desk: &mut DecisionState<'_>,
     candidates: Vec<Candidates>,
     gone: &[PlacedBundle],
-) -> Result<Vec<Settled>, Refused> {
+) -> Result<Vec<PlacementResult>, Refused> {
     let ids: Vec<FlowId> = gone.iter().flat_map(|bundle| &bundle.ids).copied().collect();
     network.remove_all(&ids);
-    for needs in gone.iter().flat_map(|bundle| [&bundle.needs, &bundle.seconds.needs]) {
-        desk.rooms.give(needs);
+    for needs in gone.iter().flat_map(|bundle| [&bundle.needs, &bundle.backups.needs]) {
+        desk.table_use.release(needs);
     }
     let numbered = candidates.into_iter().enumerate();
-    let place = |(n, Candidates { bundle, ways, before }): (usize, Candidates)| match before {
+    let place = |(n, Candidates { bundle, paths: ways, before }): (usize, Candidates)| match before {
         Some(before) => extend(network, desk, bundle, ways, before),
         None => place_one(network, desk, bundle, ways, n == 0),
     };
@@ -95,11 +95,11 @@ pub(super) fn place_all(
 /// remembered.
 fn place_one(
     network: &mut Admission,
-    desk: &mut Desk<'_>,
+    desk: &mut DecisionState<'_>,
     bundle: Bundle,
     ways: Vec<(Tree, Vec<Flow>)>,
     alone: bool,
-) -> Result<Settled, Refused> {
+) -> Result<PlacementResult, Refused> {
     let name = bundle.name();
     // The refusal of the least loaded path is returned.
     let mut first = None;
@@ -118,11 +118,11 @@ fn place_one(
             continue;
         }
         let needs = rooms::needs(tree);
-        if let Err(timeout_text) = desk.rooms.take(desk.snapshot, &needs) {
-            first.get_or_insert(Reason::Room(timeout_text));
+        if let Err(timeout_text) = desk.table_use.reserve(desk.snapshot, &needs) {
+            first.get_or_insert(Reason::TableFull(timeout_text));
             continue;
         }
-        let Desk { shared, fresh, trials, .. } = &mut *desk;
+        let DecisionState { shared, fresh, trials, .. } = &mut *desk;
         let peers = |flow: FlowId| peers(*shared, fresh, flow);
         let mut further = if n > 0 { trials.take_further() } else { trials.take() };
         let placed = match moves {
@@ -134,7 +134,7 @@ fn place_one(
             }),
         };
         if n > 0 {
-            trials.give_back(&further);
+            trials.return_unused(&further);
         } else {
             *trials = further;
         }
@@ -143,17 +143,17 @@ fn place_one(
                 desk.note(&placed);
                 let Placed { ids, moved } = placed;
                 let (streams, tree) = (bundle.streams, tree.clone());
-                return Ok((PlacedBundle { ids, streams, tree, needs, seconds: Seconds::default() }, moved));
+                return Ok((PlacedBundle { ids, streams, tree, needs, backups: BackupPaths::default() }, moved));
             }
             Err(NotPlaced::Full { port, refused }) => {
                 if let ([flow], true) = (flows.as_slice(), alone) {
-                    desk.full.remember(flow, port, &refused);
+                    desk.full.insert(flow, port, &refused);
                 }
                 refused
             }
             Err(NotPlaced::Other(refused)) => refused,
         };
-        desk.rooms.give(&needs);
+        desk.table_use.release(&needs);
         first.get_or_insert_with(|| reason(network, desk.ports, &name, refused));
     }
     Err(Refused { flow: name, reason: first.unwrap_or(Reason::NoRoute) })
@@ -163,11 +163,11 @@ fn place_one(
 /// otherwise the flows move up together.
 fn extend(
     network: &mut Admission,
-    desk: &mut Desk<'_>,
+    desk: &mut DecisionState<'_>,
     bundle: Bundle,
     ways: Vec<(Tree, Vec<Flow>)>,
     before: PlacedBundle,
-) -> Result<Settled, Refused> {
+) -> Result<PlacementResult, Refused> {
     let name = bundle.name();
     let flows = ways.into_iter().next().map(|(_, flows)| flows).unwrap_or_default();
     let (mut rest, mut ids) = (before.ids.clone(), vec![None; flows.len()]);
@@ -194,7 +194,7 @@ fn extend(
         }
         Err(refused) => reason(network, desk.ports, &name, refused),
     };
-    if !before.seconds.ways.is_empty() {
+    if !before.backups.paths.is_empty() {
         // A protected flow keeps its classes.
         return Err(Refused { flow: name, reason: refused });
     }
@@ -215,11 +215,11 @@ fn extend(
 
 pub(super) fn reason(network: &Admission, ports: &[Egress], own: &str, refused: Fault) -> Reason {
     match refused {
-        Fault::Nonsense(what) => Reason::Nonsense(what),
+        Fault::InvalidDescription(what) => Reason::Invalid(what),
         Fault::Queue { hop, fault } => Reason::Queue { port: ports[hop.port], class: hop.class, fault },
-        Fault::Late { flow, bound_ns, limit_ns, hop } => {
+        Fault::ExceedsLimit { flow, bound_ns, limit_ns, hop } => {
             let flow = network.flow(flow).map_or(own, |flow| &flow.name).to_owned();
-            Reason::Late { flow, bound_ns, limit_ns, port: ports[hop.port], class: hop.class }
+            Reason::ExceedsLimit { flow, bound_ns, limit_ns, port: ports[hop.port], class: hop.class }
         }
         _ => Reason::TooManyPorts,
     }
@@ -251,7 +251,7 @@ pub(super) fn route_of(
             Egress::Host(_) => None,
         };
         let after = flow.and_then(|flow| flow.before(n));
-        Hop { port, class: hop.class, reach: queue.map(|queue| queue.reach), after }
+        Hop { port, class: hop.class, selection: queue.map(|queue| queue.selection), after }
     };
     Route {
         name: stream.name.clone(),

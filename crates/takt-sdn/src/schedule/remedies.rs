@@ -30,13 +30,14 @@ impl Scheduler {
         };
         let [mut for_limit, mut for_separation, mut for_len] =
             [(); 3].map(|()| trials_of(std::slice::from_ref(request)));
-        let limit =
-            least(contract.limit_ns, |limit_ns| fits(&mut for_limit, &|changed| changed.contract.limit_ns = limit_ns));
-        let separation = least(contract.min_separation_ns, |separation_ns| {
+        let limit = min_fitting(contract.limit_ns, |limit_ns| {
+            fits(&mut for_limit, &|changed| changed.contract.limit_ns = limit_ns)
+        });
+        let separation = min_fitting(contract.min_separation_ns, |separation_ns| {
             fits(&mut for_separation, &|changed| changed.contract.min_separation_ns = separation_ns)
         });
         // The search minimizes the number of removed octets.
-        let less = least((contract.sample_len >> 16).max(1), |less| {
+        let less = min_fitting((contract.sample_len >> 16).max(1), |less| {
             let sample_len = contract.sample_len.saturating_sub(less).max(1);
             fits(&mut for_len, &|changed| changed.contract.sample_len = sample_len)
         });
@@ -51,7 +52,7 @@ impl Scheduler {
 /// Returns a value above `from` that fits, at most a sixteenth above the minimum if every value
 /// above a fitting one fits, too. `None` if multiplying by 2, 4, 16, 256 and 65,536 does not
 /// suffice or overflows.
-fn least(from: u64, mut fits: impl FnMut(u64) -> bool) -> Option<u64> {
+fn min_fitting(from: u64, mut fits: impl FnMut(u64) -> bool) -> Option<u64> {
     let scaled = |doublings: u32| from.checked_mul(1 << doublings);
     // Numbers of doublings: one that is too small, and one that suffices.
     let mut few = 0;
@@ -88,16 +89,16 @@ mod tests {
     #[test]
     fn least_is_at_most_a_sixteenth_above_the_minimum() {
         for threshold in [101, 150, 199, 201, 1_000, 77_777, 6_500_000] {
-            let found = least(100, |value| value >= threshold).expect("the value is within 16 doublings");
+            let found = min_fitting(100, |value| value >= threshold).expect("the value is within 16 doublings");
             assert!(found >= threshold && found <= threshold + threshold / 15 + 2, "{threshold}: {found}");
         }
-        assert_eq!(least(100, |value| value >= 6_553_601), None);
-        assert_eq!(least(u64::MAX, |_| true), None, "no larger number exists");
-        assert_eq!(least(0, |value| value > 0), None);
+        assert_eq!(min_fitting(100, |value| value >= 6_553_601), None);
+        assert_eq!(min_fitting(u64::MAX, |_| true), None, "no larger number exists");
+        assert_eq!(min_fitting(0, |value| value > 0), None);
     }
 
     #[test]
     fn least_finds_a_fitting_value_below_values_that_do_not_fit() {
-        assert!(least(100, |value| (180..250).contains(&value)).is_some_and(|found| found < 250));
+        assert!(min_fitting(100, |value| (180..250).contains(&value)).is_some_and(|found| found < 250));
     }
 }

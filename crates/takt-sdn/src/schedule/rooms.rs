@@ -8,7 +8,7 @@ use crate::model::{Egress, Snapshot, Tables};
 
 /// Table entries of switches that flows use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Rooms {
+pub(super) struct TableUse {
     used: BTreeMap<u64, Tables>,
 }
 
@@ -20,7 +20,7 @@ pub struct TableFull {
     /// Name of the table.
     pub table: &'static str,
     /// Capacity of the table.
-    pub most: u32,
+    pub capacity: u32,
 }
 
 const NONE: Tables = Tables { flow_entries: 0, groups: 0, meters: 0 };
@@ -43,9 +43,9 @@ pub(super) fn needs(tree: &Tree) -> BTreeMap<u64, Tables> {
     needs
 }
 
-impl Rooms {
+impl TableUse {
     /// Reserves table entries. An error names the full table and changes nothing.
-    pub(super) fn take(&mut self, snapshot: &Snapshot, needs: &BTreeMap<u64, Tables>) -> Result<(), TableFull> {
+    pub(super) fn reserve(&mut self, snapshot: &Snapshot, needs: &BTreeMap<u64, Tables>) -> Result<(), TableFull> {
         for (dpid, need) in needs {
             let most = snapshot.switch(*dpid).map_or(NONE, |model| model.tables);
             let used = self.used.get(dpid).copied().unwrap_or(NONE);
@@ -56,7 +56,7 @@ impl Rooms {
             ];
             let full = tables.into_iter().find(|(_, used, need, most)| used.saturating_add(*need) > *most);
             if let Some((table, _, _, most)) = full {
-                return Err(TableFull { dpid: *dpid, table, most });
+                return Err(TableFull { dpid: *dpid, table, capacity: most });
             }
         }
         for (dpid, need) in needs {
@@ -69,7 +69,7 @@ impl Rooms {
     }
 
     /// Releases reserved table entries.
-    pub(super) fn give(&mut self, needs: &BTreeMap<u64, Tables>) {
+    pub(super) fn release(&mut self, needs: &BTreeMap<u64, Tables>) {
         for (dpid, need) in needs {
             let Some(used) = self.used.get_mut(dpid) else { continue };
             used.flow_entries = used.flow_entries.saturating_sub(need.flow_entries);

@@ -18,8 +18,8 @@ use self::protection::name_backup_flows;
 use super::classes::{Moved, Trials};
 use super::decision::{Admitted, ClassChange, Reason, Refused, RequestId, Rerouted, Route};
 use super::full::FullPorts;
-use super::placement::{Candidates, Desk, PlacedBundle, Settled, place_all, reason, routes_of};
-use super::rooms::Rooms;
+use super::placement::{Candidates, DecisionState, PlacedBundle, PlacementResult, place_all, reason, routes_of};
+use super::rooms::TableUse;
 use super::route::{self, Tree};
 use super::streams::{Bundle, Request, Stream, bundles};
 use super::transition::{self, Mover, Step};
@@ -68,7 +68,7 @@ pub struct Scheduler {
     owners: BTreeMap<FlowId, (RequestId, usize)>,
     /// Number of requests of all entries.
     count: usize,
-    rooms: Rooms,
+    table_use: TableUse,
     full: FullPorts,
     control: Control,
     next: u64,
@@ -85,7 +85,7 @@ impl Default for Scheduler {
             entries: BTreeMap::new(),
             owners: BTreeMap::new(),
             count: 0,
-            rooms: Rooms::default(),
+            table_use: TableUse::default(),
             full: FullPorts::default(),
             control: Control::default(),
             next: 0,
@@ -160,7 +160,7 @@ impl Scheduler {
     ) -> Result<Admitted, Refused> {
         let id = joins.unwrap_or(RequestId(self.next));
         let requests = self.joined(joins, request.clone())?;
-        let (_, admitted) = self.settle(id, snapshot, &requests, (trials, false, None))?;
+        let (_, admitted) = self.place_requests(id, snapshot, &requests, (trials, false, None))?;
         Ok(admitted)
     }
 
@@ -170,17 +170,17 @@ impl Scheduler {
         self.count -= entry.requests.len();
         for bundle in &entry.bundles {
             let gone = self.network.remove_all(&bundle.ids);
-            self.full.forget(gone.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
+            self.full.remove(gone.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
             bundle.ids.iter().for_each(|id| _ = self.owners.remove(id));
-            self.rooms.give(&bundle.needs);
-            self.rooms.give(&bundle.seconds.needs);
+            self.table_use.release(&bundle.needs);
+            self.table_use.release(&bundle.backups.needs);
         }
         Some(entry.requests)
     }
 
     /// Removes the request with this name from an entry. The others keep route and classes.
     /// Removing the last request removes the entry.
-    pub fn part(&mut self, id: RequestId, snapshot: &Snapshot, name: &str) -> Option<Request> {
+    pub fn remove_request(&mut self, id: RequestId, snapshot: &Snapshot, name: &str) -> Option<Request> {
         let mut requests = self.entries.get(&id)?.requests.clone();
         let at = requests.iter().position(|request| request.name == name)?;
         let gone = requests.remove(at);
@@ -323,30 +323,31 @@ impl Scheduler {
             let flow = requests.last().map(|request| request.name.clone()).unwrap_or_default();
             return Err(Refused { flow, reason: Reason::Full });
         }
-        let (settled, admitted) = self.settle(id, snapshot, &requests, (&mut trials_of(&requests), true, base))?;
+        let (settled, admitted) =
+            self.place_requests(id, snapshot, &requests, (&mut trials_of(&requests), true, base))?;
         self.count = self.count - before + requests.len();
-        self.keep(id, requests, settled);
+        self.store_entry(id, requests, settled);
         Ok(admitted)
     }
 
     /// Places the flows of requests in the network, and keeps them there if `is_kept`.
-    fn settle(
+    fn place_requests(
         &mut self,
         id: RequestId,
         snapshot: &Snapshot,
         requests: &[Request],
         (trials, is_kept, base): (&mut Trials, bool, Option<&Base>),
-    ) -> Result<(Vec<Settled>, Admitted), Refused> {
+    ) -> Result<(Vec<PlacementResult>, Admitted), Refused> {
         let (candidates, gone) = self.candidates(id, snapshot, requests, base)?;
         let own = self.own_flows(id);
-        let Self { network, ports, rooms, full, control, entries, owners, .. } = self;
+        let Self { network, ports, table_use: rooms, full, control, entries, owners, .. } = self;
         let shared = |flow: FlowId| {
             if control.flows.contains(&flow) {
                 return Vec::new();
             }
             let bundle = owners.get(&flow).and_then(|(owner, n)| entries.get(owner)?.bundles.get(*n));
             // A protected flow keeps its classes.
-            let bundle = bundle.map(|bundle| (bundle, bundle.seconds.ways.is_empty()));
+            let bundle = bundle.map(|bundle| (bundle, bundle.backups.paths.is_empty()));
             bundle
                 .map_or_else(|| vec![flow], |(bundle, may_move)| if may_move { bundle.ids.clone() } else { Vec::new() })
         };
@@ -354,13 +355,21 @@ impl Scheduler {
         let refuse = |reason| Refused { flow: name.clone(), reason };
         let before = trials.left();
         let (rooms, taken) = (rooms.clone(), trials.take());
-        let mut desk = Desk { ports, snapshot, rooms, full, trials: taken, shared: &shared, fresh: Vec::new() };
+        let mut desk = DecisionState {
+            ports,
+            snapshot,
+            table_use: rooms,
+            full,
+            trials: taken,
+            shared: &shared,
+            fresh: Vec::new(),
+        };
         let mut outcome = Err(refuse(Reason::NoRoute));
         let _ = network.attempt(|network| {
             let placed = place_all(network, &mut desk, candidates, &gone).map(|mut settled| {
                 follow_own(&mut settled);
                 let movers = movers(network, &own, &settled);
-                let flows = |(bundle, _): &Settled| flows_of(network, &bundle.ids);
+                let flows = |(bundle, _): &PlacementResult| flows_of(network, &bundle.ids);
                 let flows: Vec<Flow> = settled.iter().flat_map(flows).collect();
                 let has_steps = !transition::steps(&movers).is_empty();
                 (settled, has_steps.then_some((movers, flows)))
@@ -371,7 +380,7 @@ impl Scheduler {
                 .map(|(settled, changed)| (routes_of_all(network, desk.ports, snapshot, &settled), settled, changed));
             if stays { Ok(()) } else { Err(()) }
         });
-        let Desk { rooms, trials: left, .. } = desk;
+        let DecisionState { table_use: rooms, trials: left, .. } = desk;
         *trials = left;
         self.trials += before.saturating_sub(trials.left());
         let (mut routes, mut settled, changed) = outcome?;
@@ -387,7 +396,7 @@ impl Scheduler {
             (routes, changes) = made.ok_or_else(|| refuse(Reason::NoOrder))?;
         }
         if is_kept {
-            self.rooms = rooms;
+            self.table_use = rooms;
         }
         // Bound of the samples of the newest request.
         let bound_ns = routes.iter().find(|route| route.name == name).map_or(0, |route| route.bound_ns);
@@ -401,13 +410,13 @@ impl Scheduler {
         id: RequestId,
         snapshot: &Snapshot,
         transition: &Transition,
-        settled: &mut [Settled],
+        settled: &mut [PlacementResult],
         is_kept: bool,
     ) -> Option<(Vec<Route>, Vec<ClassChange>)> {
         let Self { network, ports, owners, .. } = self;
         let (mut steps, mut routes) = (None, Vec::new());
         let _ = network.attempt(|network| {
-            steps = transition.carry_out(network, settled);
+            steps = transition.apply(network, settled);
             routes = routes_of_all(network, ports, snapshot, settled);
             if is_kept && steps.is_some() { Ok(()) } else { Err(()) }
         });
@@ -422,10 +431,10 @@ impl Scheduler {
 
     /// Stores the placement of an entry, and the new flow ids of other entries whose classes
     /// changed.
-    fn keep(&mut self, id: RequestId, requests: Vec<Request>, settled: Vec<Settled>) {
+    fn store_entry(&mut self, id: RequestId, requests: Vec<Request>, settled: Vec<PlacementResult>) {
         for bundle in self.entries.remove(&id).into_iter().flat_map(|entry| entry.bundles) {
             bundle.ids.iter().for_each(|id| _ = self.owners.remove(id));
-            self.full.forget(bundle.tree.ports.iter().filter_map(|port| self.index.get(port)));
+            self.full.remove(bundle.tree.ports.iter().filter_map(|port| self.index.get(port)));
         }
         let mut bundles: Vec<PlacedBundle> = Vec::new();
         for (n, (bundle, moved)) in settled.into_iter().enumerate() {
@@ -461,8 +470,8 @@ impl Scheduler {
         base: Option<&Base>,
     ) -> Result<(Vec<Candidates>, Vec<PlacedBundle>), Refused> {
         let refuse = |request: &Request, reason| Refused { flow: request.name.clone(), reason };
-        if let Some((request, what)) = requests.iter().find_map(|request| Some((request, nonsense(request)?))) {
-            return Err(refuse(request, Reason::Nonsense(what)));
+        if let Some((request, what)) = requests.iter().find_map(|request| Some((request, invalid(request)?))) {
+            return Err(refuse(request, Reason::Invalid(what)));
         }
         let bundles = bundles(requests).map_err(|(request, error)| refuse(request, Reason::Format(error)))?;
         let mut before = self.entries.get(&id).map(|entry| entry.bundles.clone()).unwrap_or_default();
@@ -493,12 +502,12 @@ impl Scheduler {
             let mut firsts = before.ids.iter().step_by(before.streams.len().max(1));
             let own = firsts.next().and_then(hops).ok_or_else(no_route)?;
             let mut all = flows(snapshot, &bundle.streams, &before.tree, &own);
-            for ((_, way), first) in before.seconds.ways.iter().zip(firsts) {
+            for ((_, way), first) in before.backups.paths.iter().zip(firsts) {
                 let own = hops(first).ok_or_else(no_route)?;
                 all.extend(name_backup_flows(flows(snapshot, &bundle.streams, way, &own)));
             }
             let flows = all;
-            return Ok(Candidates { bundle, ways: vec![(before.tree.clone(), flows)], before: Some(before) });
+            return Ok(Candidates { bundle, paths: vec![(before.tree.clone(), flows)], before: Some(before) });
         }
         let trees = route::trees(snapshot, bundle.source, &bundle.destinations).ok_or_else(no_route)?;
         // When the receivers change, the remaining ones keep route and classes: always for an
@@ -524,7 +533,7 @@ impl Scheduler {
         }
         ways.sort_by_key(|(load, tree, _)| (kept.as_ref() != Some(tree), *load, tree.ports.len()));
         let ways = ways.into_iter().map(|(_, tree, flows)| (tree, flows)).collect();
-        Ok(Candidates { bundle, ways, before: None })
+        Ok(Candidates { bundle, paths: ways, before: None })
     }
 
     /// Returns the route and classes of an entry, if it has several receivers.
@@ -601,12 +610,17 @@ fn flows_of(network: &Admission, ids: &[FlowId]) -> Vec<Flow> {
     ids.iter().filter_map(|id| network.flow(*id).cloned()).collect()
 }
 
-fn routes_of_all(network: &Admission, ports: &[Egress], snapshot: &Snapshot, settled: &[Settled]) -> Vec<Route> {
+fn routes_of_all(
+    network: &Admission,
+    ports: &[Egress],
+    snapshot: &Snapshot,
+    settled: &[PlacementResult],
+) -> Vec<Route> {
     settled.iter().flat_map(|(bundle, _)| routes_of(network, ports, snapshot, bundle)).collect()
 }
 
 /// Updates the ids of flows of an earlier bundle of the decision that moved for a later one.
-fn follow_own(settled: &mut [Settled]) {
+fn follow_own(settled: &mut [PlacementResult]) {
     for n in 1..settled.len() {
         let (earlier, rest) = settled.split_at_mut(n);
         let Some((_, moved)) = rest.first_mut() else { return };
@@ -622,7 +636,7 @@ fn follow_own(settled: &mut [Settled]) {
 
 /// Returns the flows that change their classes in a decision: those of others, and the entry's
 /// `own`. Each occurs once, with its ids before the decision.
-fn movers(network: &Admission, own: &[(Vec<FlowId>, Vec<Flow>)], settled: &[Settled]) -> Vec<Mover> {
+fn movers(network: &Admission, own: &[(Vec<FlowId>, Vec<Flow>)], settled: &[PlacementResult]) -> Vec<Mover> {
     let hops = |ids: &[FlowId]| ids.first().and_then(|id| network.flow(*id)).map(|flow| flow.hops.clone());
     let mut others: Vec<(&Moved, &Moved)> = Vec::new();
     for moved in settled.iter().flat_map(|(_, moved)| moved) {
@@ -639,7 +653,7 @@ fn movers(network: &Admission, own: &[(Vec<FlowId>, Vec<Flow>)], settled: &[Sett
     let others = others.into_iter().map(other);
     let own = own.iter().map(|(ids, flows)| {
         let source = |flow: &Flow| flow.hops.first().map(|hop| hop.port);
-        let is_same = |(bundle, _): &&Settled| {
+        let is_same = |(bundle, _): &&PlacementResult| {
             let known = bundle.ids.first().and_then(|id| network.flow(*id));
             known.zip(flows.first()).is_some_and(|(new, old)| source(new) == source(old))
         };
@@ -661,10 +675,10 @@ struct Transition {
 impl Transition {
     /// Makes the changes in a proved order, and then admits the flows of the entry. `settled` gets
     /// the new ids of all flows. `None` if there is no such order.
-    fn carry_out(&self, network: &mut Admission, settled: &mut [Settled]) -> Option<Vec<Step>> {
+    fn apply(&self, network: &mut Admission, settled: &mut [PlacementResult]) -> Option<Vec<Step>> {
         let steps = transition::order(network, &self.movers)?;
         let after = transition::make(network, &self.movers, &steps)?;
-        let admitted = transition::held(network, |network| {
+        let admitted = transition::with_held_budgets(network, |network| {
             let budgets: Vec<_> = network.budgets().collect();
             let replaced = |flow: &FlowId| {
                 let mover = self.movers.iter().position(|mover| mover.ids.contains(flow))?;
@@ -698,7 +712,7 @@ fn class_change(ports: &[Egress], snapshot: &Snapshot, id: RequestId, step: &Ste
     let port = *ports.get(step.hop.port)?;
     let Egress::Switch(PortRef { dpid, .. }) = port else { return None };
     let queues = &snapshot.switch(dpid)?.queues;
-    let (before, after) = (queues.get(step.hop.class)?.reach, queues.get(step.class)?.reach);
+    let (before, after) = (queues.get(step.hop.class)?.selection, queues.get(step.class)?.selection);
     Some(ClassChange { id, port, before, after, drain_ns: step.drain_ns })
 }
 
@@ -732,7 +746,7 @@ pub(super) fn trials_of(requests: &[Request]) -> Trials {
 }
 
 /// Returns the reason why a request is invalid.
-fn nonsense(request: &Request) -> Option<&'static str> {
+fn invalid(request: &Request) -> Option<&'static str> {
     let contract = &request.contract;
     let heartbeat_ns = contract.reliability.map(|reliability| reliability.heartbeat_period_ns);
     if request.destinations.is_empty() {

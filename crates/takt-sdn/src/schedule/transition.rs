@@ -67,17 +67,17 @@ pub(super) fn steps(movers: &[Mover]) -> Vec<Step> {
 /// after each. `None` if none is found.
 pub(super) fn order(network: &mut Admission, movers: &[Mover]) -> Option<Vec<Step>> {
     let steps = steps(movers);
-    held(network, |network| {
+    with_held_budgets(network, |network| {
         let (placed, made) = (movers.iter().map(Assigned::of).collect(), vec![false; steps.len()]);
         let mut search =
             Search { steps: &steps, placed, made, order: Vec::new(), dead: BTreeSet::new(), left: PROOFS_MAX };
-        search.go_on(network).then_some(search.order)
+        search.search(network).then_some(search.order)
     })
 }
 
 /// Makes changes in an order that was found. Returns the new ids of the flows of each mover.
 pub(super) fn make(network: &mut Admission, movers: &[Mover], order: &[Step]) -> Option<Vec<Vec<FlowId>>> {
-    held(network, |network| {
+    with_held_budgets(network, |network| {
         let mut placed: Vec<Assigned> = movers.iter().map(Assigned::of).collect();
         for step in order {
             (placed[step.mover], _) = placed[step.mover].change_by_both(network, step)?;
@@ -87,7 +87,7 @@ pub(super) fn make(network: &mut Admission, movers: &[Mover], order: &[Step]) ->
 }
 
 /// Makes changes while budgets are held.
-pub(super) fn held<T>(network: &mut Admission, changes: impl FnOnce(&mut Admission) -> T) -> T {
+pub(super) fn with_held_budgets<T>(network: &mut Admission, changes: impl FnOnce(&mut Admission) -> T) -> T {
     let was_held = network.holds_budgets();
     network.hold_budgets(true);
     let outcome = changes(network);
@@ -192,13 +192,13 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Finds an order of the remaining steps. On failure the network is unchanged.
-    fn go_on(&mut self, network: &mut Admission) -> bool {
+    fn search(&mut self, network: &mut Admission) -> bool {
         let is_done = self.order.len() == self.steps.len();
-        is_done || (0..self.steps.len()).any(|step| !self.made[step] && self.make(network, step))
+        is_done || (0..self.steps.len()).any(|step| !self.made[step] && self.try_step(network, step))
     }
 
     /// Reports whether this step and the remaining ones can be made.
-    fn make(&mut self, network: &mut Admission, number: usize) -> bool {
+    fn try_step(&mut self, network: &mut Admission, number: usize) -> bool {
         self.made[number] = true;
         if self.left == 0 || self.dead.contains(&self.made) {
             self.made[number] = false;
@@ -213,7 +213,7 @@ impl Search<'_> {
             is_proved = true;
             self.placed[step.mover] = after;
             self.order.push(Step { drain_ns, ..step });
-            is_found = self.go_on(network);
+            is_found = self.search(network);
             Err(())
         });
         if !is_found {

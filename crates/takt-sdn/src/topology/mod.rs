@@ -174,7 +174,7 @@ const IN_TRANSIT_MAX: usize = 6;
 
 /// Number of consecutive probes that must be missing before a link is lost by silence: a suspended
 /// controller sends none.
-const UNANSWERED: u32 = 4;
+const MISSED_PROBES_MAX: u32 = 4;
 
 /// A probe in transit.
 #[derive(Clone, Copy)]
@@ -529,7 +529,7 @@ impl Topology {
         let (_, when) = port.seen_by?;
         let receiver = self.switches.get(&peer.dpid)?;
         let is_watched = self.is_connected(at.dpid) && receiver.is_connected && !receiver.is_behind;
-        (is_watched && port.unanswered >= UNANSWERED).then(|| when.after(self.config.silence))
+        (is_watched && port.unanswered >= MISSED_PROBES_MAX).then(|| when.after(self.config.silence))
     }
 
     fn send_probe(&mut self, now: Instant, at: PortRef) {

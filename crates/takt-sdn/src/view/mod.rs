@@ -515,14 +515,16 @@ impl Protection {
     /// Converts the protection of admission; `None` if protection is not requested.
     pub fn of(protection: &Admitted, ways: &[BackupPath]) -> Option<Self> {
         let (state, covered, reason) = match protection {
-            Admitted::Unasked => return None,
+            Admitted::NotRequested => return None,
             Admitted::Due => (ProtectionState::Searching, None, None),
             Admitted::FallenBack => (ProtectionState::FallenBack, None, None),
             Admitted::Unprotected(reason) => (ProtectionState::Unprotected, None, Some(reason.clone())),
-            Admitted::Covered(covered) if covered.links < covered.of => (ProtectionState::Partly, Some(*covered), None),
+            Admitted::Covered(covered) if covered.links < covered.total => {
+                (ProtectionState::Partly, Some(*covered), None)
+            }
             Admitted::Covered(covered) => (ProtectionState::Protected, Some(*covered), None),
         };
-        let (links, of) = covered.map_or((0, 0), |covered| (covered.links, covered.of));
+        let (links, of) = covered.map_or((0, 0), |covered| (covered.links, covered.total));
         let backup_paths = ways.iter().map(|way| Hop::all_of(&way.route)).collect();
         Some(Self { state, links, of, reason, backup_paths })
     }

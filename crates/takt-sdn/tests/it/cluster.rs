@@ -7,7 +7,7 @@ use std::time::Duration;
 use takt_openflow::channel::Instant;
 use takt_sdn::cluster::etcd::{PAGE, Request, Response};
 use takt_sdn::cluster::{Cluster, Event, Member};
-use takt_sdn::controller::{Event as ControllerEvent, Standing};
+use takt_sdn::controller::{ClusterRole, Event as ControllerEvent};
 use takt_sdn::store::{Changes, Records};
 
 use crate::fabric::{Fabric, line, port};
@@ -184,10 +184,10 @@ fn standby_changes_no_switch_until_it_leads() {
     assert_eq!(fabric.switch(1).rules.len(), 0, "{:?}", fabric.events);
     assert!(fabric.links().is_empty());
     let now = fabric.now;
-    fabric.controller.lead(now, 7, &Records::new());
+    fabric.controller.become_leader(now, 7, &Records::new());
     fabric.run();
     fabric.pass(Duration::from_secs(10));
-    assert_eq!(fabric.controller.standing(), Standing::Leader { generation: 7 });
+    assert_eq!(fabric.controller.cluster_role(), ClusterRole::Leader { generation: 7 });
     assert!(fabric.controller.is_settled());
     assert_eq!((fabric.links().len(), fabric.switch(1).rules.len()), (1, before));
 }

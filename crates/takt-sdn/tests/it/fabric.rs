@@ -106,7 +106,7 @@ impl Fabric {
         self.controller = Controller::new(self.now, Config::default(), Key([9; 16]));
         self.controller.become_standby();
         if let Some(generation) = generation {
-            self.controller.lead(self.now, generation, records);
+            self.controller.become_leader(self.now, generation, records);
         }
         self.connect_all();
     }

@@ -155,7 +155,7 @@ fn with_samples(lab: &Lab, running: Running, protected: bool, script: impl FnOnc
 
 #[test]
 fn samples_of_a_protected_pair_continue_after_a_link_failure_without_a_controller() {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -177,7 +177,7 @@ fn samples_of_a_protected_pair_continue_after_a_link_failure_without_a_controlle
 
 #[test]
 fn controller_keeps_samples_on_the_backup_path_and_protects_them_again() {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -208,7 +208,7 @@ fn controller_keeps_samples_on_the_backup_path_and_protects_them_again() {
 
 #[test]
 fn samples_without_protection_wait_for_the_controller() {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }

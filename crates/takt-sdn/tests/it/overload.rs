@@ -172,7 +172,7 @@ fn run(test: &str, text: &LabText, network: Option<NetworkFile>, separation: Dur
 
 /// Sends samples like [`run`], with participants that `open` creates.
 fn run_with(test: &str, text: &LabText, network: Option<NetworkFile>, separation: Duration, open: Open) -> Outcome {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     let lab = up(test, text);
     let running = Running::start(&lab, Config { network, ..Config::default() });
     running.wait("two switches, three hosts", State::settled(1, 1, 3));

@@ -9,7 +9,7 @@ use takt_sdn::controller::{Config, Event};
 use takt_sdn::discovery::Pair;
 use takt_sdn::model::{NetworkFile, SwitchModel};
 use takt_sdn::rules::GROUPS;
-use takt_sdn::schedule::Covered;
+use takt_sdn::schedule::Coverage;
 use takt_sdn::view::ProtectionState;
 
 use crate::admission::{CLASSES, NETWORK, Site};
@@ -42,7 +42,7 @@ fn reported(site: &Site, pair: Pair) -> Vec<&Protection> {
 }
 
 const fn covered(links: usize) -> Protection {
-    Protection::Covered(Covered { links, of: links })
+    Protection::Covered(Coverage { links, total: links })
 }
 
 /// Returns the groups of flows in a switch, with the ports that they watch.

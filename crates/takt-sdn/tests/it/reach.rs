@@ -5,7 +5,7 @@ use takt_openflow::action::Action;
 use takt_openflow::instruction::Instruction;
 use takt_openflow::oxm::Oxm;
 use takt_sdn::controller::Config;
-use takt_sdn::model::{NetworkFile, Reach, SwitchModel};
+use takt_sdn::model::{NetworkFile, QueueSelection, SwitchModel};
 
 use crate::admission::{NETWORK, Site};
 use crate::fabric::line;
@@ -21,11 +21,11 @@ enum Kind {
 fn model(kind: Kind) -> SwitchModel {
     let mut model = SwitchModel::built_in("generic-hardware").unwrap_or_else(|error| panic!("{error}"));
     for queue in model.queues.iter_mut().chain(&mut model.control) {
-        let Reach { set_queue, dscp } = queue.reach;
-        queue.reach = match kind {
-            Kind::SetQueue => Reach { set_queue, dscp: None },
-            Kind::Dscp => Reach { set_queue: None, dscp },
-            Kind::Both => queue.reach,
+        let QueueSelection { set_queue, dscp } = queue.selection;
+        queue.selection = match kind {
+            Kind::SetQueue => QueueSelection { set_queue, dscp: None },
+            Kind::Dscp => QueueSelection { set_queue: None, dscp },
+            Kind::Both => queue.selection,
         };
     }
     model
@@ -33,12 +33,12 @@ fn model(kind: Kind) -> SwitchModel {
 
 /// Returns the queue and the DSCP of the frame at each output of an entry; a frame arrives with
 /// DSCP 63 and without a queue.
-fn marks(instructions: &[Instruction]) -> Vec<Reach> {
+fn marks(instructions: &[Instruction]) -> Vec<QueueSelection> {
     let actions = instructions.iter().filter_map(|instruction| match instruction {
         Instruction::ApplyActions(actions) => Some(actions),
         _ => None,
     });
-    let (mut reach, mut outputs) = (Reach { set_queue: None, dscp: Some(63) }, Vec::new());
+    let (mut reach, mut outputs) = (QueueSelection { set_queue: None, dscp: Some(63) }, Vec::new());
     for action in actions.flatten() {
         match action {
             Action::SetField(Oxm::IpDscp(dscp)) => reach.dscp = Some(*dscp),
@@ -67,7 +67,8 @@ fn entries_of_admitted_flows_use_only_the_queue_selection_of_the_model() {
             for mark in entries.iter().flat_map(|entry| marks(&entry.instructions)) {
                 // A class without a DSCP gets 0, so that a DSCP set by the host is no admission.
                 let is_of = |queue: &takt_sdn::model::Queue| {
-                    (queue.reach.set_queue, queue.reach.dscp.unwrap_or(0)) == (mark.set_queue, mark.dscp.unwrap_or(63))
+                    (queue.selection.set_queue, queue.selection.dscp.unwrap_or(0))
+                        == (mark.set_queue, mark.dscp.unwrap_or(63))
                 };
                 assert!(of_model.queues.iter().any(is_of), "{kind:?} at switch {dpid}: {mark:?}");
             }

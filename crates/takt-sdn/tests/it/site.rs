@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use takt_lab::Lab;
 use takt_lab::file::SWITCHES;
-use takt_sdn::api::questions::Questions;
+use takt_sdn::api::questions::ControllerClient;
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::runtime::Runtime;
 use takt_testkit::lab_text::LabText;
@@ -33,7 +33,7 @@ pub struct Running {
     thread: Option<JoinHandle<Vec<Event>>>,
     state: Arc<std::sync::Mutex<State>>,
     /// Client of the controller, as used by the API.
-    pub questions: Questions,
+    pub questions: ControllerClient,
     /// Number of packets to hosts with limits that meters dropped.
     host_excess: Arc<AtomicU64>,
 }
@@ -68,7 +68,7 @@ impl Running {
             })
         };
         let mut runtime = lab.namespace(SWITCHES).expect("the lab has switches").run(listen).expect("root");
-        let questions = runtime.questions();
+        let questions = runtime.client();
         let is_over = Arc::new(AtomicBool::new(false));
         let state = Arc::new(std::sync::Mutex::new(State::default()));
         let host_excess = Arc::new(AtomicU64::new(0));

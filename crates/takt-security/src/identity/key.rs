@@ -53,9 +53,9 @@ impl KeyAlgorithm {
 }
 
 /// Private key in memory or in a token. Its debug form does not reveal it.
-pub struct PrivateKey(Place);
+pub struct PrivateKey(KeyStorage);
 
-enum Place {
+enum KeyStorage {
     Memory { key: PKey<Private>, algorithm: KeyAlgorithm },
     Token(HardwareKey),
 }
@@ -71,7 +71,7 @@ impl PrivateKey {
     pub fn read(octets: &[u8], password: Option<&str>) -> Result<Self> {
         match std::str::from_utf8(octets) {
             Ok(text) if text.trim_start().starts_with(uri::SCHEME) => {
-                HardwareKey::open(text, password).map(|key| Self(Place::Token(key)))
+                HardwareKey::open(text, password).map(|key| Self(KeyStorage::Token(key)))
             }
             _ => Self::from_pem(octets, password),
         }
@@ -91,30 +91,30 @@ impl PrivateKey {
         let key = PKey::private_key_from_pem_passphrase(pem, password)
             .map_err(failed(ErrorKind::Certificate, "private key"))?;
         let algorithm = KeyAlgorithm::of(&key)?;
-        Ok(Self(Place::Memory { key, algorithm }))
+        Ok(Self(KeyStorage::Memory { key, algorithm }))
     }
 
     /// Returns the algorithm.
     pub const fn algorithm(&self) -> KeyAlgorithm {
         match &self.0 {
-            Place::Memory { algorithm, .. } => *algorithm,
-            Place::Token(key) => key.algorithm(),
+            KeyStorage::Memory { algorithm, .. } => *algorithm,
+            KeyStorage::Token(key) => key.algorithm(),
         }
     }
 
     /// Returns the key, unless it is in a token.
     pub(crate) fn in_memory(&self) -> Option<&PKeyRef<Private>> {
         match &self.0 {
-            Place::Memory { key, .. } => Some(key),
-            Place::Token(_) => None,
+            KeyStorage::Memory { key, .. } => Some(key),
+            KeyStorage::Token(_) => None,
         }
     }
 
     /// Signs with RSASSA-PSS or ECDSA, both with SHA-256 (DDS-SEC 1.1 §9.3.2.5).
     pub(crate) fn sign(&self, octets: &[u8]) -> Result<Vec<u8>> {
         let (key, algorithm) = match &self.0 {
-            Place::Memory { key, algorithm } => (key, *algorithm),
-            Place::Token(key) => return key.sign(octets),
+            KeyStorage::Memory { key, algorithm } => (key, *algorithm),
+            KeyStorage::Token(key) => return key.sign(octets),
         };
         let mut signer = Signer::new(MessageDigest::sha256(), key)?;
         if algorithm == KeyAlgorithm::Rsa2048 {

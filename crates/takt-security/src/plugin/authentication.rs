@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use takt_core::Instant;
-use takt_core::security::{SecurityChannel, SecurityEvent, SecurityMessage, Standing};
+use takt_core::security::{AdmissionState, SecurityChannel, SecurityEvent, SecurityMessage};
 use takt_wire::discovery::ParticipantData;
 use takt_wire::parameter::{PID_VENDORID, ParameterList};
 use takt_wire::{Cursor, Endianness, EntityId, GuidPrefix, VendorId};
@@ -23,15 +23,15 @@ use crate::transform::{Replays, Sealer};
 impl Plugin {
     /// Handles a participant that was discovered or changed its announcement. An authenticated
     /// participant stays authenticated: any host can send announcements in its name.
-    pub(super) fn discover(&mut self, data: &ParticipantData) -> Standing {
+    pub(super) fn discover(&mut self, data: &ParticipantData) -> AdmissionState {
         let prefix = data.guid.prefix;
         if prefix == self.prefix {
-            return Standing::Refused(format!("participant {prefix} has the GUID of the local participant"));
+            return AdmissionState::Refused(format!("participant {prefix} has the GUID of the local participant"));
         }
         if let Some(Stage::Authenticated(_) | Stage::Authenticating | Stage::Waiting) =
             self.remotes.get(&prefix).map(|remote| &remote.stage)
         {
-            return Standing::Authenticating;
+            return AdmissionState::Authenticating;
         }
         let may_stay_open = self.attributes.allows_unauthenticated;
         if let Err(why) = check_identity_token(data) {
@@ -39,26 +39,26 @@ impl Plugin {
             self.remotes.insert(prefix, Remote::new(stage, self.now.at));
             let why = format!("participant {prefix}: {why}");
             self.log(Severity::Warning, why.clone());
-            return if may_stay_open { Standing::Open } else { Standing::Refused(why) };
+            return if may_stay_open { AdmissionState::Open } else { AdmissionState::Refused(why) };
         }
         let masks = self.attributes.info().check_participants(data.security_info.map(SecurityInfo::from));
         if let Err(error) = masks {
             self.remotes.insert(prefix, Remote::new(Stage::Unsuited, self.now.at));
             let why = format!("participant {prefix}: {error}");
             self.log(Severity::Warning, why.clone());
-            return Standing::Refused(why);
+            return AdmissionState::Refused(why);
         }
         self.remotes.insert(prefix, Remote::new(Stage::Waiting, self.now.at));
         self.waiting.push_back(prefix);
         self.start_waiting();
-        Standing::Authenticating
+        AdmissionState::Authenticating
     }
 
     /// Removes a participant that has left.
     pub(super) fn remove_remote(&mut self, prefix: GuidPrefix) {
         self.remove_keys_of(prefix);
         self.remotes.remove(&prefix);
-        self.renewals.settle(prefix);
+        self.renewals.mark_done(prefix);
         self.waiting.retain(|one| *one != prefix);
         self.refused.remove(&prefix);
         self.start_waiting();
@@ -260,7 +260,7 @@ impl Plugin {
         }
         remote.began_at = self.now.at;
         self.refused.remove(&prefix);
-        self.renewals.settle(prefix);
+        self.renewals.mark_done(prefix);
         self.events.push_back(SecurityEvent::Authenticated(prefix));
         let text = format!("{} is authenticated", describe(prefix, self.remotes.get(&prefix)));
         self.log(Severity::Notice, text);
@@ -281,7 +281,7 @@ impl Plugin {
         }
         if self.refused.insert(prefix) {
             let stays_open = self.attributes.allows_unauthenticated;
-            self.events.push_back(SecurityEvent::Refused { participant: prefix, stays_open, why });
+            self.events.push_back(SecurityEvent::Refused { participant: prefix, stays_open, reason: why });
         }
     }
 

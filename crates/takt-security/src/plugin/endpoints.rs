@@ -227,7 +227,7 @@ impl Plugin {
             self.end_pair(id, remote);
         }
         for remote in self.remotes.values_mut() {
-            remote.parked.retain(|parked| parked.pair.0 != id);
+            remote.early_tokens.retain(|parked| parked.pair.0 != id);
         }
         self.keyring.remove_owner(self.prefix, id);
         self.endpoints.remove(&id);

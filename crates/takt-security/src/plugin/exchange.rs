@@ -58,7 +58,7 @@ impl Plugin {
             }
             Err(error) => self.log(Severity::Error, format!("no key of {local} for {remote}: {error}")),
         }
-        let parked = self.remotes.get_mut(&remote.prefix).and_then(|found| found.unpark(pair));
+        let parked = self.remotes.get_mut(&remote.prefix).and_then(|found| found.take_early_tokens(pair));
         if let Some(materials) = parked
             && let Err(error) = self.install(pair, materials)
         {
@@ -78,7 +78,7 @@ impl Plugin {
             sealer.remove_receiver(remote);
         }
         if !materials.is_empty() {
-            self.park(pair, materials);
+            self.store_early_tokens(pair, materials);
         }
     }
 
@@ -92,7 +92,7 @@ impl Plugin {
             sealer.remove_receivers_of(prefix);
         }
         if let Some(remote) = self.remotes.get_mut(&prefix) {
-            remote.parked.clear();
+            remote.early_tokens.clear();
         }
     }
 
@@ -143,7 +143,7 @@ impl Plugin {
         match message.class_id {
             CLASS_RENEWAL => return self.handle_renewal(from, &message.tokens),
             CLASS_RENEWAL_ACCEPTED => {
-                self.renewals.settle(from);
+                self.renewals.mark_done(from);
                 return Ok(());
             }
             _ => {}
@@ -171,12 +171,13 @@ impl Plugin {
         if self.pairs.contains_key(&pair) {
             return self.install(pair, materials);
         }
-        self.park(pair, materials);
+        self.store_early_tokens(pair, materials);
         Ok(())
     }
 
-    fn park(&mut self, pair: Pair, materials: Vec<KeyMaterial>) {
-        let displaced = self.remotes.get_mut(&pair.1.prefix).is_some_and(|remote| remote.park(pair, materials));
+    fn store_early_tokens(&mut self, pair: Pair, materials: Vec<KeyMaterial>) {
+        let displaced =
+            self.remotes.get_mut(&pair.1.prefix).is_some_and(|remote| remote.store_early_tokens(pair, materials));
         self.counters.key_tokens_displaced += u64::from(displaced);
     }
 

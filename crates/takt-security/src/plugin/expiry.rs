@@ -87,7 +87,7 @@ impl Plugin {
                 self.own_validity.check_at = Validity::ENDED;
                 let why = format!("this participant: {error}");
                 self.log(Severity::Error, why.clone());
-                self.events.push_back(SecurityEvent::Expelled { participant: self.prefix, why });
+                self.events.push_back(SecurityEvent::Expelled { participant: self.prefix, reason: why });
             }
         }
     }
@@ -105,13 +105,13 @@ impl Plugin {
                 let why = format!("{}: {error}", describe(prefix, self.remotes.get(&prefix)));
                 self.log(Severity::Notice, why.clone());
                 self.remove_keys_of(prefix);
-                self.renewals.settle(prefix);
+                self.renewals.mark_done(prefix);
                 if let Some(remote) = self.remotes.get_mut(&prefix) {
                     remote.stage = Stage::Refused { retry_at: None };
                     remote.handshake = None;
                     remote.renewal = None;
                 }
-                self.events.push_back(SecurityEvent::Expelled { participant: prefix, why });
+                self.events.push_back(SecurityEvent::Expelled { participant: prefix, reason: why });
             }
         }
     }

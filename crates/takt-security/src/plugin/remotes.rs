@@ -27,7 +27,7 @@ pub(super) struct Remote {
     /// Start of the first handshake since the last one that succeeded or timed out.
     pub(super) tried_since: Option<Instant>,
     /// Key tokens for unmatched pairs, oldest first.
-    pub(super) parked: VecDeque<Parked>,
+    pub(super) early_tokens: VecDeque<EarlyTokens>,
 }
 
 /// Authentication stage of a remote participant.
@@ -61,7 +61,7 @@ pub(super) struct Session {
 }
 
 /// Key tokens for an unmatched pair.
-pub(super) struct Parked {
+pub(super) struct EarlyTokens {
     pub(super) pair: Pair,
     pub(super) materials: Vec<KeyMaterial>,
 }
@@ -83,7 +83,7 @@ impl Session {
 
 impl Remote {
     pub(super) const fn new(stage: Stage, now: Instant) -> Self {
-        Self { stage, handshake: None, renewal: None, began_at: now, tried_since: None, parked: VecDeque::new() }
+        Self { stage, handshake: None, renewal: None, began_at: now, tried_since: None, early_tokens: VecDeque::new() }
     }
 
     pub(super) fn session(&self) -> Option<&Session> {
@@ -126,20 +126,20 @@ impl Remote {
 
     /// Stores key tokens of a pair, and replaces earlier ones of it. Returns true if tokens of
     /// another pair were displaced.
-    pub(super) fn park(&mut self, pair: Pair, materials: Vec<KeyMaterial>) -> bool {
-        self.parked.retain(|parked| parked.pair != pair);
-        let is_full = self.parked.len() >= EARLY_TOKENS_MAX;
+    pub(super) fn store_early_tokens(&mut self, pair: Pair, materials: Vec<KeyMaterial>) -> bool {
+        self.early_tokens.retain(|parked| parked.pair != pair);
+        let is_full = self.early_tokens.len() >= EARLY_TOKENS_MAX;
         if is_full {
-            self.parked.pop_front();
+            self.early_tokens.pop_front();
         }
-        self.parked.push_back(Parked { pair, materials });
+        self.early_tokens.push_back(EarlyTokens { pair, materials });
         is_full
     }
 
     /// Takes the stored key tokens of a newly matched pair.
-    pub(super) fn unpark(&mut self, pair: Pair) -> Option<Vec<KeyMaterial>> {
-        let index = self.parked.iter().position(|parked| parked.pair == pair)?;
-        self.parked.remove(index).map(|parked| parked.materials)
+    pub(super) fn take_early_tokens(&mut self, pair: Pair) -> Option<Vec<KeyMaterial>> {
+        let index = self.early_tokens.iter().position(|parked| parked.pair == pair)?;
+        self.early_tokens.remove(index).map(|parked| parked.materials)
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) struct Renewals {
 
 impl Renewals {
     /// Marks a participant as done: it has accepted the certificate, or has a new session.
-    pub(super) fn settle(&mut self, prefix: GuidPrefix) {
+    pub(super) fn mark_done(&mut self, prefix: GuidPrefix) {
         self.unaccepted.remove(&prefix);
         self.to_send.retain(|one| *one != prefix);
     }
@@ -177,7 +177,7 @@ impl Plugin {
     }
 
     fn authenticate_again(&mut self, prefix: GuidPrefix) -> Result<()> {
-        self.renewals.settle(prefix);
+        self.renewals.mark_done(prefix);
         let handshake = self.new_handshake(prefix)?;
         if let Some(remote) = self.remotes.get_mut(&prefix) {
             remote.began_at = self.now.at;

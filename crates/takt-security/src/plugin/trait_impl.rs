@@ -1,8 +1,8 @@
 //! Implementation of [`takt_core::security::Security`], the trait that a participant calls.
 
 use takt_core::security::{
-    Announced, OpenedSubmessages, Protection, Security, SecurityChannel, SecurityEvent, SecurityLogEntry,
-    SecurityMessage, Standing,
+    AdmissionState, Announced, OpenedSubmessages, Protection, Security, SecurityChannel, SecurityEvent,
+    SecurityLogEntry, SecurityMessage,
 };
 use takt_core::{Clocks, Instant};
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
@@ -81,11 +81,11 @@ impl Security for Plugin {
         self.admit(&Candidate::from(data))
     }
 
-    fn forget_endpoint(&mut self, endpoint: EntityId) {
+    fn endpoint_deleted(&mut self, endpoint: EntityId) {
         self.remove_endpoint(endpoint);
     }
 
-    fn participant_discovered(&mut self, now: Clocks, data: &ParticipantData) -> Standing {
+    fn participant_discovered(&mut self, now: Clocks, data: &ParticipantData) -> AdmissionState {
         self.now = now;
         self.discover(data)
     }
@@ -150,7 +150,7 @@ impl Security for Plugin {
         self.begin_pair(local, remote);
     }
 
-    fn pair_parted(&mut self, local: EntityId, remote: Guid) {
+    fn pair_unmatched(&mut self, local: EntityId, remote: Guid) {
         self.end_pair(local, remote);
     }
 

@@ -1,6 +1,6 @@
 //! Test that messages of a running session are protected and opened without allocation.
 
-use takt_core::security::{Security, SecurityChannel, SecurityMessage, Standing};
+use takt_core::security::{AdmissionState, Security, SecurityChannel, SecurityMessage};
 use takt_core::{Clocks, Instant};
 use takt_security::documents::{
     BasicProtectionKind, DomainRule, DomainSet, Effect, Governance, Grant, Permissions, ProtectionKind, TopicRule,
@@ -113,8 +113,8 @@ fn messages_of_a_session_allocate_no_memory() {
         let issuer = Issuer::create("CA", KeyAlgorithm::EcP256, VALID).expect("an authority");
         let [(one, first), (two, second)] = ["Alice", "Bob"].map(|name| participant(&issuer, name, kind));
         let (mut plugins, prefixes) = ([one, two], [first.guid.prefix, second.guid.prefix]);
-        assert_eq!(plugins[0].participant_discovered(clocks(), &second), Standing::Authenticating);
-        assert_eq!(plugins[1].participant_discovered(clocks(), &first), Standing::Authenticating);
+        assert_eq!(plugins[0].participant_discovered(clocks(), &second), AdmissionState::Authenticating);
+        assert_eq!(plugins[1].participant_discovered(clocks(), &first), AdmissionState::Authenticating);
         run(&mut plugins, prefixes);
         let [writer, reader] = [Guid::new(prefixes[0], WRITER), Guid::new(prefixes[1], READER)];
         let topic_name = "topic".to_owned();

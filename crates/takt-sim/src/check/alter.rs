@@ -77,7 +77,7 @@ impl Checker {
         if before.partition != qos.partition && !endpoint.is_writer {
             // A match that persists is now in other partitions.
             for ((writer, _), pair) in self.pairs.iter_mut().filter(|((_, reader), _)| *reader == id) {
-                pair.begin_again(qos.partition, self.endpoints[*writer as usize].written.len() as u32);
+                pair.change_partition(qos.partition, self.endpoints[*writer as usize].written.len() as u32);
             }
         }
     }
@@ -123,14 +123,14 @@ impl Checker {
 
     /// Reports whether the endpoints must match in the end.
     pub(super) fn must_match(&self, from: &Endpoint, to: &Endpoint) -> bool {
-        from.may_match(to) && model::matches(&from.qos, &to.qos) && !self.ignorance.parts(from, to)
+        from.may_match(to) && model::matches(&from.qos, &to.qos) && !self.ignored_entities.separates(from, to)
     }
 
     /// Reports whether a sample was written in a partition in which the reader has been, or may be
     /// history there.
     pub(super) fn is_in_reach(&self, from: &Endpoint, to: &Endpoint, number: u32) -> bool {
         let written_in = from.written_in[number as usize - 1];
-        to.policies().any(|qos| partitions::meet(qos.partition, written_in))
+        to.policies().any(|qos| partitions::have_common(qos.partition, written_in))
             || (from.qos.transient_local && to.qos.transient_local)
     }
 

@@ -19,7 +19,7 @@ impl Checker {
         let verdict = self.check_view(reader, &found.info);
         let verdict = verdict.and_then(|()| {
             if found.info.valid_data {
-                self.judge(at, wall, reader, found)
+                self.check_sample(at, wall, reader, found)
                     .map(|identity| self.recover(at, identity.writer, reader, identity.number))
             } else {
                 self.check_state_change(wall, reader, found)
@@ -30,7 +30,7 @@ impl Checker {
         }
     }
 
-    fn judge(
+    fn check_sample(
         &mut self,
         at: Nanos,
         wall: Timestamp,
@@ -38,7 +38,7 @@ impl Checker {
         found: &SampleRef<'_>,
     ) -> Result<Identity, (Rule, String)> {
         let (payload, publication) = (found.payload, found.info.publication);
-        let invented = |text: String| (Rule::Invented, text);
+        let invented = |text: String| (Rule::UnknownSample, text);
         let Some(identity) = sample::identify(payload, &mut self.scratch) else {
             return Err(invented(format!("{} octets that nobody wrote", payload.len())));
         };
@@ -75,7 +75,7 @@ impl Checker {
         let pair = self.pairs.entry((writer, reader)).or_default();
         let number = identity.number;
         if !pair.arrived.insert(number) {
-            return Err((Rule::Twice, format!("{identity:?}")));
+            return Err((Rule::Duplicate, format!("{identity:?}")));
         }
         let last = match pair.advance(number, identity.instance, by_instance) {
             Ok(last) => last,
@@ -87,7 +87,7 @@ impl Checker {
         if let Some(skipped) = skipped.filter(|_| complete) {
             return Err((Rule::Gap, format!("{identity:?} where number {skipped} must come")));
         }
-        self.saw(reader, writer, number);
+        self.record_taken(reader, writer, number);
         self.check_order(reader, identity.instance, &found.info)?;
         self.check_separation(at, reader, identity.instance, &found.info)?;
         self.check_lifespan(wall, writer, &found.info)?;

@@ -40,16 +40,16 @@ struct Misses {
     /// Time of the last update of each monitored instance.
     open: BTreeMap<u8, Nanos>,
     /// Minimum and maximum number of missed deadlines in past periods without updates.
-    over: (u64, u64),
+    past: (u64, u64),
     /// Count in the status.
-    told: u64,
+    reported: u64,
 }
 
 impl Misses {
     fn update(&mut self, at: Nanos, period: Nanos, instance: u8, is_alive: bool) {
         if let Some(since) = self.open.remove(&instance) {
             let (least, most) = missed(at - since, period);
-            self.over = (self.over.0 + least, self.over.1 + most);
+            self.past = (self.past.0 + least, self.past.1 + most);
         }
         if is_alive {
             self.open.insert(instance, at);
@@ -58,7 +58,7 @@ impl Misses {
 
     fn bounds(&self, at: Nanos, period: Nanos) -> (u64, u64) {
         let open = self.open.values().map(|since| missed(at - since, period));
-        open.fold(self.over, |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        open.fold(self.past, |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 }
 
@@ -74,7 +74,7 @@ fn missed(silence: Nanos, period: Nanos) -> (u64, u64) {
 pub(super) struct Exact {
     misses: BTreeMap<EndpointId, Misses>,
     /// By reader: the number of alive and of not alive writers.
-    lively: BTreeMap<EndpointId, (u32, u32)>,
+    liveliness: BTreeMap<EndpointId, (u32, u32)>,
     /// By writer: the time of the last LIVELINESS_LOST.
     lapsed_at: BTreeMap<EndpointId, Nanos>,
 }
@@ -88,7 +88,7 @@ impl Checker {
 
     /// Records the count of missed deadlines in a status.
     pub(super) fn record_deadline_status(&mut self, at: Nanos, id: EndpointId, told: u64) {
-        self.exactly.misses.entry(id).or_default().told = told;
+        self.exactly.misses.entry(id).or_default().reported = told;
         self.count_misses(at, id);
     }
 
@@ -99,8 +99,8 @@ impl Checker {
             return;
         }
         let (least, most) = misses.bounds(at, period);
-        if misses.told < least || misses.told > most {
-            let told = misses.told;
+        if misses.reported < least || misses.reported > most {
+            let told = misses.reported;
             let text = format!("endpoint {id} was told of {told} missed deadlines, there were {least} to {most}");
             self.report(at, Rule::Deadline, text);
         }
@@ -116,7 +116,7 @@ impl Checker {
 
     /// Records the number of alive writers in a status of a reader.
     pub(super) fn record_liveliness_status(&mut self, reader: EndpointId, alive: u32, not_alive: u32) {
-        self.exactly.lively.insert(reader, (alive, not_alive));
+        self.exactly.liveliness.insert(reader, (alive, not_alive));
     }
 
     /// Records LIVELINESS_LOST of a writer.
@@ -192,7 +192,7 @@ impl Checker {
     }
 
     fn check_alive_writers(&mut self, at: Nanos, reader: EndpointId) {
-        let Some(&(alive, not_alive)) = self.exactly.lively.get(&reader) else { return };
+        let Some(&(alive, not_alive)) = self.exactly.liveliness.get(&reader) else { return };
         if !self.endpoints[reader as usize].alive {
             return;
         }
@@ -253,7 +253,7 @@ impl Checker {
         let is_kept = from.qos.keep_last.is_none_or(|depth| displaced < depth as usize);
         if !(from.qos.transient_local && to.qos.transient_local && is_kept) {
             let text = format!("number {number} of writer {writer} is older than the match, {displaced} followed it");
-            return Err((Rule::Surplus, text));
+            return Err((Rule::UnexpectedSample, text));
         }
         Ok(())
     }
@@ -362,7 +362,7 @@ mod tests {
         checker.wrote(WRITTEN, Timestamp::ZERO, writer, sample);
         if let Some(at) = ended_at {
             checker.now = at;
-            checker.gone(writer, LEASE_END_MAX);
+            checker.endpoint_ended(writer, LEASE_END_MAX);
         }
         checker.arrived_last(writer, reader, WRITTEN + LEASE)
     }

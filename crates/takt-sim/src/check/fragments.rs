@@ -11,7 +11,7 @@ use crate::clock::Nanos;
 
 /// Ranges of such samples, by writer and reader.
 #[derive(Debug, Default)]
-pub(super) struct Begun(BTreeMap<(EndpointId, EndpointId), Span>);
+pub(super) struct PartialSamples(BTreeMap<(EndpointId, EndpointId), Span>);
 
 /// First and last sample of which a fragment has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -22,10 +22,10 @@ struct Span {
     at: Nanos,
 }
 
-impl Begun {
+impl PartialSamples {
     /// Records a fragment of a sample. Of the fragments before the match, only those at the same
     /// time may count.
-    fn came(&mut self, at: Nanos, key: (EndpointId, EndpointId), number: u32, is_matched: bool) {
+    fn record_fragment(&mut self, at: Nanos, key: (EndpointId, EndpointId), number: u32, is_matched: bool) {
         let span = self.0.entry(key).or_insert(Span { first: number, last: number, at });
         if !is_matched && span.at != at {
             *span = Span { first: number, last: number, at };
@@ -34,7 +34,7 @@ impl Begun {
     }
 
     /// Records that a reader knows a writer from now on.
-    pub(super) fn begins(&mut self, at: Nanos, key: (EndpointId, EndpointId)) {
+    pub(super) fn reader_matched(&mut self, at: Nanos, key: (EndpointId, EndpointId)) {
         if self.0.get(&key).is_some_and(|span| span.at != at) {
             self.0.remove(&key);
         }
@@ -48,7 +48,7 @@ impl Begun {
 
 impl Checker {
     /// Records a datagram that arrives at a process with these readers.
-    pub fn heard(&mut self, at: Nanos, datagram: &[u8], readers: impl Iterator<Item = EndpointId>) {
+    pub fn received(&mut self, at: Nanos, datagram: &[u8], readers: impl Iterator<Item = EndpointId>) {
         let readers: Vec<_> = readers.filter(|reader| !self.endpoints[*reader as usize].qos.reliable).collect();
         let Some(message) = MessageView::parse(datagram).ok().filter(|_| !readers.is_empty()) else { return };
         let prefix = message.header().prefix;
@@ -58,7 +58,7 @@ impl Checker {
             let Some(number) = self.number_of(writer, fragment.sn.0) else { continue };
             for &reader in &readers {
                 let is_matched = self.pairs.get(&(writer, reader)).is_some_and(|pair| pair.is_known_to_reader());
-                self.begun.came(at, (writer, reader), number, is_matched);
+                self.partial_samples.record_fragment(at, (writer, reader), number, is_matched);
             }
         }
     }
@@ -70,15 +70,15 @@ mod tests {
 
     #[test]
     fn fragments_before_the_match_count_only_at_its_time() {
-        let (key, mut begun) = ((0, 1), Begun::default());
-        begun.came(10, key, 3, false);
-        begun.came(20, key, 4, false);
-        begun.begins(20, key);
+        let (key, mut begun) = ((0, 1), PartialSamples::default());
+        begun.record_fragment(10, key, 3, false);
+        begun.record_fragment(20, key, 4, false);
+        begun.reader_matched(20, key);
         assert_eq!(begun.span(key), Some((4, 4)));
-        begun.came(30, key, 6, true);
-        begun.came(31, key, 5, true);
+        begun.record_fragment(30, key, 6, true);
+        begun.record_fragment(31, key, 5, true);
         assert_eq!(begun.span(key), Some((4, 6)));
-        begun.begins(40, key);
+        begun.reader_matched(40, key);
         assert_eq!(begun.span(key), None);
     }
 }

@@ -46,7 +46,7 @@ impl Endpoint {
 
 impl Checker {
     /// Sets the rights of a participant. Other participants have all rights.
-    pub fn joins(&mut self, prefix: GuidPrefix, rights: Rights) {
+    pub fn set_rights(&mut self, prefix: GuidPrefix, rights: Rights) {
         self.rights.insert(prefix, rights);
     }
 
@@ -96,7 +96,7 @@ mod tests {
     fn checker(writer: Rights, reader: Rights) -> Checker {
         let mut checker = Checker::default();
         for (id, rights) in [(1, writer), (2, reader)] {
-            checker.joins(guid(id).prefix, rights);
+            checker.set_rights(guid(id).prefix, rights);
             checker.created(guid(id), 1, QosPlan::default(), id == 1);
         }
         checker

@@ -34,9 +34,9 @@ impl Ignored {
 
 /// Ignored entities of all participants, with the time from which they are ignored.
 #[derive(Debug, Default)]
-pub(super) struct Ignorance(BTreeMap<(GuidPrefix, Ignored), Nanos>);
+pub(super) struct IgnoredEntities(BTreeMap<(GuidPrefix, Ignored), Nanos>);
 
-impl Ignorance {
+impl IgnoredEntities {
     /// Returns the time from which a participant ignores an endpoint.
     pub(super) fn since(&self, by: GuidPrefix, endpoint: &Endpoint) -> Option<Nanos> {
         if by == endpoint.guid.prefix {
@@ -47,7 +47,7 @@ impl Ignorance {
     }
 
     /// Reports whether one of two endpoints is ignored by the participant of the other.
-    pub(super) fn parts(&self, one: &Endpoint, other: &Endpoint) -> bool {
+    pub(super) fn separates(&self, one: &Endpoint, other: &Endpoint) -> bool {
         self.since(one.guid.prefix, other).or_else(|| self.since(other.guid.prefix, one)).is_some()
     }
 }
@@ -55,19 +55,19 @@ impl Ignorance {
 impl Checker {
     /// Records that a participant ignores an entity from now on.
     pub fn ignores(&mut self, by: GuidPrefix, what: Ignored) {
-        self.ignorance.0.entry((by, what)).or_insert(self.now);
+        self.ignored_entities.0.entry((by, what)).or_insert(self.now);
     }
 
     /// Reports whether another participant ignores this endpoint.
     pub(super) fn is_ignored(&self, id: EndpointId) -> bool {
         let of = &self.endpoints[id as usize];
-        self.ignorance.0.keys().any(|(by, what)| *by != of.guid.prefix && what.covers(of))
+        self.ignored_entities.0.keys().any(|(by, what)| *by != of.guid.prefix && what.covers(of))
     }
 
     /// Reports whether the participant of this endpoint ignores anything.
     pub(super) fn ignores_any(&self, id: EndpointId) -> bool {
         let prefix = self.endpoints[id as usize].guid.prefix;
-        self.ignorance.0.keys().any(|(by, _)| *by == prefix)
+        self.ignored_entities.0.keys().any(|(by, _)| *by == prefix)
     }
 
     /// Reports whether another participant ignores this participant or some of its entities.
@@ -80,14 +80,15 @@ impl Checker {
     /// announces nothing to it.
     pub(super) fn receives_nothing_from(&self, id: EndpointId, peer: Guid) -> bool {
         let prefix = self.endpoints[id as usize].guid.prefix;
-        self.ignorance.0.contains_key(&(peer.prefix, Ignored::Participant(prefix)))
+        self.ignored_entities.0.contains_key(&(peer.prefix, Ignored::Participant(prefix)))
     }
 
     /// Checks that the participant of an endpoint ignores none of the endpoints matched with it.
     pub(super) fn must_not_be_ignored(&mut self, at: Nanos, id: EndpointId, peers: &[Guid]) {
         let by = self.endpoints[id as usize].guid.prefix;
         let known = peers.iter().filter_map(|guid| self.by_guid.get(guid)).map(|id| &self.endpoints[*id as usize]);
-        let wrong = known.into_iter().find(|peer| self.ignorance.since(by, peer).is_some()).map(|peer| peer.guid);
+        let wrong =
+            known.into_iter().find(|peer| self.ignored_entities.since(by, peer).is_some()).map(|peer| peer.guid);
         if let Some(guid) = wrong {
             self.report(at, Rule::Matching, format!("endpoint {id} is matched with {guid:?}, which it ignores"));
         }
@@ -103,7 +104,7 @@ impl Checker {
     ) -> Result<(), (Rule, String)> {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let written = from.written_at[number as usize - 1];
-        match self.ignorance.since(to.guid.prefix, from).filter(|since| written > *since) {
+        match self.ignored_entities.since(to.guid.prefix, from).filter(|since| written > *since) {
             Some(since) => {
                 Err((Rule::Matching, format!("number {number} of writer {writer}, which is ignored since {since} ns")))
             }
@@ -178,7 +179,7 @@ mod tests {
             if ignores {
                 checker.ignores(guid(1).prefix, Ignored::Participant(guid(2).prefix));
             }
-            checker.gone(writer, 0);
+            checker.endpoint_ended(writer, 0);
             checker.finish_instances(100);
             let expected = (!ignores).then_some(Rule::Instance);
             assert_eq!(checker.violation().map(|it| it.rule), expected, "ignores: {ignores}");

@@ -17,7 +17,7 @@ const TAKEN_WITHIN: i64 = 5 * MILLISECOND as i64;
 
 /// State of an instance at its last read or take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sight {
+pub(super) struct ViewedInstance {
     pass: u64,
     generation: u32,
     state: InstanceState,
@@ -64,9 +64,9 @@ impl Checker {
         // The generation of the instance now: the instance may have been written again since this
         // sample arrived.
         let generation = info.generation() + info.absolute_generation_rank;
-        let sight = Sight { pass: self.passes, generation, state: info.instance_state, view: info.view_state };
+        let sight = ViewedInstance { pass: self.passes, generation, state: info.instance_state, view: info.view_state };
         let is_slow = self.take_period(reader) > 0;
-        let before = self.sights.insert((reader, instance), sight);
+        let before = self.viewed_instances.insert((reader, instance), sight);
         let expected = match before {
             None => ViewState::New,
             Some(before) if before.pass == sight.pass => before.view,

@@ -33,7 +33,7 @@ impl Checker {
     ) -> Result<(), (Rule, String)> {
         let info = &found.info;
         let Some(&writer) = self.by_guid.get(&info.publication) else {
-            return Err((Rule::Invented, format!("{info:?}")));
+            return Err((Rule::UnknownSample, format!("{info:?}")));
         };
         self.check_purge(wall, reader, info)?;
         if info.sequence_number.0 == 0 {
@@ -41,7 +41,7 @@ impl Checker {
             return Ok(());
         }
         let Some(number) = self.number_of(writer, info.sequence_number.0) else {
-            return Err((Rule::Invented, format!("{info:?}")));
+            return Err((Rule::UnknownSample, format!("{info:?}")));
         };
         let change = self.endpoints[writer as usize].written.get(number as usize - 1);
         let instance = change.map_or(0, |change| change.instance);
@@ -49,12 +49,12 @@ impl Checker {
             change.kind != ChangeKind::Alive && sample::key_hash(change.instance) == info.instance_handle.0
         });
         if !is_true {
-            return Err((Rule::Invented, format!("{info:?} tells of {change:?}")));
+            return Err((Rule::UnknownSample, format!("{info:?} tells of {change:?}")));
         }
         let by_instance = self.is_taken_by_instance();
         let pair = self.pairs.entry((writer, reader)).or_default();
         if !pair.arrived.insert(number) {
-            return Err((Rule::Twice, format!("{info:?}")));
+            return Err((Rule::Duplicate, format!("{info:?}")));
         }
         let filtered = by_instance || self.endpoints[reader as usize].qos.separation.is_some();
         match pair.advance(number, instance, filtered) {
@@ -176,10 +176,10 @@ impl Checker {
 
     /// Checks that an endpoint is no longer matched with endpoints that have ended, after a time
     /// without faults; `peers` are the matched endpoints of `id`.
-    pub fn must_have_forgotten(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], gone: &[Guid]) {
+    pub fn check_unmatched(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], gone: &[Guid]) {
         let mut told = peers.iter().filter(|guid| !self.receives_nothing_from(id, **guid));
         if let Some(guid) = told.find(|guid| gone.contains(guid)).copied().filter(|_| self.sound) {
-            self.report(at, Rule::Farewell, format!("endpoint {id} believes in {guid:?}"));
+            self.report(at, Rule::ParticipantEnd, format!("endpoint {id} believes in {guid:?}"));
         }
     }
 }

@@ -30,15 +30,15 @@ use takt_wire::{Guid, GuidPrefix, Timestamp};
 use crate::clock::Nanos;
 use crate::scenario::QosPlan;
 use exact::Exact;
-use fragments::Begun;
+use fragments::PartialSamples;
 pub use grants::Rights;
-use ignored::Ignorance;
 pub use ignored::Ignored;
-use info::Sight;
+use ignored::IgnoredEntities;
+use info::ViewedInstance;
 use pair::Pair;
 use progress::Progress;
-pub use reading::Pass;
-use reading::Shelf;
+pub use reading::ReadKind;
+use reading::UntakenSamples;
 use recovery::Recovery;
 pub use sets::SetId;
 use sets::Sets;
@@ -47,9 +47,9 @@ use sets::Sets;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// A sample arrived that was never written, or at a reader that must not receive it.
-    Invented,
+    UnknownSample,
     /// A sample arrived a second time.
-    Twice,
+    Duplicate,
     /// A sample arrived after a newer one of its writer.
     Order,
     /// A sample that must arrive was skipped.
@@ -65,7 +65,7 @@ pub enum Rule {
     Lost,
     /// An endpoint is still matched with one that was deleted or announced its end, although no
     /// fault had occurred.
-    Farewell,
+    ParticipantEnd,
     /// A writer that is not alive is reported as alive, or the reverse.
     Liveliness,
     /// A missed deadline was not notified, or a deadline that was not missed was notified.
@@ -77,7 +77,7 @@ pub enum Rule {
     /// A sample was in transit for longer than its writer may delay it.
     Latency,
     /// A sample arrived that was older than the match, or older than the history.
-    Surplus,
+    UnexpectedSample,
     /// A sample, a match or an endpoint is outside of a grant.
     Grant,
     /// A member of SampleInfo is wrong.
@@ -101,19 +101,19 @@ pub enum Rule {
     /// An instance is in a state that its writers did not cause.
     Instance,
     /// A writer waits for space although there is space.
-    Blocked,
+    BlockedWriter,
     /// A history held more than its limits allow.
     Limits,
     /// Datagrams were sent although no protocol exchange was pending.
-    Silence,
+    IdleTraffic,
     /// A datagram was sent before a more urgent one that was queued.
     Urgency,
     /// A call of the core failed that must succeed.
-    Refused,
+    CallFailed,
     /// A call of the core examined more than its bound.
     Work,
     /// More state was kept for other participants than the limits allow.
-    Kept,
+    StateBound,
     /// An address that never answered was sent more than a multiple of what arrived in its name.
     Amplification,
     /// The core panicked.
@@ -124,13 +124,16 @@ impl Rule {
     /// Reports whether the rule holds even if a hostile host uses the GUID prefixes of others.
     #[must_use]
     pub fn is_safety(self) -> bool {
-        matches!(self, Self::Limits | Self::Work | Self::Kept | Self::Amplification | Self::Refused | Self::Panic)
+        matches!(
+            self,
+            Self::Limits | Self::Work | Self::StateBound | Self::Amplification | Self::CallFailed | Self::Panic
+        )
     }
 
     /// Reports whether the rule holds for signed messages, whatever damage they suffer in transit.
     #[must_use]
     pub fn is_authentic(self) -> bool {
-        matches!(self, Self::Invented | Self::Twice | Self::Order | Self::Grant)
+        matches!(self, Self::UnknownSample | Self::Duplicate | Self::Order | Self::Grant)
     }
 }
 
@@ -227,19 +230,19 @@ pub struct Checker {
     sets: Sets,
     exactly: Exact,
     /// By reader and instance: state at the last read or take.
-    sights: BTreeMap<(EndpointId, u8), Sight>,
-    begun: Begun,
+    viewed_instances: BTreeMap<(EndpointId, u8), ViewedInstance>,
+    partial_samples: PartialSamples,
     /// Number of reads and takes so far.
     passes: u64,
     /// By endpoint: total count of matches in its status, and number of current matches.
     matches: BTreeMap<EndpointId, (u32, u32)>,
-    ignorance: Ignorance,
+    ignored_entities: IgnoredEntities,
     /// By reader: samples in its cache, if its application reads before it takes.
-    shelves: BTreeMap<EndpointId, Shelf>,
+    untaken_samples: BTreeMap<EndpointId, UntakenSamples>,
     /// Rights of the participants with restricted permissions.
     rights: BTreeMap<GuidPrefix, Rights>,
     /// Participants that have ended.
-    left: BTreeSet<GuidPrefix>,
+    ended_participants: BTreeSet<GuidPrefix>,
     /// Writers that wait for space, with the start of the wait.
     waiting: BTreeMap<EndpointId, Nanos>,
     scratch: Vec<u8>,
@@ -310,7 +313,7 @@ impl Checker {
 
     /// Records the deletion of an endpoint, or the end of its process. Without faults, all others
     /// know of it after `time`.
-    pub fn gone(&mut self, id: EndpointId, time: Nanos) {
+    pub fn endpoint_ended(&mut self, id: EndpointId, time: Nanos) {
         let endpoint = &mut self.endpoints[id as usize];
         endpoint.alive = false;
         endpoint.ended_at = Some(self.now);
@@ -323,14 +326,14 @@ impl Checker {
     }
 
     /// Records the end of a participant.
-    pub fn left(&mut self, prefix: GuidPrefix) {
-        self.left.insert(prefix);
+    pub fn participant_ended(&mut self, prefix: GuidPrefix) {
+        self.ended_participants.insert(prefix);
     }
 
     /// Reports whether a participant has ended.
     #[must_use]
     pub fn has_ended(&self, prefix: GuidPrefix) -> bool {
-        self.left.contains(&prefix)
+        self.ended_participants.contains(&prefix)
     }
 
     /// Returns the number of the next sample of a writer.

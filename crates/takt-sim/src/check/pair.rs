@@ -40,10 +40,10 @@ pub(super) struct Pair {
     former: u32,
     /// Whether the writer has unmatched the reader, which does not know it and still receives the
     /// samples in transit.
-    pub(super) is_parted: bool,
+    pub(super) unmatched_by_writer: bool,
     /// Newest sample that the reader has received since it knows the writer. A writer that matches
     /// again starts after it.
-    reached: u32,
+    received_since_match: u32,
     /// Number of the newest sample that has arrived.
     pub(super) last: u32,
     /// Number of the newest sample that has arrived, by instance.
@@ -52,7 +52,7 @@ pub(super) struct Pair {
     pub(super) arrived: Numbers,
     /// Number of samples that were written while the reader's process was stalled. The process then
     /// received all of them before its first take.
-    pub(super) crowded: u32,
+    pub(super) written_during_stall: u32,
 }
 
 /// Set of sample numbers, as a bitmap.
@@ -100,7 +100,7 @@ impl Pair {
         };
         let is_wanted = self.filters.iter().all(|filter| filter.passes(number, change(number).instance));
         let is_for_it = change(number).to.is_none_or(|only| only == self.reader);
-        let is_on_this_host = partitions::meet(writer.written_in[number as usize - 1], self.partition);
+        let is_on_this_host = partitions::have_common(writer.written_in[number as usize - 1], self.partition);
         let is_data = change(number).kind == ChangeKind::Alive && is_wanted && is_for_it && is_on_this_host;
         let is_after = |floor: Option<u32>| floor.is_some_and(|floor| number > floor);
         is_data && (is_after(self.floor) || is_after(self.first)) && !(number + 1..=self.joined).any(ends)
@@ -112,11 +112,11 @@ impl Pair {
     pub(super) fn advance(&mut self, number: u32, instance: u8, by_instance: bool) -> Result<u32, u32> {
         let of_instance = self.last_of.insert(instance, number).unwrap_or(0);
         let of_all = self.last;
-        if !self.is_parted && number > self.former {
+        if !self.unmatched_by_writer && number > self.former {
             self.first.get_or_insert(number);
         }
         self.last = of_all.max(number);
-        self.reached = self.reached.max(number);
+        self.received_since_match = self.received_since_match.max(number);
         let last = if by_instance { of_instance } else { of_all };
         if number < last { Err(last) } else { Ok(last) }
     }
@@ -128,7 +128,7 @@ impl Pair {
     }
 
     /// Handles a partition change of the reader: earlier samples are no longer guaranteed.
-    pub(super) fn begin_again(&mut self, partition: u8, written: u32) {
+    pub(super) fn change_partition(&mut self, partition: u8, written: u32) {
         self.partition = partition;
         self.first = None;
         self.former = written;
@@ -139,15 +139,15 @@ impl Pair {
     /// that stays matched still receives no duplicates and no reordered samples.
     pub(super) fn unmatch(&mut self, by_writer: bool) {
         if !by_writer {
-            self.reached = 0;
+            self.received_since_match = 0;
         }
         let side = if by_writer { &mut self.known_to_writer } else { &mut self.known_to_reader };
         if std::mem::take(side) {
             self.rejoins |= !by_writer;
-            self.is_parted = by_writer && self.known_to_reader;
+            self.unmatched_by_writer = by_writer && self.known_to_reader;
             self.floor = None;
             self.first = None;
-            if !self.is_parted {
+            if !self.unmatched_by_writer {
                 self.last = 0;
                 self.last_of.clear();
                 self.arrived.clear();
@@ -212,7 +212,7 @@ impl Checker {
         let side = if is_writer { &mut pair.known_to_writer } else { &mut pair.known_to_reader };
         let is_news = !std::mem::replace(side, true);
         if is_news && !is_writer {
-            self.begun.begins(at, key);
+            self.partial_samples.reader_matched(at, key);
         }
         if is_news && is_writer {
             pair.writer_since = at;
@@ -226,7 +226,7 @@ impl Checker {
         if pair.is_matched() && pair.floor.is_none() {
             pair.since = at;
             pair.joined = writer.written.len() as u32;
-            let reached = if pair.is_parted { pair.reached } else { 0 };
+            let reached = if pair.unmatched_by_writer { pair.received_since_match } else { 0 };
             // Samples that were written in another partition are not history here.
             let floor = model::floor(&writer.qos, &reader.qos, pair.joined);
             pair.floor = Some(if writer.has_moved() || reader.has_moved() { pair.joined } else { floor.max(reached) });

@@ -49,7 +49,7 @@ pub const HANDSHAKE_PERIODS: u64 = 120;
 
 /// State of a compatible writer and reader at the last call.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct PairState {
     /// Time of the last progress.
     since: Nanos,
     matched: bool,
@@ -64,7 +64,7 @@ type Arrived = BTreeMap<(GuidPrefix, GuidPrefix), u64>;
 /// State of the progress checks.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    seen: BTreeMap<(EndpointId, EndpointId), Seen>,
+    pair_states: BTreeMap<(EndpointId, EndpointId), PairState>,
     /// Endpoints by topic, including those that have ended since the last call.
     of_topic: Vec<(Vec<EndpointId>, Vec<EndpointId>)>,
     /// Number of endpoints that are in `of_topic`.
@@ -82,27 +82,28 @@ impl Checker {
     }
 
     /// Checks progress. No fault has been active since `quiet_since`; `None` if one is.
-    pub fn look(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
+    pub fn check_progress(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
         self.check_due_statuses(at);
         self.check_blocked_writers(at, quiet_since);
         self.index_topics();
-        let mut seen = std::mem::take(&mut self.progress.seen);
+        let mut seen = std::mem::take(&mut self.progress.pair_states);
         let arrived = self.is_seen_by_group().then(|| self.arrived_between_participants());
         let mut late = None;
         for (writers, readers) in &self.progress.of_topic {
-            let longest = |reader: &EndpointId| self.take_period(*reader) * self.turns(*reader, writers.len());
+            let longest =
+                |reader: &EndpointId| self.take_period(*reader) * self.takes_until_space(*reader, writers.len());
             let pause = readers.iter().map(longest).max().unwrap_or(0);
             for pair in writers.iter().flat_map(|writer| readers.iter().map(move |reader| (*writer, *reader))) {
-                if !self.fits(pair) {
+                if !self.is_compatible(pair) {
                     continue;
                 }
-                let before = seen.entry(pair).or_insert(Seen { since: at, ..Seen::default() });
-                let (now, must_change) = self.see(at, pair, arrived.as_ref());
+                let before = seen.entry(pair).or_insert(PairState { since: at, ..PairState::default() });
+                let (now, must_change) = self.pair_state(at, pair, arrived.as_ref());
                 let quiet = quiet_since.is_some_and(|since| since <= before.since);
                 if !quiet || !must_change || (before.matched, before.last) != (now.matched, now.last) {
                     *before = now;
                 } else if at - before.since
-                    > self.patience(now.matched, pause + self.endpoints[pair.0 as usize].qos.budget)
+                    > self.time_limit(now.matched, pause + self.endpoints[pair.0 as usize].qos.budget)
                 {
                     late.get_or_insert((pair, *before));
                 }
@@ -110,7 +111,7 @@ impl Checker {
         }
         let alive = |(writer, reader): &(EndpointId, EndpointId)| self.is_alive(*writer) && self.is_alive(*reader);
         seen.retain(|pair, _| alive(pair));
-        self.progress.seen = seen;
+        self.progress.pair_states = seen;
         if let Some(((writer, reader), seen)) = late {
             let what = if seen.matched { "gets nothing more" } else { "is not matched" };
             let since = seen.since as f64 / 1e9;
@@ -143,16 +144,16 @@ impl Checker {
         self.endpoints[id as usize].alive
     }
 
-    fn fits(&self, (writer, reader): (EndpointId, EndpointId)) -> bool {
+    fn is_compatible(&self, (writer, reader): (EndpointId, EndpointId)) -> bool {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         from.alive && to.alive && self.must_match(from, to)
     }
 
     /// Returns the state of a pair, and whether it must change.
-    fn see(&self, at: Nanos, key: (EndpointId, EndpointId), arrived: Option<&Arrived>) -> (Seen, bool) {
+    fn pair_state(&self, at: Nanos, key: (EndpointId, EndpointId), arrived: Option<&Arrived>) -> (PairState, bool) {
         let pair = self.pairs.get(&key).filter(|pair| pair.is_matched());
         let Some(pair) = pair else {
-            return (Seen { since: at, matched: false, last: 0 }, true);
+            return (PairState { since: at, matched: false, last: 0 }, true);
         };
         let to = &self.endpoints[key.1 as usize];
         // A KEEP_LAST history may lose samples of one writer to those of another, if they are not
@@ -163,7 +164,7 @@ impl Checker {
         let shown = to.qos.keep_last.is_none() || taken_one_by_one;
         let must_change = shown && self.newest_owed(key).is_some();
         let of_both = arrived.and_then(|arrived| arrived.get(&self.participants_of(key)).copied());
-        (Seen { since: at, matched: true, last: of_both.unwrap_or(pair.last.into()) }, must_change)
+        (PairState { since: at, matched: true, last: of_both.unwrap_or(pair.last.into()) }, must_change)
     }
 
     fn participants_of(&self, (writer, reader): (EndpointId, EndpointId)) -> (GuidPrefix, GuidPrefix) {
@@ -184,7 +185,7 @@ impl Checker {
     pub fn resumed(&mut self, readers: impl Iterator<Item = EndpointId>) {
         for reader in readers {
             for ((writer, _), pair) in self.pairs.iter_mut().filter(|((_, to), _)| *to == reader) {
-                pair.crowded = self.endpoints[*writer as usize].written.len() as u32;
+                pair.written_during_stall = self.endpoints[*writer as usize].written.len() as u32;
             }
         }
     }
@@ -199,20 +200,20 @@ impl Checker {
         let missing = newest(from, model::depth(&from.qos, &to.qos)).take_while(|number| *number > pair.last);
         // Of the samples that arrived together after a stall, a KEEP_LAST history may hold only
         // those of other writers.
-        let crowded = if self.shares_instances(key.0, key.1) { pair.crowded } else { 0 };
+        let crowded = if self.shares_instances(key.0, key.1) { pair.written_during_stall } else { 0 };
         missing.into_iter().find(|number| *number > crowded && pair.is_promised(from, *number))
     }
 
     /// Returns the number of takes until the reader has space for a sample of each of `writers`
     /// writers.
-    fn turns(&self, reader: EndpointId, writers: usize) -> u64 {
+    fn takes_until_space(&self, reader: EndpointId, writers: usize) -> u64 {
         let is_limited = self.endpoints[reader as usize].qos.max_samples.is_some();
         if is_limited { writers as u64 + 1 } else { 1 }
     }
 
     /// Returns the time limit of a state; `pause` is the longest take period of a reader of the
     /// topic.
-    fn patience(&self, matched: bool, pause: Nanos) -> Nanos {
+    fn time_limit(&self, matched: bool, pause: Nanos) -> Nanos {
         if matched {
             return DELIVERY_PERIODS * HEARTBEAT_PERIOD + pause;
         }
@@ -253,9 +254,9 @@ mod tests {
 
     /// Calls `look` once per heartbeat period until a violation, and returns the number of the
     /// call.
-    fn looks(checker: &mut Checker, quiet_since: impl Fn(Nanos) -> Option<Nanos>) -> Option<u64> {
+    fn check_at(checker: &mut Checker, quiet_since: impl Fn(Nanos) -> Option<Nanos>) -> Option<u64> {
         (1..80).find(|look| {
-            checker.look(look * HEARTBEAT_PERIOD, quiet_since(look * HEARTBEAT_PERIOD));
+            checker.check_progress(look * HEARTBEAT_PERIOD, quiet_since(look * HEARTBEAT_PERIOD));
             checker.violation().is_some()
         })
     }
@@ -269,10 +270,10 @@ mod tests {
     #[test]
     fn missing_sample_is_reported_after_its_time_limit() {
         let mut nothing_owed = checker(true);
-        assert_eq!(looks(&mut nothing_owed, |_| Some(0)), None);
+        assert_eq!(check_at(&mut nothing_owed, |_| Some(0)), None);
         let mut owed = checker(true);
         owed.wrote(0, Timestamp::ZERO, 0, SAMPLE);
-        assert_eq!(looks(&mut owed, |_| Some(0)), Some(2 + DELIVERY_PERIODS));
+        assert_eq!(check_at(&mut owed, |_| Some(0)), Some(2 + DELIVERY_PERIODS));
     }
 
     #[test]
@@ -288,7 +289,7 @@ mod tests {
         }
         checker.matched(0, reader, &[guid(1), guid(2)], 2);
         checker.wrote(0, Timestamp::ZERO, 1, SAMPLE);
-        assert_eq!(looks(&mut checker, |_| Some(0)), Some(2 + DELIVERY_PERIODS + 3 * 4), "seed 60382");
+        assert_eq!(check_at(&mut checker, |_| Some(0)), Some(2 + DELIVERY_PERIODS + 3 * 4), "seed 60382");
     }
 
     /// Two writers of a participant: a sample of the first one is missing, while samples of the
@@ -297,7 +298,7 @@ mod tests {
     fn samples_wait_for_another_writer_only_in_group_order() {
         for (access_scope, expected) in [(AccessScope::Group, None), (AccessScope::Topic, Some(2 + DELIVERY_PERIODS))] {
             let mut checker = Checker::default();
-            checker.present(Presentation { access_scope, ordered_access: true, ..Presentation::default() });
+            checker.set_presentation(Presentation { access_scope, ordered_access: true, ..Presentation::default() });
             let reliable = QosPlan { reliable: true, ..QosPlan::default() };
             let guid = |id: u8, key| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::user_writer(key, true) };
             let reader = checker.created(guid(0, 1), 0, reliable, false);
@@ -309,7 +310,7 @@ mod tests {
             checker.wrote(0, Timestamp::ZERO, writers[0], SAMPLE);
             let late = (1..20).find(|look| {
                 checker.pairs.get_mut(&(writers[1], reader)).expect("they match").last += 1;
-                checker.look(look * HEARTBEAT_PERIOD, Some(0));
+                checker.check_progress(look * HEARTBEAT_PERIOD, Some(0));
                 checker.violation().is_some()
             });
             assert_eq!(late, expected, "{access_scope:?}, seed 9604666");
@@ -342,7 +343,7 @@ mod tests {
             if !is_written_before {
                 checker.wrote(0, Timestamp::ZERO, 1, SAMPLE);
             }
-            looks(&mut checker, |_| Some(0)).is_some()
+            check_at(&mut checker, |_| Some(0)).is_some()
         };
         assert!(!breaks(2, true), "seed 1000821");
         assert!(breaks(1, true), "no other writer replaces its samples");
@@ -353,21 +354,25 @@ mod tests {
     fn limits_do_not_apply_during_faults() {
         let mut wrong = checker(true);
         wrong.wrote(0, Timestamp::ZERO, 0, SAMPLE);
-        assert_eq!(looks(&mut wrong, |_| None), None);
+        assert_eq!(check_at(&mut wrong, |_| None), None);
         let mut healed = checker(true);
         healed.wrote(0, Timestamp::ZERO, 0, SAMPLE);
         let heals = 10 * HEARTBEAT_PERIOD;
-        assert_eq!(looks(&mut healed, |at| (at >= heals).then_some(heals)), Some(11 + DELIVERY_PERIODS));
+        assert_eq!(check_at(&mut healed, |at| (at >= heals).then_some(heals)), Some(11 + DELIVERY_PERIODS));
     }
 
     #[test]
     fn samples_shown_together_by_a_group_may_displace_others() {
         let breaks = |ordered_access: bool, writers: u8| {
             let mut checker = Checker::default();
-            checker.present(Presentation { access_scope: AccessScope::Group, coherent_access: false, ordered_access });
+            checker.set_presentation(Presentation {
+                access_scope: AccessScope::Group,
+                coherent_access: false,
+                ordered_access,
+            });
             keep_last_1_reader(&mut checker, writers);
             checker.wrote(0, Timestamp::ZERO, 1, SAMPLE);
-            looks(&mut checker, |_| Some(0)).is_some()
+            check_at(&mut checker, |_| Some(0)).is_some()
         };
         assert!(breaks(false, 2) && breaks(true, 1));
         assert!(!breaks(true, 2), "seed 1020");
@@ -375,9 +380,9 @@ mod tests {
 
     #[test]
     fn missing_match_is_reported_after_its_time_limit() {
-        assert_eq!(looks(&mut checker(false), |_| Some(0)), Some(2 + DISCOVERY_PERIODS));
+        assert_eq!(check_at(&mut checker(false), |_| Some(0)), Some(2 + DISCOVERY_PERIODS));
         let mut introduced = checker(false);
         introduced.introduced = true;
-        assert_eq!(looks(&mut introduced, |_| Some(0)), Some(2 + DISCOVERY_PERIODS + INTRODUCTION_PERIODS));
+        assert_eq!(check_at(&mut introduced, |_| Some(0)), Some(2 + DISCOVERY_PERIODS + INTRODUCTION_PERIODS));
     }
 }

@@ -15,7 +15,7 @@ use crate::clock::Nanos;
 
 /// Kind of read or take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
+pub enum ReadKind {
     /// Read of the unread samples.
     Unread,
     /// Read of all samples.
@@ -28,7 +28,7 @@ pub enum Pass {
 
 /// A sample that was read and not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
+struct UntakenSample {
     writer: Guid,
     number: i64,
     instance: InstanceHandle,
@@ -36,7 +36,7 @@ struct Held {
     generations: (u32, u32),
 }
 
-impl Held {
+impl UntakenSample {
     fn of(info: &SampleInfo) -> Self {
         Self {
             writer: info.publication,
@@ -50,34 +50,34 @@ impl Held {
 
 /// Samples in a reader's cache that its application has read.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
-    held: Vec<Held>,
+pub(super) struct UntakenSamples {
+    held: Vec<UntakenSample>,
     /// By instance: its generation at the last pass that returned a sample of it.
     seen: BTreeMap<InstanceHandle, u32>,
 }
 
 impl Checker {
     /// Checks and records the result of a read or take, in its order.
-    pub fn passed(&mut self, at: Nanos, reader: EndpointId, pass: Pass, found: &[SampleInfo]) {
-        let shelf = self.shelves.entry(reader).or_default();
-        let verdict = check_ranks(found).and_then(|()| shelf.judge(pass, found));
-        shelf.note(pass, found);
+    pub fn read_or_took(&mut self, at: Nanos, reader: EndpointId, pass: ReadKind, found: &[SampleInfo]) {
+        let shelf = self.untaken_samples.entry(reader).or_default();
+        let verdict = check_ranks(found).and_then(|()| shelf.check(pass, found));
+        shelf.record(pass, found);
         if let Err(text) = verdict {
             self.report(at, Rule::Reading, format!("reader {reader}, {pass:?}: {text}"));
         }
     }
 }
 
-impl Shelf {
-    fn judge(&self, pass: Pass, found: &[SampleInfo]) -> Result<(), String> {
+impl UntakenSamples {
+    fn check(&self, pass: ReadKind, found: &[SampleInfo]) -> Result<(), String> {
         let expected: Vec<_> = match pass {
-            Pass::Unread => Vec::new(),
-            Pass::Everything | Pass::TakeAll => self.held.clone(),
-            Pass::Take(instance) => self.held.iter().filter(|held| held.instance == instance).copied().collect(),
+            ReadKind::Unread => Vec::new(),
+            ReadKind::Everything | ReadKind::TakeAll => self.held.clone(),
+            ReadKind::Take(instance) => self.held.iter().filter(|held| held.instance == instance).copied().collect(),
         };
         let samples = || found.iter().filter(|info| info.valid_data);
         let known = samples().take(expected.len());
-        if !known.map(Held::of).eq(expected.iter().copied()) {
+        if !known.map(UntakenSample::of).eq(expected.iter().copied()) {
             return Err(format!("{} samples were read before, and are not all there: {expected:?}", expected.len()));
         }
         let wrong = samples().enumerate().find(|(place, info)| {
@@ -112,16 +112,16 @@ impl Shelf {
         Ok(())
     }
 
-    fn note(&mut self, pass: Pass, found: &[SampleInfo]) {
+    fn record(&mut self, pass: ReadKind, found: &[SampleInfo]) {
         for info in found {
             self.seen.insert(info.instance_handle, generation_now(info));
         }
-        let samples = found.iter().filter(|info| info.valid_data).map(Held::of);
+        let samples = found.iter().filter(|info| info.valid_data).map(UntakenSample::of);
         match pass {
-            Pass::Unread => self.held.extend(samples),
-            Pass::Everything => self.held = samples.collect(),
-            Pass::Take(instance) => self.held.retain(|held| held.instance != instance),
-            Pass::TakeAll => self.held.clear(),
+            ReadKind::Unread => self.held.extend(samples),
+            ReadKind::Everything => self.held = samples.collect(),
+            ReadKind::Take(instance) => self.held.retain(|held| held.instance != instance),
+            ReadKind::TakeAll => self.held.clear(),
         }
     }
 }
@@ -197,30 +197,30 @@ mod tests {
     fn read_sample_stays_with_state_read_until_taken() {
         let (new, read) = (SampleState::NotRead, SampleState::Read);
         let shelf = || {
-            let mut shelf = Shelf::default();
-            shelf.note(Pass::Everything, &[sample(1, 0, new), sample(2, 0, new)]);
+            let mut shelf = UntakenSamples::default();
+            shelf.record(ReadKind::Everything, &[sample(1, 0, new), sample(2, 0, new)]);
             shelf
         };
         let all = |state| [sample(1, 0, state), sample(2, 0, state), sample(3, 0, new)];
-        assert_eq!(shelf().judge(Pass::Everything, &all(read)), Ok(()));
-        assert!(shelf().judge(Pass::Everything, &all(new)).is_err(), "they were read");
-        assert!(shelf().judge(Pass::TakeAll, &all(read)[1..]).is_err(), "the first one is missing");
-        assert_eq!(shelf().judge(Pass::Unread, &all(read)[2..]), Ok(()));
-        assert!(shelf().judge(Pass::Unread, &[sample(2, 0, new)]).is_err(), "it was read");
+        assert_eq!(shelf().check(ReadKind::Everything, &all(read)), Ok(()));
+        assert!(shelf().check(ReadKind::Everything, &all(new)).is_err(), "they were read");
+        assert!(shelf().check(ReadKind::TakeAll, &all(read)[1..]).is_err(), "the first one is missing");
+        assert_eq!(shelf().check(ReadKind::Unread, &all(read)[2..]), Ok(()));
+        assert!(shelf().check(ReadKind::Unread, &[sample(2, 0, new)]).is_err(), "it was read");
         let mut taken = shelf();
-        taken.note(Pass::TakeAll, &all(read));
-        assert_eq!(taken.judge(Pass::Everything, &[sample(4, 0, new)]), Ok(()));
+        taken.record(ReadKind::TakeAll, &all(read));
+        assert_eq!(taken.check(ReadKind::Everything, &[sample(4, 0, new)]), Ok(()));
     }
 
     #[test]
     fn instance_is_new_if_written_again_since_last_pass() {
-        let mut shelf = Shelf::default();
-        shelf.note(Pass::Everything, &[sample(1, 0, SampleState::NotRead)]);
+        let mut shelf = UntakenSamples::default();
+        shelf.record(ReadKind::Everything, &[sample(1, 0, SampleState::NotRead)]);
         let found = |generation, view_state| {
             let before = SampleInfo { absolute_generation_rank: generation, ..sample(1, 0, SampleState::Read) };
             [before, sample(2, generation, SampleState::NotRead)].map(|info| SampleInfo { view_state, ..info })
         };
-        let judge = |generation, view| shelf.judge(Pass::Everything, &found(generation, view)).is_ok();
+        let judge = |generation, view| shelf.check(ReadKind::Everything, &found(generation, view)).is_ok();
         assert!(judge(0, ViewState::NotNew) && !judge(0, ViewState::New));
         assert!(judge(1, ViewState::New) && !judge(1, ViewState::NotNew));
     }

@@ -10,13 +10,13 @@ use crate::model;
 pub(super) struct Recovery {
     healed: Option<Nanos>,
     /// For each match at the end of the partition: the sample that its reader waits for.
-    waiting: Vec<(EndpointId, EndpointId, Wait)>,
+    waiting: Vec<(EndpointId, EndpointId, RecoveryEvent)>,
     longest: Nanos,
 }
 
 /// Event that completes the recovery of one match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
+enum RecoveryEvent {
     /// Arrival of this sample, the last one written before the end of the partition.
     Number(u32),
     /// Arrival of any sample, since no earlier sample is missing.
@@ -34,9 +34,9 @@ impl Checker {
                     let pair = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched());
                     let is_reliable = pair.is_some() && model::is_reliable(&from.qos, &to.qos);
                     match self.newest_owed((writer, reader)) {
-                        Some(number) => waiting.push((writer, reader, Wait::Number(number))),
+                        Some(number) => waiting.push((writer, reader, RecoveryEvent::Number(number))),
                         None if is_reliable => {}
-                        None => waiting.push((writer, reader, Wait::Anything)),
+                        None => waiting.push((writer, reader, RecoveryEvent::Anything)),
                     }
                 }
             }
@@ -47,9 +47,9 @@ impl Checker {
     /// Records the arrival of a sample.
     pub(super) fn recover(&mut self, at: Nanos, writer: EndpointId, reader: EndpointId, number: u32) {
         let Recovery { healed: Some(healed), waiting, longest } = &mut self.recovery else { return };
-        let ends = |wait: &Wait| match wait {
-            Wait::Number(last) => number >= *last,
-            Wait::Anything => true,
+        let ends = |wait: &RecoveryEvent| match wait {
+            RecoveryEvent::Number(last) => number >= *last,
+            RecoveryEvent::Anything => true,
         };
         let before = waiting.len();
         waiting.retain(|(from, to, wait)| (*from, *to) != (writer, reader) || !ends(wait));

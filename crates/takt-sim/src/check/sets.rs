@@ -20,7 +20,7 @@ const SETTLED: Nanos = 500 * MILLISECOND;
 pub type SetId = u32;
 
 /// A taken sample: reader, writer, number.
-type Sight = (EndpointId, EndpointId, u32);
+type TakenSample = (EndpointId, EndpointId, u32);
 
 /// All sets so far, and the samples of the current access.
 #[derive(Debug, Default)]
@@ -32,17 +32,17 @@ pub(super) struct Sets {
     of_writer: BTreeMap<EndpointId, Vec<(i64, Option<SetId>, u64)>>,
     changes: u64,
     /// Samples taken in this access.
-    seen: Vec<Sight>,
+    seen: Vec<TakenSample>,
     /// By participant of the readers and of the writers: position of the newest taken change, and
     /// that sample.
-    newest: BTreeMap<(GuidPrefix, GuidPrefix), (u64, Sight)>,
+    newest: BTreeMap<(GuidPrefix, GuidPrefix), (u64, TakenSample)>,
     /// Presentation that all publishers offer and all subscribers request.
     pub(super) presentation: Presentation,
 }
 
 impl Checker {
     /// Sets the PRESENTATION of all publishers and subscribers.
-    pub fn present(&mut self, presentation: Presentation) {
+    pub fn set_presentation(&mut self, presentation: Presentation) {
         self.sets.presentation = presentation;
     }
 
@@ -85,7 +85,7 @@ impl Checker {
     }
 
     /// Records the sequence number and the set of the last written change.
-    pub fn placed(&mut self, writer: EndpointId, sn: i64, set: Option<SetId>) {
+    pub fn assign_sequence_number(&mut self, writer: EndpointId, sn: i64, set: Option<SetId>) {
         let number = self.endpoints[writer as usize].written.len() as u32;
         self.sets.changes += 1;
         self.sets.of_writer.entry(writer).or_default().push((sn, set, self.sets.changes));
@@ -101,13 +101,13 @@ impl Checker {
         changes.binary_search_by_key(&sn, |(sn, ..)| *sn).ok().map(|index| index as u32 + 1)
     }
 
-    fn place(&self, writer: EndpointId, number: u32) -> (Option<SetId>, u64) {
+    fn set_and_position(&self, writer: EndpointId, number: u32) -> (Option<SetId>, u64) {
         let changes = self.sets.of_writer.get(&writer).map_or(&[][..], Vec::as_slice);
         changes.get(number as usize - 1).map_or((None, 0), |(_, set, order)| (*set, *order))
     }
 
     /// Records a sample taken in this access.
-    pub(super) fn saw(&mut self, reader: EndpointId, writer: EndpointId, number: u32) {
+    pub(super) fn record_taken(&mut self, reader: EndpointId, writer: EndpointId, number: u32) {
         if model::is_presented(&self.sets.presentation) {
             self.sets.seen.push((reader, writer, number));
         }
@@ -130,10 +130,10 @@ impl Checker {
         }
     }
 
-    fn check_sets(&self, scope: AccessScope, seen: &[Sight]) -> Result<(), (Rule, String)> {
+    fn check_sets(&self, scope: AccessScope, seen: &[TakenSample]) -> Result<(), (Rule, String)> {
         let mut judged = BTreeSet::new();
         for &(reader, writer, number) in seen {
-            let Some(set) = self.place(writer, number).0 else { continue };
+            let Some(set) = self.set_and_position(writer, number).0 else { continue };
             let (has_ended, members) = &self.sets.all[set as usize];
             if !has_ended {
                 let text = format!("reader {reader} sees number {number} of writer {writer}, whose set has not ended");
@@ -159,7 +159,7 @@ impl Checker {
         reader: EndpointId,
         members: &'a [(EndpointId, u32)],
         whom: Option<(EndpointId, EndpointId)>,
-    ) -> impl Iterator<Item = Sight> + 'a {
+    ) -> impl Iterator<Item = TakenSample> + 'a {
         let prefix = self.endpoints[reader as usize].guid.prefix;
         members.iter().flat_map(move |&(writer, number)| {
             let pairs = self.pairs.iter().filter(move |((from, _), pair)| *from == writer && pair.is_matched());
@@ -174,10 +174,10 @@ impl Checker {
         })
     }
 
-    fn check_group_order(&mut self, seen: &[Sight]) -> Result<(), (Rule, String)> {
+    fn check_group_order(&mut self, seen: &[TakenSample]) -> Result<(), (Rule, String)> {
         for &(reader, writer, number) in seen {
             let (to, from) = (&self.endpoints[reader as usize], &self.endpoints[writer as usize]);
-            let (_, order) = self.place(writer, number);
+            let (_, order) = self.set_and_position(writer, number);
             let newest = self.sets.newest.entry((to.guid.prefix, from.guid.prefix)).or_default();
             let pair = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched() && number > pair.joined);
             let is_late = pair.is_some() && order < newest.0 && !self.lapsed.contains(&reader);

@@ -21,7 +21,7 @@ const DATAGRAMS_MAX: u64 = 8;
 const LAST_PROBE: Nanos = 4 * SECOND;
 
 /// Time after which an idle participant probes again.
-const RENEWAL: Nanos = 64 * SECOND;
+const REPROBE_INTERVAL: Nanos = 64 * SECOND;
 
 /// Datagrams of a process in the last second.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub struct LastSecond {
     /// Number of datagrams.
     pub sent: u64,
     /// Number of probes of multicast reception among them.
-    pub asked: u64,
+    pub probes: u64,
     /// Maximum number of datagrams for liveliness: its own assertions and the answers to those of
     /// others.
     pub assertions: u64,
@@ -43,7 +43,7 @@ impl Checker {
     /// Runs the check at the end of the world, after a time `rest` without writes and faults.
     pub fn check_idle_traffic(&mut self, end: Nanos, rest: Nanos, last: &[LastSecond]) {
         let begin = end - SILENCE;
-        let questions: u64 = last.iter().map(|one| one.asked).sum();
+        let questions: u64 = last.iter().map(|one| one.probes).sum();
         // An ignored or refused participant requests acknowledgments that do not arrive.
         let is_answered =
             |one: &&LastSecond| !self.is_ignored_in_part(one.prefix) && !self.is_refused_in_part(one.prefix);
@@ -52,11 +52,11 @@ impl Checker {
             let allowed = DATAGRAMS_MAX + one.assertions + questions;
             if one.sent > allowed && !self.is_at_work(one.prefix, begin) {
                 let text = format!("process {} sent {} datagrams in the last second", one.process, one.sent);
-                self.report(end, Rule::Silence, text);
+                self.report(end, Rule::IdleTraffic, text);
             }
-            if one.asked > 0 && rest < RENEWAL && !self.is_at_work(one.prefix, begin - LAST_PROBE) {
+            if one.probes > 0 && rest < REPROBE_INTERVAL && !self.is_at_work(one.prefix, begin - LAST_PROBE) {
                 let text = format!("process {} asked who hears it, and has nothing to say", one.process);
-                self.report(end, Rule::Silence, text);
+                self.report(end, Rule::IdleTraffic, text);
             }
         }
     }
@@ -69,7 +69,7 @@ mod tests {
     fn broken(rest: Nanos, sent: [u64; 2], asked: u64) -> Option<String> {
         let one = |process: usize, sent, asked| {
             let prefix = GuidPrefix([process as u8; 12]);
-            LastSecond { process, prefix, sent, asked, assertions: 0 }
+            LastSecond { process, prefix, sent, probes: asked, assertions: 0 }
         };
         let mut checker = Checker::default();
         checker.check_idle_traffic(100 * SECOND, rest, &[one(0, sent[0], asked), one(1, sent[1], 0)]);

@@ -49,7 +49,7 @@ impl Checker {
         let matches = self.matches.get(&reader).map_or(0, |(total, _)| *total as usize);
         let is_matched_once = matches == pairs().count() && pairs().all(|(_, pair)| pair.is_matched());
         let shows_all = |((writer, _), pair): (&(EndpointId, EndpointId), &Pair)| {
-            self.shows_all_that_arrive(*writer, reader) && !pair.is_parted
+            self.shows_all_that_arrive(*writer, reader) && !pair.unmatched_by_writer
         };
         if matches == 0 || !is_matched_once || self.is_presented() || !pairs().all(shows_all) {
             return;
@@ -58,7 +58,7 @@ impl Checker {
             let first = pair.first.unwrap_or(pair.last);
             let missing = |number: &u32| !pair.arrived.contains(*number);
             let between = (first..pair.last).filter(missing).count() as u64;
-            let Some((begun, ended)) = self.begun.span(*key) else { return (between, between) };
+            let Some((begun, ended)) = self.partial_samples.span(*key) else { return (between, between) };
             let from = if pair.last == 0 { begun } else { begun.min(first) };
             let of_all = (from..=ended.max(pair.last)).filter(missing).count() as u64;
             (between, of_all)
@@ -92,7 +92,7 @@ impl Checker {
             let (writer, reader) = if of.is_writer { (of, other) } else { (other, of) };
             other.is_writer != of.is_writer
                 && other.topic == of.topic
-                && partitions::meet(other.qos.partition, of.qos.partition)
+                && partitions::have_common(other.qos.partition, of.qos.partition)
                 && !model::matches(&writer.qos, &reader.qos)
         };
         let all = || self.endpoints.iter().filter(|other| differs(other));

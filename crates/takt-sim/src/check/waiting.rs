@@ -11,12 +11,12 @@ use crate::model;
 
 impl Checker {
     /// Records that a writer has found no space.
-    pub fn waits(&mut self, writer: EndpointId) {
+    pub fn writer_blocked(&mut self, writer: EndpointId) {
         self.waiting.entry(writer).or_insert(self.now);
     }
 
     /// Records that the writer was notified of space.
-    pub fn goes_on(&mut self, writer: EndpointId) {
+    pub fn writer_unblocked(&mut self, writer: EndpointId) {
         self.waiting.remove(&writer);
     }
 
@@ -32,7 +32,7 @@ impl Checker {
         };
         if let Some((writer, since)) = self.waiting.iter().find(is_late) {
             let text = format!("writer {writer} has waited for room since {:.3} s", *since as f64 / 1e9);
-            self.report(at, Rule::Blocked, text);
+            self.report(at, Rule::BlockedWriter, text);
         }
     }
 
@@ -78,7 +78,7 @@ mod tests {
         let reader = checker.created(guid(2), 0, QosPlan { reliable: true, ..reader }, false);
         checker.matched(0, writer, &[guid(2)], 1);
         checker.matched(0, reader, &[guid(1)], 1);
-        checker.waits(writer);
+        checker.writer_blocked(writer);
         for at in (1..=10).map(|look| look * HEARTBEAT_PERIOD) {
             checker.check_blocked_writers(at, (at >= quiet_since).then_some(quiet_since));
         }

@@ -55,7 +55,7 @@ impl Process {
             }
         };
         if let Err(error) = result {
-            checker.report(clock.now, Rule::Refused, format!("endpoint {id}: {alteration:?}: {error}"));
+            checker.report(clock.now, Rule::CallFailed, format!("endpoint {id}: {alteration:?}: {error}"));
         }
     }
 }

@@ -7,7 +7,7 @@ use takt_wire::type_lookup::{ContinuationPoint, UnionForm};
 use super::{Moment, Process};
 use crate::check::{Checker, Rule};
 use crate::clock::{Nanos, SECOND};
-use crate::lookup::{self, Asked};
+use crate::lookup::{self, PendingTypeRequest};
 
 /// Time within which a reply arrives without faults.
 const REPLY_MAX: Nanos = SECOND;
@@ -23,40 +23,45 @@ impl Process {
 
     /// Requests types from one of the other participants that it knows, alive or not, unless a
     /// request is pending. Each of `others` is a process with its GUID prefix.
-    pub fn ask(&mut self, others: &[(usize, GuidPrefix)], clock: Moment<'_>, checker: &mut Checker) {
-        let Some(core) = self.core.as_mut().filter(|_| self.asked.is_none()) else { return };
+    pub fn request_types(&mut self, others: &[(usize, GuidPrefix)], clock: Moment<'_>, checker: &mut Checker) {
+        let Some(core) = self.core.as_mut().filter(|_| self.type_request.is_none()) else { return };
         let known: Vec<_> = others.iter().filter(|(_, prefix)| core.serves_types(*prefix)).collect();
         if known.is_empty() {
             return;
         }
-        let &&(process, whom) = self.dice.pick(&known);
+        let &&(process, whom) = self.rng.pick(&known);
         let mut types: Vec<_> = lookup::offered(process).into_iter().map(|offered| offered.id).collect();
-        types.retain(|_| self.dice.chance(500_000));
-        if types.is_empty() || self.dice.chance(300_000) {
+        types.retain(|_| self.rng.chance(500_000));
+        if types.is_empty() || self.rng.chance(300_000) {
             // A type that is not offered.
             types.push(lookup::complete(self.index, 0));
         }
-        let (for_dependencies, now) = (self.dice.chance(400_000), clock.local());
-        let form = *self.dice.pick(&[UnionForm::Final, UnionForm::Appendable]);
+        let (for_dependencies, now) = (self.rng.chance(400_000), clock.local());
+        let form = *self.rng.pick(&[UnionForm::Final, UnionForm::Appendable]);
         let request = if for_dependencies {
             core.request_type_dependencies(now, whom, &types, ContinuationPoint::default())
         } else {
             core.request_types(now, whom, &types, form)
         };
         match request {
-            Ok(id) => self.asked = Some((id, Asked { process, whom, types, for_dependencies, at: clock.now })),
-            Err(error) => checker.report(clock.now, Rule::Refused, format!("process {} asks: {error}", self.index)),
+            Ok(id) => {
+                self.type_request = Some((
+                    id,
+                    PendingTypeRequest { process, participant: whom, types, for_dependencies, at: clock.now },
+                ))
+            }
+            Err(error) => checker.report(clock.now, Rule::CallFailed, format!("process {} asks: {error}", self.index)),
         }
     }
 
     /// Handles the reply to a request.
-    pub(super) fn answered(&mut self, now: Nanos, id: TypeRequestId, checker: &mut Checker) {
+    pub(super) fn handle_reply(&mut self, now: Nanos, id: TypeRequestId, checker: &mut Checker) {
         let Some(core) = &mut self.core else { return };
         let answer = core.take_type_answer(id);
-        let asked = self.asked.take_if(|(asked, _)| *asked == id);
-        let is_gone = |asked: &Asked| !checker.sound || checker.has_ended(asked.whom);
+        let asked = self.type_request.take_if(|(asked, _)| *asked == id);
+        let is_gone = |asked: &PendingTypeRequest| !checker.sound || checker.has_ended(asked.participant);
         let verdict = match asked {
-            Some((_, asked)) => asked.judge(answer, is_gone(&asked)).and_then(|()| {
+            Some((_, asked)) => asked.check_reply(answer, is_gone(&asked)).and_then(|()| {
                 let is_late = now - asked.at > REPLY_MAX && !is_gone(&asked);
                 if is_late { Err(format!("{asked:?} was answered late")) } else { Ok(()) }
             }),
@@ -69,7 +74,7 @@ impl Process {
 
     /// Checks at rest that no request is pending.
     pub(super) fn check_no_request_pending(&self, now: Nanos, checker: &mut Checker) {
-        if let Some((_, asked)) = self.asked.as_ref().filter(|_| self.core.is_some()) {
+        if let Some((_, asked)) = self.type_request.as_ref().filter(|_| self.core.is_some()) {
             checker.report(now, Rule::Lookup, format!("process {}: {asked:?} was never answered", self.index));
         }
     }

@@ -14,7 +14,7 @@ use takt_wire::qos::{
 
 use super::{Moment, Process, prefix_of, process_of};
 use crate::check::{Checker, Rule};
-use crate::keeping::{Keeping, Part, StoredChange, payload_of};
+use crate::keeping::{DurabilityModel, DurabilityRole, StoredChange, payload_of};
 
 /// Topic name.
 const TOPIC: &str = "kept";
@@ -23,15 +23,15 @@ const TYPE_NAME: &str = "Kept";
 
 /// Endpoint of a process on the topic.
 #[derive(Clone, Debug)]
-pub enum Kept {
+pub enum DurableEndpoint {
     /// Writer with its GUID.
     Writer(WriterHandle, Guid),
     /// Reader of this service.
-    Hearing(ReaderHandle, usize),
+    ServiceReader(ReaderHandle, usize),
     /// Writer of this service, with the number of changes of its store that it has relayed.
-    Serving(WriterHandle, usize, usize),
+    ServiceWriter(WriterHandle, usize, usize),
     /// Writer of a forger, with the number of forged changes so far.
-    Forging(WriterHandle, i64),
+    Forger(WriterHandle, i64),
     /// Reader, with the number of the last change shown of each writer.
     Reader(ReaderHandle, BTreeMap<Guid, i64>),
 }
@@ -97,36 +97,37 @@ fn change_of(payload: &[u8], kept: Option<&StoredChange>) -> NewChange<'static> 
 
 impl Process {
     /// Creates the endpoint on the topic. A service starts with the content of its store.
-    pub fn begin_keeping(&mut self, keeping: &mut Keeping, clock: Moment<'_>, checker: &mut Checker) {
+    pub fn create_durable_endpoint(&mut self, keeping: &mut DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(part)) = (&mut self.core, keeping.plan.role_of(self.index)) else { return };
         let created = match part {
-            Part::Writes => core.create_writer(clock.local(), writer_spec(&[])).and_then(|writer| {
+            DurabilityRole::Writer => core.create_writer(clock.local(), writer_spec(&[])).and_then(|writer| {
                 let guid = core.writer_guid(writer)?;
-                keeping.lives(self.index, guid);
-                Ok(Kept::Writer(writer, guid))
+                keeping.writer_started(self.index, guid);
+                Ok(DurableEndpoint::Writer(writer, guid))
             }),
-            Part::Hears(service) => {
-                create_service_reader(core, (keeping.plan.serving(service), self.incarnation), clock)
-                    .map(|reader| Kept::Hearing(reader, service))
+            DurabilityRole::Receiver(service) => {
+                create_service_reader(core, (keeping.plan.relaying_process(service), self.incarnation), clock)
+                    .map(|reader| DurableEndpoint::ServiceReader(reader, service))
             }
-            Part::Serves(service) => {
+            DurabilityRole::Relay(service) => {
                 let store = keeping.store(service);
-                relay_writer(core, store, clock).map(|writer| Kept::Serving(writer, service, store.len()))
+                relay_writer(core, store, clock)
+                    .map(|writer| DurableEndpoint::ServiceWriter(writer, service, store.len()))
             }
-            Part::Reads => {
-                core.create_reader(clock.local(), reader_spec(&[])).map(|reader| Kept::Reader(reader, BTreeMap::new()))
-            }
-            Part::Forges => relay_writer(core, &[], clock).map(|writer| Kept::Forging(writer, 0)),
+            DurabilityRole::Reader => core
+                .create_reader(clock.local(), reader_spec(&[]))
+                .map(|reader| DurableEndpoint::Reader(reader, BTreeMap::new())),
+            DurabilityRole::Forger => relay_writer(core, &[], clock).map(|writer| DurableEndpoint::Forger(writer, 0)),
         };
         match created {
-            Ok(kept) => self.kept = Some(kept),
-            Err(error) => checker.report(clock.now, Rule::Refused, format!("{part:?} cannot be created: {error}")),
+            Ok(kept) => self.durable = Some(kept),
+            Err(error) => checker.report(clock.now, Rule::CallFailed, format!("{part:?} cannot be created: {error}")),
         }
     }
 
     /// Writes the next sample. Waits if the history is full.
-    pub fn write_durable(&mut self, keeping: &mut Keeping, clock: Moment<'_>) {
-        let (Some(core), Some(Kept::Writer(writer, guid))) = (&mut self.core, &self.kept) else { return };
+    pub fn write_durable(&mut self, keeping: &mut DurabilityModel, clock: Moment<'_>) {
+        let (Some(core), Some(DurableEndpoint::Writer(writer, guid))) = (&mut self.core, &self.durable) else { return };
         let payload = payload_of(*guid, keeping.next_number(*guid));
         let written = core.write(clock.local(), *writer, &change_of(&payload, None), |slot| {
             slot.copy_from_slice(&payload);
@@ -138,10 +139,10 @@ impl Process {
     }
 
     /// Takes the received changes, and handles the notifications of safe changes.
-    pub fn keep(&mut self, keeping: &mut Keeping, clock: Moment<'_>, checker: &mut Checker) {
-        let (Some(core), Some(kept)) = (&mut self.core, &mut self.kept) else { return };
+    pub fn take_durable(&mut self, keeping: &mut DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
+        let (Some(core), Some(kept)) = (&mut self.core, &mut self.durable) else { return };
         match kept {
-            Kept::Writer(writer, guid) => {
+            DurableEndpoint::Writer(writer, guid) => {
                 let services = core.durability_services(*writer).unwrap_or_default();
                 for (reader, acknowledged) in &services {
                     if let Err(text) = keeping.check_stored(process_of(reader.prefix), *guid, acknowledged.0) {
@@ -153,21 +154,21 @@ impl Process {
                 }
             }
             // A service also keeps changes that another service relays, in worlds without a forger.
-            Kept::Hearing(reader, service) => take(core, *reader, clock, |found| {
-                let is_true = found.info.publication == found.info.origin.writer || !keeping.plan.forges;
+            DurableEndpoint::ServiceReader(reader, service) => take(core, *reader, clock, |found| {
+                let is_true = found.info.publication == found.info.origin.writer || !keeping.plan.has_forger;
                 if found.info.valid_data && is_true {
                     let change = StoredChange {
                         origin: found.info.origin,
                         source_timestamp: found.info.source_timestamp,
                         payload: found.payload.to_vec(),
                     };
-                    keeping.heard(*service, change);
+                    keeping.received(*service, change);
                 }
             }),
-            Kept::Serving(..) | Kept::Forging(..) => {}
-            Kept::Reader(reader, taken) => take(core, *reader, clock, |found| {
+            DurableEndpoint::ServiceWriter(..) | DurableEndpoint::Forger(..) => {}
+            DurableEndpoint::Reader(reader, taken) => take(core, *reader, clock, |found| {
                 checker.taken += 1;
-                if let Err((rule, text)) = keeping.judge(taken, found) {
+                if let Err((rule, text)) = keeping.check_taken(taken, found) {
                     checker.report(clock.now, rule, format!("process {} took {text}", self.index));
                 }
             }),
@@ -175,42 +176,46 @@ impl Process {
     }
 
     /// Relays changes that no writer has written.
-    pub fn forge(&mut self, keeping: &Keeping, clock: Moment<'_>, checker: &mut Checker) {
-        let (Some(core), Some(Kept::Forging(writer, count))) = (&mut self.core, &mut self.kept) else { return };
+    pub fn relay_forged(&mut self, keeping: &DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
+        let (Some(core), Some(DurableEndpoint::Forger(writer, count))) = (&mut self.core, &mut self.durable) else {
+            return;
+        };
         if let Err(text) = relay(core, *writer, &keeping.forgery(*count), clock) {
-            checker.report(clock.now, Rule::Refused, text);
+            checker.report(clock.now, Rule::CallFailed, text);
         }
         *count += 1;
     }
 
     /// Acknowledges the stored changes to their writers.
     pub fn acknowledge_durable(&mut self) {
-        if let (Some(core), Some(Kept::Hearing(reader, _))) = (&mut self.core, &self.kept) {
+        if let (Some(core), Some(DurableEndpoint::ServiceReader(reader, _))) = (&mut self.core, &self.durable) {
             core.acknowledge_taken(*reader).expect("the reader lives as long as its process");
         }
     }
 
     /// Relays the changes that were added to the store.
-    pub fn relay_durable(&mut self, keeping: &Keeping, clock: Moment<'_>, checker: &mut Checker) {
-        let (Some(core), Some(Kept::Serving(writer, service, served))) = (&mut self.core, &mut self.kept) else {
+    pub fn relay_durable(&mut self, keeping: &DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
+        let (Some(core), Some(DurableEndpoint::ServiceWriter(writer, service, served))) =
+            (&mut self.core, &mut self.durable)
+        else {
             return;
         };
         let store = keeping.store(*service);
         if let Err(text) = relay(core, *writer, &store[*served..], clock) {
-            checker.report(clock.now, Rule::Refused, text);
+            checker.report(clock.now, Rule::CallFailed, text);
         }
         *served = store.len();
     }
 
     /// Checks at rest that a reader has received all changes that it must.
-    pub fn check_durable(&self, now: crate::clock::Nanos, keeping: &Keeping, checker: &mut Checker) {
-        if let Some(Kept::Reader(_, taken)) = &self.kept
+    pub fn check_durable(&self, now: crate::clock::Nanos, keeping: &DurabilityModel, checker: &mut Checker) {
+        if let Some(DurableEndpoint::Reader(_, taken)) = &self.durable
             && let Some(missing) = keeping.missing(taken)
         {
             checker.report(now, Rule::Missing, format!("process {} has {missing}", self.index));
         }
-        if let Some(Kept::Hearing(_, service)) = &self.kept
-            && let Some(unheard) = keeping.unheard(*service)
+        if let Some(DurableEndpoint::ServiceReader(_, service)) = &self.durable
+            && let Some(unheard) = keeping.missing_at_service(*service)
         {
             checker.report(now, Rule::Missing, format!("service {service} has heard {unheard}"));
         }

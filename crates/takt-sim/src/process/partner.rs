@@ -83,12 +83,12 @@ impl Partner {
 impl Process {
     /// Takes the changes of the recorded participant, and writes the answers once its reader is
     /// matched.
-    pub fn meet(&mut self, recording: &Recording, clock: Moment<'_>, checker: &mut Checker) {
+    pub fn exchange(&mut self, recording: &Recording, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(partner)) = (&mut self.core, &mut self.partner) else { return };
         let mut cursor = ReadCursor::default();
         while let Ok(Some(found)) = core.read_next(clock.local(), partner.reader, Selector::TAKE, &mut cursor) {
             checker.taken += 1;
-            match judge(recording, partner.taken, &found) {
+            match check_next_change(recording, partner.taken, &found) {
                 Ok(taken) => partner.taken = taken,
                 Err((rule, text)) => {
                     checker.report(
@@ -100,7 +100,7 @@ impl Process {
             }
         }
         if let Err(error) = core.end_read(clock.local(), partner.reader) {
-            checker.report(clock.now, Rule::Refused, format!("process {} cannot end a take: {error}", self.index));
+            checker.report(clock.now, Rule::CallFailed, format!("process {} cannot end a take: {error}", self.index));
         }
         let is_matched = core.matched_subscriptions(partner.writer).is_ok_and(|readers| !readers.is_empty());
         if is_matched && !std::mem::replace(&mut partner.has_answered, true) {
@@ -119,7 +119,7 @@ impl Process {
                 });
                 if let Err(error) = written {
                     let text = format!("process {} cannot answer: {error:?}", self.index);
-                    checker.report(clock.now, Rule::Refused, text);
+                    checker.report(clock.now, Rule::CallFailed, text);
                 }
             }
         }
@@ -159,35 +159,35 @@ impl Process {
         let readers = core.matched_subscriptions(partner.writer).unwrap_or_default();
         if !writers.is_empty() || !readers.is_empty() {
             let text = format!("process {} believes in {writers:?} and {readers:?}, which said farewell", self.index);
-            checker.report(clock.now, Rule::Farewell, text);
+            checker.report(clock.now, Rule::ParticipantEnd, text);
         }
     }
 }
 
 /// Checks that a taken change is the next one after the first `taken` changes of the recording.
 /// Returns the new number of taken changes.
-fn judge(recording: &Recording, taken: usize, found: &SampleRef<'_>) -> Result<usize, (Rule, String)> {
+fn check_next_change(recording: &Recording, taken: usize, found: &SampleRef<'_>) -> Result<usize, (Rule, String)> {
     let info = &found.info;
     if info.sequence_number.0 == 0 && !info.valid_data {
         // The writer has ended.
         return Ok(taken);
     }
     if info.publication != recording.writer {
-        return Err((Rule::Invented, format!("something of {:?}", info.publication)));
+        return Err((Rule::UnknownSample, format!("something of {:?}", info.publication)));
     }
     let sn = info.sequence_number.0;
     let Some(next) = recording.changes.get(taken).filter(|next| next.sn == sn) else {
         let known = recording.changes.iter().position(|change| change.sn == sn);
         let rule = match known {
-            None => Rule::Invented,
-            Some(at) if at < taken => Rule::Twice,
+            None => Rule::UnknownSample,
+            Some(at) if at < taken => Rule::Duplicate,
             Some(_) => Rule::Gap,
         };
         // The deletion of the endpoints may end their instances.
         let is_farewell = known.is_none() && !info.valid_data && taken == recording.changes.len();
         return if is_farewell { Ok(taken) } else { Err((rule, format!("change {sn} after {taken}"))) };
     };
-    if is_of(next, found) { Ok(taken + 1) } else { Err((Rule::Invented, format!("{found:?} for {next:?}"))) }
+    if is_of(next, found) { Ok(taken + 1) } else { Err((Rule::UnknownSample, format!("{found:?} for {next:?}"))) }
 }
 
 /// Reports whether a taken change equals the recorded one.

@@ -25,7 +25,7 @@ const SECOND_MTU: usize = 9_000;
 /// Returns the address of a process on a host that has never moved.
 #[must_use]
 pub fn address(host: usize, process: usize) -> Locator {
-    Site::default().address(host, process)
+    HostLocation::default().address(host, process)
 }
 
 /// Returns the process that listens on an address, if any.
@@ -36,18 +36,18 @@ pub fn at_address(address: &Locator) -> Option<usize> {
 
 /// Location of a host in the network.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Site {
+pub struct HostLocation {
     /// Number of address changes.
     pub moves: u8,
     /// Whether the host has no interface.
-    pub vanished: bool,
+    pub has_no_interface: bool,
     /// Whether the addresses are IPv6.
     pub is_v6: bool,
     /// Whether the host has a second interface.
     pub has_second: bool,
 }
 
-impl Site {
+impl HostLocation {
     /// Returns the address of a process on a host, if the host has an interface.
     #[must_use]
     pub fn address(self, host: usize, process: usize) -> Locator {
@@ -85,7 +85,7 @@ impl Site {
         network: &NetworkPlan,
         shares: bool,
     ) -> (Vec<Interface>, Locators) {
-        if self.vanished {
+        if self.has_no_interface {
             return (Vec::new(), Locators::default());
         }
         let count = if self.has_second { 2 } else { 1 };

@@ -47,7 +47,7 @@ impl Process {
         let Some(core) = &mut self.core else { return };
         let ended = core.end_access(clock.local(), subscriber);
         if let Err(error) = begun.and(ended) {
-            checker.report(clock.now, Rule::Refused, format!("no access: {error}"));
+            checker.report(clock.now, Rule::CallFailed, format!("no access: {error}"));
         }
     }
 
@@ -56,7 +56,7 @@ impl Process {
         let Some(core) = &mut self.core else { return 0 };
         let Some(Endpoint::Reader { handle, id }) = self.endpoints[at] else { return 0 };
         if checker.has_limits(id) {
-            let mut held = Held::default();
+            let mut held = HeldSamples::default();
             let all = each(core, clock, handle, (Selector::READ, usize::MAX), |found| held.count(found));
             if all.is_ok() {
                 checker.held(clock.now, id, held.samples, held.of_one_instance());
@@ -66,28 +66,28 @@ impl Process {
             checker.took(clock.now, clock.wall(), id, found);
         });
         if let Err(error) = &taken {
-            checker.report(clock.now, Rule::Refused, format!("reader {id} cannot take: {error}"));
+            checker.report(clock.now, Rule::CallFailed, format!("reader {id} cannot take: {error}"));
         }
         if let Err(error) = core.end_read(clock.local(), handle) {
-            checker.report(clock.now, Rule::Refused, format!("reader {id} cannot end a take: {error}"));
+            checker.report(clock.now, Rule::CallFailed, format!("reader {id} cannot end a take: {error}"));
         }
         taken.unwrap_or(0)
     }
 }
 
 /// Samples that a reader holds at one time.
-struct Held {
+struct HeldSamples {
     samples: u32,
     of_instance: [u32; 256],
 }
 
-impl Default for Held {
+impl Default for HeldSamples {
     fn default() -> Self {
         Self { samples: 0, of_instance: [0; 256] }
     }
 }
 
-impl Held {
+impl HeldSamples {
     fn count(&mut self, found: &takt_core::SampleRef<'_>) {
         // Changes of the instance state without data do not count.
         if found.info.valid_data {

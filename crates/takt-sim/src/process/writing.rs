@@ -27,19 +27,19 @@ impl Process {
             return;
         }
         let result = match self.open_set {
-            Some(set) if rests || self.dice.chance(250_000) => {
+            Some(set) if rests || self.rng.chance(250_000) => {
                 checker.end_set(set);
                 self.open_set = None;
                 core.end_coherent_changes(clock.local(), publisher)
             }
-            None if !rests && self.dice.chance(400_000) => {
+            None if !rests && self.rng.chance(400_000) => {
                 self.open_set = Some(checker.begin_set());
                 core.begin_coherent_changes(publisher)
             }
             _ => Ok(()),
         };
         if let Err(error) = result {
-            checker.report(clock.now, Rule::Refused, format!("coherent changes: {error}"));
+            checker.report(clock.now, Rule::CallFailed, format!("coherent changes: {error}"));
         }
     }
 
@@ -49,24 +49,24 @@ impl Process {
         let core = self.core.as_mut()?;
         let Some(Endpoint::Writer { handle, id, blocked: None }) = self.endpoints[at] else { return None };
         let keys = u64::from(topic.instances.max(1));
-        let instance = if topic.instances == 0 { 0 } else { 1 + self.dice.below(keys) as u8 };
+        let instance = if topic.instances == 0 { 0 } else { 1 + self.rng.below(keys) as u8 };
         let identity = Identity { writer: id, number: checker.next_number(id), instance };
-        let kind = if endings > 0 && self.dice.chance(endings) {
-            *self.dice.pick(&[ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered])
+        let kind = if endings > 0 && self.rng.chance(endings) {
+            *self.rng.pick(&[ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered])
         } else {
             ChangeKind::Alive
         };
         let payload_len = match kind {
             // On the wire the length of a payload is a multiple of four octets, so it is here too.
             ChangeKind::Alive => {
-                let len = self.dice.between(topic.sizes.0 as u64, topic.sizes.1 as u64) as usize;
+                let len = self.rng.between(topic.sizes.0 as u64, topic.sizes.1 as u64) as usize;
                 len.max(SAMPLE_LEN_MIN).next_multiple_of(4)
             }
             _ => sample::KEY_LEN,
         };
-        let directed = kind == ChangeKind::Alive && checker.directs(id) && self.dice.chance(300_000);
+        let directed = kind == ChangeKind::Alive && checker.directs(id) && self.rng.chance(300_000);
         let readers = if directed { core.matched_subscriptions(handle).unwrap_or_default() } else { Vec::new() };
-        let only = if readers.is_empty() { None } else { Some(*self.dice.pick(&readers)) };
+        let only = if readers.is_empty() { None } else { Some(*self.rng.pick(&readers)) };
         Some(Draft { identity, kind, payload_len, only })
     }
 
@@ -103,11 +103,11 @@ impl Process {
             Ok(sn) => {
                 let to = only.and_then(|guid| checker.id_of(guid));
                 checker.wrote(clock.now, clock.wall(), *id, Change { instance, kind, to, len: payload_len });
-                checker.placed(*id, sn.0, self.open_set);
+                checker.assign_sequence_number(*id, sn.0, self.open_set);
             }
             Err(WriteError::WouldBlock) => {
                 *blocked = Some(payload_len);
-                checker.waits(*id);
+                checker.writer_blocked(*id);
             }
             // A TRANSIENT_LOCAL writer with a full history or memory never gets space again: it
             // writes no more.
@@ -115,7 +115,7 @@ impl Process {
                 limit: "max_samples" | "default_max_samples" | "endpoint_memory_bytes",
                 ..
             })) => *blocked = Some(payload_len),
-            Err(error) => checker.report(clock.now, Rule::Refused, format!("writer {id} cannot write: {error:?}")),
+            Err(error) => checker.report(clock.now, Rule::CallFailed, format!("writer {id} cannot write: {error:?}")),
         }
         blocked.is_none()
     }

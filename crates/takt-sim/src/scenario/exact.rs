@@ -4,8 +4,8 @@
 use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
-    Boundaries, Direction, EndPlan, EndpointPlan, Fault, FaultKind, FilterPlan, HostPlan, LivelinessPlan, NetworkPlan,
-    ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan, Trouble,
+    Boundaries, Direction, EndPlan, EndpointPlan, Fault, FaultKind, FilterPlan, HostPlan, Impairment, LivelinessPlan,
+    NetworkPlan, ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
@@ -50,9 +50,9 @@ impl Scenario {
             (0..rng.between(2, 4) as usize).map(|index| process(&mut rng, index % hosts.len(), active)).collect();
         let (mut presentation, mut faults) = (None, vec![]);
         let topics = if is_crowd {
-            crowd(&mut rng, &mut processes, active);
+            reader_crowd(&mut rng, &mut processes, active);
             // Readers that join lose the messages that state where their data begin.
-            let kind = FaultKind::Link { host: 0, direction: Direction::Up, trouble: Trouble::Loss(300_000) };
+            let kind = FaultKind::Link { host: 0, direction: Direction::Up, impairment: Impairment::Loss(300_000) };
             faults.push(Fault { from: 0, until: active, kind });
             vec![TopicPlan { instances: 0, sizes: (24, 1_000) }]
         } else if has_sets {
@@ -82,14 +82,14 @@ impl Scenario {
             boundaries: Boundaries::default(),
             domain: None,
         };
-        scenario.withhold(&mut Rng::new(seed ^ 0x7769_7468));
+        scenario.add_filtered_leases(&mut Rng::new(seed ^ 0x7769_7468));
         scenario
     }
 
     /// Adds filters and directed samples to 40 % of the topics whose writers have manual leases,
     /// with separate random numbers. A sample that is not sent to a reader still asserts the
     /// liveliness of its writer.
-    fn withhold(&mut self, rng: &mut Rng) {
+    fn add_filtered_leases(&mut self, rng: &mut Rng) {
         for topic in 0..self.topics.len() {
             let (has_filters, is_directed) = (rng.chance(200_000), rng.chance(200_000));
             let mut endpoints: Vec<_> = self.processes.iter_mut().flat_map(|process| &mut process.endpoints).collect();
@@ -253,7 +253,7 @@ fn sets(rng: &mut Rng, processes: &mut [ProcessPlan], active: Nanos) -> TopicPla
 
 /// Adds a writer of large bursts that is blocked by a reader with a small history and rare takes,
 /// and readers that join one by one.
-fn crowd(rng: &mut Rng, processes: &mut [ProcessPlan], active: Nanos) {
+fn reader_crowd(rng: &mut Rng, processes: &mut [ProcessPlan], active: Nanos) {
     let qos = QosPlan { reliable: true, ..QosPlan::default() };
     let role = Role::Writer { period: 30 * MILLISECOND, burst: rng.between(10, 40) as u32, samples: 4_000, endings: 0 };
     let keeps = QosPlan { max_samples: Some(rng.between(50, 500) as u32), ..qos };

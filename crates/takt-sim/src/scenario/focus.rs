@@ -4,8 +4,8 @@
 //! reader. Other modules have further mechanisms.
 
 use super::{
-    Alteration, AlterationPlan, Boundaries, Direction, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan,
-    ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan, Trouble,
+    Alteration, AlterationPlan, Boundaries, Direction, EndpointPlan, Fault, FaultKind, HostPlan, Impairment,
+    NetworkPlan, ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
@@ -85,7 +85,7 @@ impl Focus {
 /// Groups of mechanisms with common random numbers: group size in the order of [`Focus::ALL`], salt
 /// of the seed, and chance in a million. A later mechanism gets a new group, so that most existing
 /// worlds stay unchanged, including those in the table of deliberate bugs.
-const DICE: [(usize, u64, u32); 4] =
+const FOCUS_GROUPS: [(usize, u64, u32); 4] =
     [(8, 0x666f_6375, 100_000), (3, 0x666f_6332, 60_000), (7, 0x666f_0000_009b, 80_000), (1, 0x666f_0000_00a3, 30_000)];
 
 /// Maximum LATENCY_BUDGET that readers request where writers have one.
@@ -97,7 +97,7 @@ impl Scenario {
     #[must_use]
     pub fn focus_of(seed: u64) -> Option<Focus> {
         let mut rest = &Focus::ALL[..];
-        DICE.into_iter().find_map(|(count, salt, chance)| {
+        FOCUS_GROUPS.into_iter().find_map(|(count, salt, chance)| {
             let (these, later) = rest.split_at(count);
             rest = later;
             let mut rng = Rng::new(seed ^ salt);
@@ -139,12 +139,12 @@ impl Scenario {
             domain: None,
         };
         match focus {
-            Focus::Losses => world.lose(&mut rng),
+            Focus::Losses => world.add_losses(&mut rng),
             Focus::Movers => world.move_writers(&mut rng),
             Focus::Suspensions => world.suspend(&mut rng),
             Focus::Archives => world.archive(&mut rng),
             Focus::Joiners => world.join(&mut rng),
-            Focus::Owners => world.hand_over(&mut rng),
+            Focus::Owners => world.change_owner(&mut rng),
             Focus::Orders => world.order(&mut rng),
             Focus::Endings => world.end_instances(&mut rng),
             Focus::Batches => world.write_batches(&mut rng),
@@ -157,12 +157,12 @@ impl Scenario {
             Focus::Services => return Self::served_twice(seed),
             Focus::Lookups => world.add_type_requests(&mut rng),
             Focus::Filters => world.filter_by_content(&mut rng),
-            Focus::Secured => world.secure(&mut rng),
+            Focus::Secured => world.plan_domain(&mut rng),
         }
         world
     }
 
-    fn lose(&mut self, rng: &mut Rng) {
+    fn add_losses(&mut self, rng: &mut Rng) {
         for topic in 0..rng.between(1, 2) as usize {
             self.topics.push(TopicPlan { instances: rng.below(3) as u8, sizes: (24, 1_000) });
             for _ in 0..rng.between(1, 2) {
@@ -178,8 +178,9 @@ impl Scenario {
             }
         }
         for _ in 0..rng.between(1, 2) {
-            let trouble = *rng.pick(&[Trouble::Loss(100_000), Trouble::Loss(300_000), Trouble::Burst(20_000, 200_000)]);
-            self.trouble(rng.below(self.hosts.len() as u64) as usize, trouble, rng);
+            let trouble =
+                *rng.pick(&[Impairment::Loss(100_000), Impairment::Loss(300_000), Impairment::Burst(20_000, 200_000)]);
+            self.add_impairment(rng.below(self.hosts.len() as u64) as usize, trouble, rng);
         }
     }
 
@@ -273,12 +274,12 @@ impl Scenario {
         }
         let share = *rng.pick(&[200_000, 300_000, 400_000]);
         for direction in [Direction::Up, Direction::Down] {
-            let kind = FaultKind::Link { host: 1, direction, trouble: Trouble::Loss(share) };
+            let kind = FaultKind::Link { host: 1, direction, impairment: Impairment::Loss(share) };
             self.faults.push(Fault { from: 0, until: self.active, kind });
         }
     }
 
-    fn hand_over(&mut self, rng: &mut Rng) {
+    fn change_owner(&mut self, rng: &mut Rng) {
         self.topics.push(TopicPlan { instances: rng.below(3) as u8, sizes: (24, 200) });
         let deadline = rng.chance(500_000).then_some(200 * MILLISECOND);
         let qos = QosPlan { reliable: true, deadline, ..QosPlan::default() };
@@ -349,10 +350,10 @@ impl Scenario {
         rng.between(1, self.processes.len() as u64 - 1) as usize
     }
 
-    pub(super) fn trouble(&mut self, host: usize, trouble: Trouble, rng: &mut Rng) {
+    pub(super) fn add_impairment(&mut self, host: usize, trouble: Impairment, rng: &mut Rng) {
         let direction = *rng.pick(&[Direction::Up, Direction::Down]);
         let from = rng.below(self.active / 2);
-        let kind = FaultKind::Link { host, direction, trouble };
+        let kind = FaultKind::Link { host, direction, impairment: trouble };
         self.faults.push(Fault { from, until: self.active, kind });
     }
 }

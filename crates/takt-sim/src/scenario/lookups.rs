@@ -1,6 +1,6 @@
 //! Worlds of participants that request types from each other.
 
-use super::{EndPlan, ProcessPlan, QosPlan, Role, Scenario, TopicPlan, Trouble};
+use super::{EndPlan, Impairment, ProcessPlan, QosPlan, Role, Scenario, TopicPlan};
 use crate::clock::{MILLISECOND, SECOND};
 use crate::rng::Rng;
 
@@ -28,9 +28,12 @@ impl Scenario {
         }
         if rng.chance(500_000) {
             for _ in 0..rng.between(1, 2) {
-                let trouble =
-                    *rng.pick(&[Trouble::Loss(100_000), Trouble::Loss(300_000), Trouble::Burst(20_000, 200_000)]);
-                self.trouble(rng.below(self.hosts.len() as u64) as usize, trouble, rng);
+                let trouble = *rng.pick(&[
+                    Impairment::Loss(100_000),
+                    Impairment::Loss(300_000),
+                    Impairment::Burst(20_000, 200_000),
+                ]);
+                self.add_impairment(rng.below(self.hosts.len() as u64) as usize, trouble, rng);
             }
         }
     }

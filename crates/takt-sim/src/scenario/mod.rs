@@ -302,7 +302,7 @@ pub enum FaultKind {
         /// Direction.
         direction: Direction,
         /// Kind of impairment.
-        trouble: Trouble,
+        impairment: Impairment,
     },
     /// Frames from one group of hosts (a bit set) do not reach the other.
     Partition {
@@ -322,7 +322,7 @@ pub enum FaultKind {
 
 /// Impairment of frames. Probabilities are parts of a million.
 #[derive(Clone, Copy, Debug)]
-pub enum Trouble {
+pub enum Impairment {
     /// Random loss.
     Loss(u32),
     /// Loss in bursts: the chance per frame that a burst begins, and that it ends.
@@ -335,14 +335,14 @@ pub enum Trouble {
     Corruption(u32),
     /// Structural damage that no checksum detects and every receiver detects
     /// ([`crate::damage::disfigure`]).
-    Disfigurement(u32),
+    StructuralDamage(u32),
     /// Changed bits that no checksum detects and a receiver may not detect
     /// ([`crate::damage::flip`]).
     Flips(u32),
     /// Delay of all frames.
     Delay(Nanos),
     /// Blocked port: frames wait as far as the queue holds them.
-    Clog,
+    Blockage,
 }
 
 impl Scenario {
@@ -410,7 +410,7 @@ impl Scenario {
     /// Reports whether falsified datagrams may be accepted, so that only the safety rules hold.
     #[must_use]
     pub fn has_falsified(&self) -> bool {
-        let flips = |fault: &Fault| matches!(fault.kind, FaultKind::Link { trouble: Trouble::Flips(_), .. });
+        let flips = |fault: &Fault| matches!(fault.kind, FaultKind::Link { impairment: Impairment::Flips(_), .. });
         self.hostile.is_some_and(|plan| plan.impostor) || self.faults.iter().any(flips)
     }
 

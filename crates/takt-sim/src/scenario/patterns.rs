@@ -1,6 +1,6 @@
 //! PARTITION with patterns and with several names, changed while samples are sent.
 
-use super::{Alteration, AlterationPlan, QosPlan, Role, Scenario, TopicPlan, Trouble};
+use super::{Alteration, AlterationPlan, Impairment, QosPlan, Role, Scenario, TopicPlan};
 use crate::clock::MILLISECOND;
 use crate::partitions;
 use crate::rng::Rng;
@@ -35,7 +35,7 @@ impl Scenario {
             }
         }
         if rng.chance(300_000) {
-            self.trouble(rng.below(self.hosts.len() as u64) as usize, Trouble::Loss(200_000), rng);
+            self.add_impairment(rng.below(self.hosts.len() as u64) as usize, Impairment::Loss(200_000), rng);
         }
     }
 }

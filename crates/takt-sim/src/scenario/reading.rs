@@ -1,6 +1,6 @@
 //! Applications that read samples before they take them.
 
-use super::{QosPlan, Role, Scenario, TopicPlan, Trouble};
+use super::{Impairment, QosPlan, Role, Scenario, TopicPlan};
 use crate::clock::MILLISECOND;
 use crate::rng::Rng;
 
@@ -30,7 +30,7 @@ impl Scenario {
             }
         }
         if rng.chance(300_000) {
-            self.trouble(rng.below(self.hosts.len() as u64) as usize, Trouble::Loss(100_000), rng);
+            self.add_impairment(rng.below(self.hosts.len() as u64) as usize, Impairment::Loss(100_000), rng);
         }
     }
 }

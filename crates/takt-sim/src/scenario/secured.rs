@@ -3,7 +3,7 @@
 use takt_security::documents::{BasicProtectionKind, ProtectionKind};
 use takt_security::identity::KeyAlgorithm;
 
-use super::{Direction, EndPlan, Fault, FaultKind, ProcessPlan, QosPlan, Role, Scenario, TopicPlan, Trouble};
+use super::{Direction, EndPlan, Fault, FaultKind, Impairment, ProcessPlan, QosPlan, Role, Scenario, TopicPlan};
 use crate::check::Rights;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::domain::{DomainPlan, MemberKind, MemberPlan};
@@ -33,7 +33,7 @@ impl Scenario {
     /// of them. Some members are killed while they authenticate each other. One may be an insider,
     /// and one may be outside of the domain. Session keys change after a few messages, or never.
     /// Some members get another certificate.
-    pub(super) fn secure(&mut self, rng: &mut Rng) {
+    pub(super) fn plan_domain(&mut self, rng: &mut Rng) {
         self.add_members(rng);
         for _ in 0..rng.between(2, 3) {
             let sizes = (24, *rng.pick(&[200, 200, 3_000]));
@@ -42,7 +42,7 @@ impl Scenario {
         self.domain = Some(self.domain_plan(rng));
         self.add_secured_endpoints(rng);
         self.kill_during_handshakes(rng);
-        self.disturb(rng);
+        self.plan_fault(rng);
         self.vary_algorithms(rng);
         self.plan_renewals(rng);
     }
@@ -85,14 +85,16 @@ impl Scenario {
                 some.fold(0, |set, topic| set | 1 << topic)
             };
             let mut rights = Rights { writes: topics(rng), reads: topics(rng) };
-            let kinds = [MemberKind::Honest, MemberKind::Insider, MemberKind::Stranger, MemberKind::Open];
+            let kinds = [MemberKind::Honest, MemberKind::Insider, MemberKind::ForeignAuthority, MemberKind::Open];
             let mut kind = MemberKind::Honest;
             match process {
                 0 => rights.writes |= 1,
                 1 => rights.reads |= 1,
                 _ => kind = *rng.pick(&kinds),
             }
-            if matches!(kind, MemberKind::Stranger | MemberKind::Open) && std::mem::replace(&mut has_outsider, true) {
+            if matches!(kind, MemberKind::ForeignAuthority | MemberKind::Open)
+                && std::mem::replace(&mut has_outsider, true)
+            {
                 kind = MemberKind::Insider;
             }
             let (has_deny_rule, algorithm) = (rng.chance(500_000), KeyAlgorithm::EcP256);
@@ -157,23 +159,25 @@ impl Scenario {
         }
     }
 
-    fn disturb(&mut self, rng: &mut Rng) {
+    fn plan_fault(&mut self, rng: &mut Rng) {
         let host = rng.below(self.hosts.len() as u64) as usize;
         let from = if rng.chance(500_000) { 0 } else { rng.below(self.active / 2) };
         let mut until = rng.between(from + MILLISECOND, self.active);
-        let link = |direction, trouble| FaultKind::Link { host, direction, trouble };
+        let link = |direction, trouble| FaultKind::Link { host, direction, impairment: trouble };
         let kinds = match rng.below(6) {
             0 => vec![],
             1 => {
-                let trouble = Trouble::Loss(*rng.pick(&[50_000, 200_000, 400_000]));
+                let trouble = Impairment::Loss(*rng.pick(&[50_000, 200_000, 400_000]));
                 vec![link(Direction::Up, trouble), link(Direction::Down, trouble)]
             }
             2 => vec![
-                link(Direction::Up, Trouble::Duplication(300_000)),
-                link(Direction::Down, Trouble::Reordering(300_000, rng.between(MILLISECOND, 50 * MILLISECOND))),
+                link(Direction::Up, Impairment::Duplication(300_000)),
+                link(Direction::Down, Impairment::Reordering(300_000, rng.between(MILLISECOND, 50 * MILLISECOND))),
             ],
-            3 => vec![link(Direction::Up, Trouble::Flips(100_000)), link(Direction::Down, Trouble::Flips(100_000))],
-            4 => vec![link(Direction::Down, Trouble::Disfigurement(200_000))],
+            3 => {
+                vec![link(Direction::Up, Impairment::Flips(100_000)), link(Direction::Down, Impairment::Flips(100_000))]
+            }
+            4 => vec![link(Direction::Down, Impairment::StructuralDamage(200_000))],
             _ => {
                 let one_way = rng.chance(600_000);
                 if one_way {
@@ -191,7 +195,7 @@ impl Scenario {
     /// cannot complete.
     pub(super) fn handshakes(&self, time: Nanos) -> u64 {
         let others = self.processes.len() as u64 - 1;
-        let has_stranger = self.domain.as_ref().is_some_and(DomainPlan::has_stranger);
+        let has_stranger = self.domain.as_ref().is_some_and(DomainPlan::has_outsider);
         if has_stranger { others * MESSAGES_PER_PERIOD * time.div_ceil(RESEND_PERIOD) } else { 0 }
     }
 }

@@ -3,8 +3,8 @@
 use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
-    Boundaries, Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, FilterPlan, HostPlan, LivelinessPlan,
-    NetworkPlan, ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan, Trouble,
+    Boundaries, Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, FilterPlan, HostPlan, Impairment,
+    LivelinessPlan, NetworkPlan, ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::hostile::HostilePlan;
@@ -214,16 +214,16 @@ fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
     let kind = if rng.chance(750_000) {
         let share = |rng: &mut Rng| *rng.pick(&[10_000, 100_000, 300_000]);
         let trouble = match rng.below(7) {
-            0 => Trouble::Loss(share(rng)),
-            1 => Trouble::Burst(5_000, 100_000),
-            2 => Trouble::Duplication(share(rng)),
-            3 => Trouble::Reordering(share(rng), rng.between(1_000, 20 * MILLISECOND)),
-            4 => Trouble::Corruption(share(rng)),
-            5 => Trouble::Delay(rng.between(MILLISECOND, 100 * MILLISECOND)),
-            _ => Trouble::Clog,
+            0 => Impairment::Loss(share(rng)),
+            1 => Impairment::Burst(5_000, 100_000),
+            2 => Impairment::Duplication(share(rng)),
+            3 => Impairment::Reordering(share(rng), rng.between(1_000, 20 * MILLISECOND)),
+            4 => Impairment::Corruption(share(rng)),
+            5 => Impairment::Delay(rng.between(MILLISECOND, 100 * MILLISECOND)),
+            _ => Impairment::Blockage,
         };
         let direction = *rng.pick(&[Direction::Up, Direction::Down]);
-        FaultKind::Link { host: rng.below(hosts as u64) as usize, direction, trouble }
+        FaultKind::Link { host: rng.below(hosts as u64) as usize, direction, impairment: trouble }
     } else {
         let flapping = if rng.chance(300_000) { rng.between(50, 2_000) * MILLISECOND } else { 0 };
         FaultKind::Partition { group: rng.next(), one_way: rng.chance(300_000), flapping }
@@ -411,12 +411,12 @@ fn add_damage(rng: &mut Rng, scenario: &mut Scenario) {
     let faults = if is_disfigured || is_flipped { rng.between(1, 3) } else { 0 };
     for _ in 0..faults {
         let share = *rng.pick(&[10_000, 100_000, 500_000]);
-        let trouble = if is_flipped { Trouble::Flips(share) } else { Trouble::Disfigurement(share) };
+        let trouble = if is_flipped { Impairment::Flips(share) } else { Impairment::StructuralDamage(share) };
         let host = rng.below(scenario.hosts.len() as u64) as usize;
         let direction = *rng.pick(&[Direction::Up, Direction::Down]);
         let from = rng.below(scenario.active);
         let until = (from + rng.between(MILLISECOND, scenario.active)).min(scenario.active);
-        scenario.faults.push(Fault { from, until, kind: FaultKind::Link { host, direction, trouble } });
+        scenario.faults.push(Fault { from, until, kind: FaultKind::Link { host, direction, impairment: trouble } });
     }
 }
 

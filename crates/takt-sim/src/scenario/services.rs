@@ -1,7 +1,7 @@
 //! Services in a world in addition to the applications: a recorded participant of another vendor, a
 //! discovery server, or a durability service.
 
-use super::{Boundaries, Scenario, TopicPlan, Trouble};
+use super::{Boundaries, Impairment, Scenario, TopicPlan};
 use super::{Direction, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan, Role};
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
@@ -65,7 +65,7 @@ impl Scenario {
                     product: *rng.pick(&Product::ALL),
                     host: rng.below(world.hosts.len() as u64) as usize,
                     start: rng.below(world.active / 2),
-                    partners: rng.between(1, processes) as usize,
+                    matching_processes: rng.between(1, processes) as usize,
                 });
             }
             Service::DiscoveryServer => world.add_server(&mut rng),
@@ -151,7 +151,7 @@ impl Scenario {
             readers: rng.between(1, 3) as usize,
             // The trust of services in each other is not checked here, so a service that receives
             // from another one has no forger.
-            forges: rng.chance(400_000) && services == 1,
+            has_forger: rng.chance(400_000) && services == 1,
             period: rng.between(5, 50) * MILLISECOND,
             commit_time: rng.between(1, 200) * MILLISECOND,
         };
@@ -182,7 +182,7 @@ impl Scenario {
             self.processes.push(reader);
         }
         self.services.durability = Some(plan);
-        if plan.forges {
+        if plan.has_forger {
             self.processes.push(process(rng.below(hosts) as usize, rng.below(active / 2)));
             self.faults.clear();
             for process in &mut self.processes {
@@ -203,7 +203,7 @@ impl Scenario {
     /// changes: a heartbeat per reader and period, and an answer. A reader does not acknowledge a
     /// forger that it does not trust.
     pub(super) fn reminders(&self, time: Nanos) -> u64 {
-        let reminding = self.services.durability.filter(|plan| plan.forges);
+        let reminding = self.services.durability.filter(|plan| plan.has_forger);
         reminding.map_or(0, |plan| (plan.readers + plan.services) as u64 * (time / HEARTBEAT_PERIOD + 1))
     }
 
@@ -312,17 +312,17 @@ fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
     let host = rng.below(hosts as u64) as usize;
     let direction = *rng.pick(&[Direction::Up, Direction::Down]);
     let trouble = *rng.pick(&[
-        Trouble::Loss(100_000),
-        Trouble::Loss(400_000),
-        Trouble::Burst(50_000, 100_000),
-        Trouble::Duplication(300_000),
-        Trouble::Reordering(300_000, 20 * MILLISECOND),
-        Trouble::Delay(5 * MILLISECOND),
+        Impairment::Loss(100_000),
+        Impairment::Loss(400_000),
+        Impairment::Burst(50_000, 100_000),
+        Impairment::Duplication(300_000),
+        Impairment::Reordering(300_000, 20 * MILLISECOND),
+        Impairment::Delay(5 * MILLISECOND),
     ]);
     let group = 1 << host;
     let kind = match rng.below(5) {
         0 => FaultKind::Partition { group, one_way: rng.chance(300_000), flapping: 0 },
-        _ => FaultKind::Link { host, direction, trouble },
+        _ => FaultKind::Link { host, direction, impairment: trouble },
     };
     Fault { from, until, kind }
 }

@@ -2,7 +2,7 @@
 
 use takt_wire::qos::AccessScope;
 
-use super::{Alteration, EndPlan, QosPlan, Role, Scenario, TopicPlan, Trouble};
+use super::{Alteration, EndPlan, Impairment, QosPlan, Role, Scenario, TopicPlan};
 use crate::clock::{MILLISECOND, SECOND};
 use crate::rng::Rng;
 
@@ -43,7 +43,7 @@ impl Scenario {
             self.processes[process].ends.push(end);
         }
         if rng.chance(500_000) {
-            self.trouble(rng.below(self.hosts.len() as u64) as usize, Trouble::Loss(200_000), rng);
+            self.add_impairment(rng.below(self.hosts.len() as u64) as usize, Impairment::Loss(200_000), rng);
         }
         self.list_endpoints();
     }

@@ -35,24 +35,24 @@ impl World<'_> {
     }
 
     /// Makes a process request types from another one, and repeats this periodically.
-    pub(super) fn ask(&mut self, process: usize, life: u32) {
-        let Some(period) = self.scenario.services.lookup_period.filter(|_| !self.resting) else { return };
+    pub(super) fn request_types(&mut self, process: usize, life: u32) {
+        let Some(period) = self.scenario.services.lookup_period.filter(|_| !self.is_draining) else { return };
         let others = self.processes.iter().filter(|other| other.index != process);
         let others: Vec<_> = others.map(|other| (other.index, other.prefix)).collect();
         let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
-        self.processes[process].ask(&others, moment, &mut self.checker);
-        self.at(self.now + period, Event::Ask(process, life));
+        self.processes[process].request_types(&others, moment, &mut self.checker);
+        self.at(self.now + period, Event::RequestTypes(process, life));
     }
 
     pub(super) fn delete(&mut self, process: usize, at: usize) {
         self.timeline.note(self.now, process, &format!("deletes endpoint {at}"));
         let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
         let gone = self.processes[process].delete(at, moment, &mut self.checker);
-        self.at(self.now + DISPOSAL_MAX, Event::Forgotten(gone.into_iter().collect()));
+        self.at(self.now + DISPOSAL_MAX, Event::MustBeUnmatched(gone.into_iter().collect()));
     }
 
     pub(super) fn write(&mut self, process: usize, at: usize, left: u32) {
-        if self.resting {
+        if self.is_draining {
             return;
         }
         let Role::Writer { period, burst, .. } = self.scenario.processes[process].endpoints[at].role else { return };
@@ -120,9 +120,9 @@ impl World<'_> {
     }
 
     /// Handles the notification that a writer has space again, or a reader has data.
-    pub(super) fn go_on(&mut self, process: usize, at: usize) {
+    pub(super) fn resume_application(&mut self, process: usize, at: usize) {
         match self.scenario.processes[process].endpoints[at].role {
-            Role::Writer { .. } if self.resting => {}
+            Role::Writer { .. } if self.is_draining => {}
             Role::Writer { .. } if self.scenario.batches.is_some() => {
                 let count = self.processes[process].resume(at);
                 self.write_batch(process, at, count);
@@ -147,6 +147,6 @@ impl World<'_> {
         process.alter(plan.endpoint, what, (of, &self.scenario.topics[of.topic]), moment, &mut self.checker);
         self.timeline.note(self.now, plan.process, &format!("alters endpoint {}: {what:?}", plan.endpoint));
         self.congested = self.now;
-        self.settle(plan.process);
+        self.process_outputs(plan.process);
     }
 }

@@ -1,17 +1,17 @@
 //! Events of a topic that a durability service keeps.
 
 use super::{Event, World};
-use crate::keeping::Part;
+use crate::keeping::DurabilityRole;
 use crate::process::Moment;
 
 impl World<'_> {
     /// Starts a process that uses the topic.
-    pub(super) fn begin_keeping(&mut self, index: usize) {
-        let Some(keeping) = &mut self.keeping else { return };
+    pub(super) fn start_durable(&mut self, index: usize) {
+        let Some(keeping) = &mut self.durability else { return };
         let process = &mut self.processes[index];
         let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
-        process.begin_keeping(keeping, moment, &mut self.checker);
-        if matches!(keeping.plan.role_of(index), Some(Part::Writes | Part::Forges)) {
+        process.create_durable_endpoint(keeping, moment, &mut self.checker);
+        if matches!(keeping.plan.role_of(index), Some(DurabilityRole::Writer | DurabilityRole::Forger)) {
             let (at, life) = (self.now + keeping.plan.period, process.incarnation);
             self.at(at, Event::WriteDurable(index, life));
         }
@@ -19,30 +19,30 @@ impl World<'_> {
 
     /// Ends a process that uses the topic.
     pub(super) fn end_durable(&mut self, index: usize) {
-        let Some(keeping) = &mut self.keeping else { return };
-        keeping.ends(index);
-        if let Some(Part::Hears(service)) = keeping.plan.role_of(index) {
+        let Some(keeping) = &mut self.durability else { return };
+        keeping.writer_ended(index);
+        if let Some(DurabilityRole::Receiver(service)) = keeping.plan.role_of(index) {
             keeping.crash(service);
         }
     }
 
     /// Makes a writer write its next sample, or a forger the next ones in the names of all writers.
     pub(super) fn write_durable(&mut self, index: usize, life: u32) {
-        let Some(keeping) = self.keeping.as_mut().filter(|_| !self.resting) else { return };
+        let Some(keeping) = self.durability.as_mut().filter(|_| !self.is_draining) else { return };
         let process = &mut self.processes[index];
         let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
         process.write_durable(keeping, moment);
-        process.forge(keeping, moment, &mut self.checker);
+        process.relay_forged(keeping, moment, &mut self.checker);
         let at = self.now + keeping.plan.period;
         self.at(at, Event::WriteDurable(index, life));
     }
 
     /// Makes a process take the received changes. A service schedules their commit.
-    pub(super) fn keep(&mut self, index: usize) {
-        let Some(keeping) = &mut self.keeping else { return };
+    pub(super) fn take_durable(&mut self, index: usize) {
+        let Some(keeping) = &mut self.durability else { return };
         let process = &mut self.processes[index];
-        process.keep(keeping, Moment { now: self.now, clock: &self.clocks[process.host] }, &mut self.checker);
-        if let Some(Part::Hears(service)) = keeping.plan.role_of(index)
+        process.take_durable(keeping, Moment { now: self.now, clock: &self.clocks[process.host] }, &mut self.checker);
+        if let Some(DurabilityRole::Receiver(service)) = keeping.plan.role_of(index)
             && keeping.begins_transaction(service)
         {
             let (at, life) = (self.now + keeping.plan.commit_time, process.incarnation);
@@ -52,19 +52,19 @@ impl World<'_> {
 
     /// Makes a service commit the received changes, acknowledge and relay them.
     pub(super) fn commit_durable(&mut self, service: usize, life: u32, event: Event) {
-        let Some(plan) = self.keeping.as_ref().map(|keeping| keeping.plan) else { return };
-        let (hearing, serving) = (plan.hearing(service), plan.serving(service));
-        self.act(hearing, life, event, |world| {
-            if let Some(keeping) = &mut world.keeping {
+        let Some(plan) = self.durability.as_ref().map(|keeping| keeping.plan) else { return };
+        let (hearing, serving) = (plan.receiving_process(service), plan.relaying_process(service));
+        self.run_action(hearing, life, event, |world| {
+            if let Some(keeping) = &mut world.durability {
                 keeping.commit(service);
             }
             world.processes[hearing].acknowledge_durable();
         });
-        if let Some(keeping) = &self.keeping {
+        if let Some(keeping) = &self.durability {
             let process = &mut self.processes[serving];
             let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
             process.relay_durable(keeping, moment, &mut self.checker);
         }
-        self.settle(serving);
+        self.process_outputs(serving);
     }
 }

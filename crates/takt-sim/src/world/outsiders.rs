@@ -10,7 +10,7 @@ use crate::process::Moment;
 
 impl World<'_> {
     /// Returns the host of the hostile or the recorded participant.
-    pub(super) fn outsider(&self) -> Option<usize> {
+    pub(super) fn external_participant_host(&self) -> Option<usize> {
         let recorded = self.scenario.services.recorded.map(|plan| plan.host);
         self.scenario.hostile.map(|plan| plan.host).or(recorded)
     }
@@ -19,7 +19,7 @@ impl World<'_> {
     pub(super) fn replay(&mut self) {
         let Some(recorded) = self.recorded.as_mut() else { return };
         recorded.timer = Nanos::MAX;
-        recorded.act(self.now);
+        recorded.send_due(self.now);
         self.send_recorded();
     }
 
@@ -58,38 +58,38 @@ impl World<'_> {
     }
 
     /// Passes a frame to the hostile host or the recorded participant, which may answer.
-    pub(super) fn overhear(&mut self, frame: &Frame) {
+    pub(super) fn deliver_to_external(&mut self, frame: &Frame) {
         if let Some(recorded) = self.recorded.as_mut() {
-            recorded.hear(self.now, frame);
+            recorded.receive(self.now, frame);
             return self.send_recorded();
         }
         if let Some(hostile) = self.hostile.as_mut().filter(|_| !frame.hostile) {
-            hostile.hear(frame);
-            self.shoot();
+            hostile.receive(frame);
+            self.send_hostile();
         }
     }
 
     /// Makes the hostile host send a burst. It stops when applications do, and earlier in a world
     /// of several hours.
-    pub(super) fn harm(&mut self) {
-        let Some(hostile) = self.hostile.as_mut().filter(|_| !self.resting) else { return };
+    pub(super) fn send_hostile_burst(&mut self) {
+        let Some(hostile) = self.hostile.as_mut().filter(|_| !self.is_draining) else { return };
         if self.now > hostile.plan.start + hostile::BURSTS_FOR {
             return;
         }
-        hostile.act();
+        hostile.send_burst();
         let next = self.now + hostile.plan.period;
-        self.shoot();
-        self.at(next, Event::Harm);
+        self.send_hostile();
+        self.at(next, Event::Attack);
     }
 
     /// Returns the octets received from the hostile host and those sent to its victim.
     pub(super) fn hostile_octets(&self) -> (u64, u64) {
-        let harm = self.processes.iter().map(|process| process.meter.harm());
+        let harm = self.processes.iter().map(|process| process.meter.hostile_octets());
         harm.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
-    pub(super) fn shoot(&mut self) {
-        let Some(hostile) = self.hostile.as_mut().filter(|_| !self.resting) else { return };
+    pub(super) fn send_hostile(&mut self) {
+        let Some(hostile) = self.hostile.as_mut().filter(|_| !self.is_draining) else { return };
         let from = hostile.plan.host;
         let shots = hostile.take_datagrams();
         for (source, to, bytes) in shots {

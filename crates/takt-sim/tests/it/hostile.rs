@@ -16,8 +16,8 @@ fn worlds_with_a_hostile_host_keep_their_rules() {
         let report = run(&scenario);
         assert_eq!(report.violation, None, "cargo xtask sim --hostile --seed {seed}");
         taken += report.taken;
-        heard += report.harm.0;
-        aimed += report.harm.1;
+        heard += report.hostile_octets.0;
+        aimed += report.hostile_octets.1;
     }
     assert!(impostors > 0 && impostors < SEEDS, "{impostors} of {SEEDS} speak in the names of others");
     assert!(taken > 1_000, "only {taken} samples arrived");

@@ -38,10 +38,10 @@ fn world_with_a_service_is_deterministic() {
 }
 
 /// Runs a world of two processes that exchange 20 samples, and a recorded participant.
-fn meets(product: Product, partners: usize) -> Report {
+fn can_match(product: Product, partners: usize) -> Report {
     let endpoints = vec![vec![writer(RELIABLE, 10 * MILLISECOND, 20)], vec![reader(QosPlan { ..RELIABLE })]];
     let mut world = scenario(64, endpoints);
-    world.services.recorded = Some(RecordedPlan { product, host: 1, start: 0, partners });
+    world.services.recorded = Some(RecordedPlan { product, host: 1, start: 0, matching_processes: partners });
     run(&world)
 }
 
@@ -49,7 +49,7 @@ fn meets(product: Product, partners: usize) -> Report {
 fn each_reading_process_takes_all_recorded_changes() {
     for product in Product::ALL {
         for partners in 0..=2 {
-            let report = meets(product, partners);
+            let report = can_match(product, partners);
             assert_eq!(report.violation, None, "{product:?}, {partners}");
             // The farewell may end instances again.
             let of_recording = report.taken - 20;

@@ -93,7 +93,7 @@ impl TransportFactory for Shm {
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
         request.options(&[])?;
         if let Some(target) = &request.spec.target {
-            return Err(request.refused(&format!("found interface {target}; shared memory has none")));
+            return Err(request.error(&format!("found interface {target}; shared memory has none")));
         }
         ShmTransport::open(request.shm).map(Opened::plain)
     }
@@ -160,13 +160,13 @@ impl TransportFactory for Packet {
                 ("qdisc", "bypass") => config.bypass_qdisc = true,
                 ("vlan", _) => {
                     let vlan = value.parse();
-                    let wrong = |_| request.refused(&format!("vlan {value:?}: expected a number from 0 to 4,094"));
+                    let wrong = |_| request.error(&format!("vlan {value:?}: expected a number from 0 to 4,094"));
                     config.vlan = Some(vlan.map_err(wrong)?);
                 }
-                _ => return Err(request.refused(&format!("qdisc {value:?}: expected bypass"))),
+                _ => return Err(request.error(&format!("qdisc {value:?}: expected bypass"))),
             }
         }
         let port = PacketPort::open(&config)?;
-        EthernetTransport::open(port, &EthernetConfig::beside(request.udp)).map(Opened::plain)
+        EthernetTransport::open(port, &EthernetConfig::from_udp(request.udp)).map(Opened::plain)
     }
 }

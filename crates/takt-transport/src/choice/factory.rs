@@ -33,7 +33,7 @@ impl Request<'_> {
         self.spec
             .target
             .as_deref()
-            .ok_or_else(|| self.refused(&format!("an interface is missing: {}:eth0", self.spec.name)))
+            .ok_or_else(|| self.error(&format!("an interface is missing: {}:eth0", self.spec.name)))
     }
 
     /// Returns the options, all of which must be in `known`.
@@ -43,8 +43,8 @@ impl Request<'_> {
     pub fn options(&self, known: &[&str]) -> Result<&[(String, String)], TransportError> {
         match self.spec.options.iter().find(|(key, _)| !known.contains(&key.as_str())) {
             None => Ok(&self.spec.options),
-            Some((key, _)) if known.is_empty() => Err(self.refused(&format!("unknown option {key}; it takes none"))),
-            Some((key, _)) => Err(self.refused(&format!("unknown option {key}; expected one of {}", known.join(", ")))),
+            Some((key, _)) if known.is_empty() => Err(self.error(&format!("unknown option {key}; it takes none"))),
+            Some((key, _)) => Err(self.error(&format!("unknown option {key}; expected one of {}", known.join(", ")))),
         }
     }
 
@@ -57,7 +57,7 @@ impl Request<'_> {
     }
 
     /// Makes an error about the requested transport.
-    pub fn refused(&self, why: &str) -> TransportError {
+    pub fn error(&self, why: &str) -> TransportError {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
         TransportError::new("open", self.spec, source)
     }

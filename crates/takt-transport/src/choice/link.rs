@@ -84,7 +84,7 @@ impl Link {
     ///
     /// # Errors
     /// There is no interface of this name, or the kernel does not reply.
-    pub fn of(name: &str) -> io::Result<Self> {
+    pub fn query(name: &str) -> io::Result<Self> {
         let mut route = Netlink::route()?;
         let mut body = vec![0; LINK_LEN];
         put_text(&mut body, LINK_NAME, name);

@@ -105,7 +105,7 @@ pub struct Needs {
 /// Checks an interface against these requirements. The link is `None` if there is no such
 /// interface.
 pub fn interface_finding(name: &str, needs: Needs) -> (Finding, Option<Link>) {
-    let link = match Link::of(name) {
+    let link = match Link::query(name) {
         Ok(link) => link,
         Err(error) => {
             let detail = match error.raw_os_error() {

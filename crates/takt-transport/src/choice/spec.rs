@@ -91,7 +91,7 @@ impl TransportChoice {
     ///
     /// # Errors
     /// Names the first text that cannot be parsed.
-    pub fn of<S: AsRef<str>>(list: impl IntoIterator<Item = S>) -> Result<Self, Malformed> {
+    pub fn parse_list<S: AsRef<str>>(list: impl IntoIterator<Item = S>) -> Result<Self, Malformed> {
         let mut alternatives = Vec::new();
         for text in list {
             for alternative in text.as_ref().split('|') {
@@ -111,19 +111,19 @@ impl FromStr for TransportChoice {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
-        Self::of([text])
+        Self::parse_list([text])
     }
 }
 
 impl fmt::Display for TransportChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts: Vec<String> = self.alternatives.iter().map(|set| together(set)).collect();
+        let texts: Vec<String> = self.alternatives.iter().map(|set| join_specs(set)).collect();
         f.write_str(&texts.join("|"))
     }
 }
 
 /// Formats transports that are used together.
-pub(crate) fn together(set: &[TransportSpec]) -> String {
+pub(crate) fn join_specs(set: &[TransportSpec]) -> String {
     set.iter().map(ToString::to_string).collect::<Vec<_>>().join("+")
 }
 
@@ -137,11 +137,11 @@ mod tests {
             let choice: TransportChoice = text.parse().expect(text);
             assert_eq!(choice.to_string(), text);
         }
-        let choice = TransportChoice::of(["xdp:eth0 | packet:eth0", " shm + udp"]).expect("well-formed");
+        let choice = TransportChoice::parse_list(["xdp:eth0 | packet:eth0", " shm + udp"]).expect("well-formed");
         let eth0 = |name: &str| TransportSpec { target: Some("eth0".to_owned()), ..TransportSpec::named(name) };
         let both = vec![TransportSpec::named("shm"), TransportSpec::named("udp")];
         assert_eq!(choice.alternatives, [vec![eth0("xdp")], vec![eth0("packet")], both]);
-        assert!(TransportChoice::of([""; 0]).expect("nothing").is_empty());
+        assert!(TransportChoice::parse_list([""; 0]).expect("nothing").is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use super::{Marked, PATIENCE, assert_nothing_before, commit, first, receive, send};
+use super::{Marked, TIMEOUT, assert_nothing_before, commit, first, receive, send};
 use crate::{FlowId, FlowSpec, Scan, Transport};
 
 const OWN_PORT: FlowSpec = FlowSpec { own_port: true, transport_priority: 0 };
@@ -11,7 +11,7 @@ const OWN_PORT: FlowSpec = FlowSpec { own_port: true, transport_priority: 0 };
 /// A flow with its own port sends from it and receives at it.
 pub fn flow_has_its_own_port<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    b.name_sources();
+    b.report_sources();
     let at_b = first(&b.locators().default_unicast);
     let (one, at_one) = a.open_flow(&OWN_PORT).expect("a port is free");
     let (two, at_two) = a.open_flow(&OWN_PORT).expect("a port is free");
@@ -146,7 +146,7 @@ fn receive_urgent(transport: &mut impl Transport, marked: &Marked, above: i32) -
         if let Some(found) = frame.map(|frame| (marked.number(&frame), frame.meta.flow)) {
             return (found.0.expect("only expected datagrams arrive"), found.1);
         }
-        assert!(since.elapsed() < PATIENCE, "nothing urgent arrives");
+        assert!(since.elapsed() < TIMEOUT, "nothing urgent arrives");
         std::thread::yield_now();
     }
 }

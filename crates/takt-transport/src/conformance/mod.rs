@@ -37,7 +37,7 @@ pub use sending::*;
 pub use unicast::*;
 
 /// Time limit for the arrival of a datagram, after which the test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Calls a macro with the behaviors of the suite, each numbered: `conformance_cases!(all
 /// [the_macro] [arguments])` makes `the_macro! { [arguments] 0
@@ -172,12 +172,12 @@ pub(crate) fn receive(transport: &mut impl Transport, marked: &Marked, scan: Sca
             Some(Some(found)) => return found,
             Some(None) => {}
             None if scan == Scan::All && !transport.descriptors().is_empty() => {
-                let left = PATIENCE.saturating_sub(since.elapsed());
+                let left = TIMEOUT.saturating_sub(since.elapsed());
                 readiness::wait(transport.descriptors(), Some(left)).expect("wait succeeds");
             }
             None => std::thread::yield_now(),
         }
-        assert!(since.elapsed() < PATIENCE, "nothing arrives: {:?}", transport.stats());
+        assert!(since.elapsed() < TIMEOUT, "nothing arrives: {:?}", transport.stats());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Marked, PATIENCE, commit, first, receive, send};
+use super::{Marked, TIMEOUT, commit, first, receive, send};
 use crate::{FlowId, FlowSpec, Scan, Transport, readiness};
 
 /// The sender and the receiver count datagrams and bytes.
@@ -35,7 +35,7 @@ pub fn descriptors_are_readable_when_datagrams_arrive<T: Transport>(open: impl F
     for (n, place) in (0..).zip(places.into_iter().cycle().take(9)) {
         send(&mut a, &marked, n, first(place));
         if !b.descriptors().is_empty() {
-            assert!(readiness::wait(b.descriptors(), Some(PATIENCE)).expect("wait succeeds"));
+            assert!(readiness::wait(b.descriptors(), Some(TIMEOUT)).expect("wait succeeds"));
         }
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
         while b.recv(Scan::All).expect("receive succeeds").is_some() {}
@@ -64,7 +64,7 @@ pub fn queued_datagram_makes_a_descriptor_readable<T: Transport>(open: impl Fn()
             }
             if expected < end {
                 if !b.descriptors().is_empty() {
-                    assert!(readiness::wait(b.descriptors(), Some(PATIENCE)).expect("wait succeeds"));
+                    assert!(readiness::wait(b.descriptors(), Some(TIMEOUT)).expect("wait succeeds"));
                 }
                 assert_eq!(receive(&mut b, &marked, Scan::All).0, expected);
                 expected += 1;
@@ -88,7 +88,7 @@ pub fn sleeping_receiver_is_woken_by_every_datagram<T: Transport>(open: impl Fn(
             if transport.descriptors().is_empty() {
                 return receive(transport, &marked, Scan::All).0;
             }
-            assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "woken");
+            assert!(readiness::wait(transport.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "woken");
             let frame = transport.recv(Scan::All).expect("receive succeeds");
             if let Some(number) = frame.and_then(|frame| marked.number(&frame)) {
                 return number;
@@ -141,7 +141,7 @@ pub fn received_frame_is_valid_until_the_next_receive<T: Transport>(open: impl F
     for n in 1..=20 {
         let since = Instant::now();
         let frame = loop {
-            assert!(since.elapsed() < PATIENCE, "datagram {} does not arrive", n - 1);
+            assert!(since.elapsed() < TIMEOUT, "datagram {} does not arrive", n - 1);
             if let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
                 break frame;
             }

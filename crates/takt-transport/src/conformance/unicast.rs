@@ -5,7 +5,7 @@ use std::time::Instant;
 use takt_wire::Locator;
 
 use super::sending::gathered_datagram_arrives_whole;
-use super::{Marked, PATIENCE, assert_nothing_before, commit, first, receive, send};
+use super::{Marked, TIMEOUT, assert_nothing_before, commit, first, receive, send};
 use crate::{FlowId, Scan, Transport};
 
 /// The source of a datagram is an address of the sender, at any port. A datagram sent to the
@@ -14,7 +14,7 @@ pub fn reply_reaches_the_sender_of_a_datagram<T: Transport>(open: impl Fn() -> T
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let (at_a, at_b) = (first(&a.locators().default_unicast), first(&b.locators().default_unicast));
     assert_ne!(at_a, at_b);
-    b.name_sources();
+    b.report_sources();
     for n in 0..100 {
         send(&mut a, &marked, n, at_b);
         let (number, len, meta) = receive(&mut b, &marked, Scan::All);
@@ -103,7 +103,7 @@ fn assert_nothing_before_but<T: Transport>(a: &mut T, b: &mut T, marked: &Marked
     let mut short = 0;
     let since = Instant::now();
     loop {
-        assert!(since.elapsed() < PATIENCE, "the marked datagram does not arrive");
+        assert!(since.elapsed() < TIMEOUT, "the marked datagram does not arrive");
         let Some(frame) = b.recv(Scan::All).expect("receive succeeds") else {
             std::thread::yield_now();
             continue;

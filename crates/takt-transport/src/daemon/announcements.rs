@@ -9,7 +9,7 @@ use takt_wire::{GuidPrefix, Locator, SequenceNumber};
 use super::frame::Inbound;
 
 /// Maximum number of stored announcements of other hosts; the oldest is evicted.
-pub(super) const HEARD_MAX: usize = 1024;
+pub(super) const REMOTE_MAX: usize = 1024;
 /// Maximum size of a stored announcement, in octets.
 pub(super) const LEN_MAX: usize = 8192;
 /// Time for which an announcement of another host is repeated to applications that join.
@@ -60,7 +60,7 @@ impl Own {
 }
 
 #[derive(Debug)]
-struct Heard {
+struct RemoteAnnouncement {
     header: Inbound,
     message: Vec<u8>,
     at: Duration,
@@ -68,11 +68,11 @@ struct Heard {
 
 /// Announcements of participants on other hosts in one domain.
 #[derive(Debug, Default)]
-pub(super) struct RemoteAnnouncements(BTreeMap<GuidPrefix, Heard>);
+pub(super) struct RemoteAnnouncements(BTreeMap<GuidPrefix, RemoteAnnouncement>);
 
 impl RemoteAnnouncements {
     /// Stores the announcement of a participant on another host.
-    pub(super) fn note(&mut self, now: Duration, prefix: GuidPrefix, header: Inbound, message: &[u8]) {
+    pub(super) fn insert(&mut self, now: Duration, prefix: GuidPrefix, header: Inbound, message: &[u8]) {
         if message.len() > LEN_MAX {
             return;
         }
@@ -82,16 +82,16 @@ impl RemoteAnnouncements {
             known.message.extend_from_slice(message);
             return;
         }
-        if self.0.len() == HEARD_MAX
+        if self.0.len() == REMOTE_MAX
             && let Some(oldest) = self.0.iter().min_by_key(|(_, heard)| heard.at).map(|(prefix, _)| *prefix)
         {
             self.0.remove(&oldest);
         }
-        self.0.insert(prefix, Heard { header, message: message.to_vec(), at: now });
+        self.0.insert(prefix, RemoteAnnouncement { header, message: message.to_vec(), at: now });
     }
 
     /// Removes the announcement of a participant that left.
-    pub(super) fn forget(&mut self, prefix: &GuidPrefix) {
+    pub(super) fn remove(&mut self, prefix: &GuidPrefix) {
         self.0.remove(prefix);
     }
 
@@ -130,14 +130,14 @@ mod tests {
         let nowhere = Inbound { source: Locator::INVALID, local: Locator::INVALID, is_multicast: true };
         let prefix = |n: usize| GuidPrefix(std::array::from_fn(|at| (n >> (8 * at.min(3))) as u8));
         let mut all = RemoteAnnouncements::default();
-        for n in 0..=HEARD_MAX {
-            all.note(Duration::from_millis(n as u64), prefix(n), nowhere, b"data");
+        for n in 0..=REMOTE_MAX {
+            all.insert(Duration::from_millis(n as u64), prefix(n), nowhere, b"data");
         }
-        assert_eq!(all.recent(2 * SECOND).count(), HEARD_MAX);
-        all.note(2 * SECOND, prefix(5), nowhere, &[0; LEN_MAX + 1]);
-        all.note(20 * SECOND, prefix(6), nowhere, b"news");
+        assert_eq!(all.recent(2 * SECOND).count(), REMOTE_MAX);
+        all.insert(2 * SECOND, prefix(5), nowhere, &[0; LEN_MAX + 1]);
+        all.insert(20 * SECOND, prefix(6), nowhere, b"news");
         assert_eq!(all.recent(40 * SECOND).count(), 1);
-        all.forget(&prefix(6));
+        all.remove(&prefix(6));
         assert_eq!(all.recent(40 * SECOND).count(), 0);
     }
 }

@@ -26,7 +26,7 @@ use crate::{FlowId, RxMeta};
 /// An RTPS message follows.
 pub(super) const MESSAGE: u8 = 1;
 /// An updated [`super::handshake::Welcome`] follows.
-pub(super) const NEWS: u8 = 2;
+pub(super) const UPDATE: u8 = 2;
 
 /// Octets of the header from an application.
 pub(super) const OUT_LEN: usize = 8 + DESTINATIONS_MAX * LOCATOR_LEN;
@@ -149,7 +149,7 @@ mod tests {
         frame[OUT_LEN..].copy_from_slice(b"abc");
         let (header, message) = Outbound::parse(&frame).expect("well-formed");
         assert_eq!((header.priority, header.destinations(), message), (-5, &to[..], &b"abc"[..]));
-        for (at, value) in [(0, 0), (0, NEWS), (1, 0), (1, DESTINATIONS_MAX as u8 + 1), (1, 255)] {
+        for (at, value) in [(0, 0), (0, UPDATE), (1, 0), (1, DESTINATIONS_MAX as u8 + 1), (1, 255)] {
             let mut other = frame.clone();
             other[at] = value;
             assert_eq!(Outbound::parse(&other), None, "octet {at} is {value}");

@@ -19,13 +19,13 @@ pub(super) const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Parameters of a connection: the daemon and the request.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct ConnectParameters {
     pub(super) name: Option<String>,
     pub(super) domain: u32,
     pub(super) shm: Locator,
 }
 
-impl Question {
+impl ConnectParameters {
     fn request(&self, prefix: Option<GuidPrefix>) -> Request {
         Request::Join { domain: self.domain, shm: self.shm, prefix }
     }
@@ -38,11 +38,11 @@ pub(super) enum Link {
     /// Disconnected; the next attempt is due at `due`, and the one after it `pause` later.
     Down { due: Instant, pause: Duration },
     /// Connecting; a request was sent, and the reply is due at `until`.
-    Asked { stream: UnixStream, reply: Vec<u8>, until: Instant, pause: Duration },
+    AwaitingReply { stream: UnixStream, reply: Vec<u8>, until: Instant, pause: Duration },
 }
 
 /// Connects to the named daemon and sends a request.
-fn ask(name: Option<&str>, request: &Request) -> io::Result<UnixStream> {
+fn send_request(name: Option<&str>, request: &Request) -> io::Result<UnixStream> {
     let user = shm::own_user();
     let mut stream = UnixStream::connect_addr(&address(name, user)?)?;
     if shm::peer(stream.as_fd())?.user != user {
@@ -56,7 +56,7 @@ fn ask(name: Option<&str>, request: &Request) -> io::Result<UnixStream> {
 
 /// Sends a request to a daemon and waits for the reply, up to one second.
 pub(super) fn converse(name: Option<&str>, request: &Request) -> io::Result<String> {
-    let stream = ask(name, request)?;
+    let stream = send_request(name, request)?;
     stream.set_read_timeout(Some(ANSWER_TIME))?;
     let mut text = String::new();
     match stream.take(TEXT_LEN_MAX as u64).read_to_string(&mut text) {
@@ -68,7 +68,7 @@ pub(super) fn converse(name: Option<&str>, request: &Request) -> io::Result<Stri
 }
 
 /// Parses a reply.
-fn understand(text: &str) -> io::Result<(Locator, Welcome)> {
+fn parse_reply(text: &str) -> io::Result<(Locator, Welcome)> {
     let refused = |why: String| io::Error::new(io::ErrorKind::ConnectionRefused, why);
     let welcome = Welcome::parse(text).map_err(refused)?;
     let inbox = welcome.inbox.ok_or_else(|| refused("the reply has no inbox".into()))?;
@@ -77,9 +77,9 @@ fn understand(text: &str) -> io::Result<(Locator, Welcome)> {
 
 impl Link {
     /// Connects, and waits for the reply of the daemon.
-    pub(super) fn open(question: &Question) -> io::Result<(Self, Welcome)> {
-        let name = question.name.as_deref();
-        let text = converse(name, &question.request(None)).map_err(|error| match error.kind() {
+    pub(super) fn open(parameters: &ConnectParameters) -> io::Result<(Self, Welcome)> {
+        let name = parameters.name.as_deref();
+        let text = converse(name, &parameters.request(None)).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
                 let option = name.map_or(String::new(), |name| format!(" --name {name}"));
                 let why = format!(
@@ -89,12 +89,12 @@ impl Link {
             }
             _ => error,
         })?;
-        let (inbox, welcome) = understand(&text)?;
+        let (inbox, welcome) = parse_reply(&text)?;
         Ok((Self::Up { inbox }, welcome))
     }
 
     /// Marks the connection as lost.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn mark_lost(&mut self) {
         *self = Self::Down { due: Instant::now(), pause: PAUSE_MIN };
     }
 
@@ -104,33 +104,33 @@ impl Link {
 
     /// Takes the next step of a reconnection, if one is due. Never blocks. Returns the reply of a
     /// daemon that answered.
-    pub(super) fn advance(&mut self, question: &Question, prefix: Option<GuidPrefix>) -> Option<Welcome> {
+    pub(super) fn advance(&mut self, parameters: &ConnectParameters, prefix: Option<GuidPrefix>) -> Option<Welcome> {
         let now = Instant::now();
         match self {
             Self::Up { .. } => None,
             Self::Down { due, .. } if now < *due => None,
             Self::Down { pause, .. } => {
                 let pause = *pause;
-                let asked = ask(question.name.as_deref(), &question.request(prefix));
+                let asked = send_request(parameters.name.as_deref(), &parameters.request(prefix));
                 let asked = asked.and_then(|stream| stream.set_nonblocking(true).map(|()| stream));
                 *self = match asked {
-                    Ok(stream) => Self::Asked { stream, reply: Vec::new(), until: now + ANSWER_TIME, pause },
-                    Err(_) => Self::later(now, pause),
+                    Ok(stream) => Self::AwaitingReply { stream, reply: Vec::new(), until: now + ANSWER_TIME, pause },
+                    Err(_) => Self::retry_after(now, pause),
                 };
                 None
             }
-            Self::Asked { stream, reply, until, pause } => {
+            Self::AwaitingReply { stream, reply, until, pause } => {
                 let (until, pause) = (*until, *pause);
                 match stream.take((TEXT_LEN_MAX - reply.len()) as u64).read_to_end(reply) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock && now < until => None,
                     Err(_) => {
-                        *self = Self::later(now, pause);
+                        *self = Self::retry_after(now, pause);
                         None
                     }
                     Ok(_) => {
-                        let understood = std::str::from_utf8(reply).ok().and_then(|text| understand(text).ok());
+                        let understood = std::str::from_utf8(reply).ok().and_then(|text| parse_reply(text).ok());
                         let Some((inbox, welcome)) = understood else {
-                            *self = Self::later(now, pause);
+                            *self = Self::retry_after(now, pause);
                             return None;
                         };
                         *self = Self::Up { inbox };
@@ -141,7 +141,7 @@ impl Link {
         }
     }
 
-    fn later(now: Instant, pause: Duration) -> Self {
+    fn retry_after(now: Instant, pause: Duration) -> Self {
         Self::Down { due: now + pause, pause: (2 * pause).min(PAUSE_MAX) }
     }
 }

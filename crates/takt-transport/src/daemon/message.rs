@@ -101,7 +101,7 @@ pub(super) enum Kind {
     /// An SPDP announcement and nothing else.
     Announcement(SequenceNumber),
     /// The participant leaves the domain.
-    Farewell,
+    Dispose,
     Other,
 }
 
@@ -136,7 +136,7 @@ impl Summary {
                 if data.writer == EntityId::SPDP_WRITER {
                     let inline = data.inline_qos.map(InlineQos::parse).transpose()?;
                     let status = inline.and_then(|inline| inline.status_info).unwrap_or(0);
-                    kind = if status == 0 { Kind::Announcement(data.sn) } else { Kind::Farewell };
+                    kind = if status == 0 { Kind::Announcement(data.sn) } else { Kind::Dispose };
                 }
             } else {
                 match envelope.id() {
@@ -158,7 +158,7 @@ impl Summary {
             contents += 1;
             destinations.add(current);
         }
-        if contents != 1 && kind != Kind::Farewell {
+        if contents != 1 && kind != Kind::Dispose {
             kind = Kind::Other;
         }
         let ends_directed = current != GuidPrefix::default();

@@ -43,9 +43,9 @@ use crate::shm::{ShmConfig, ShmTransport};
 use crate::{
     FlowId, FlowSpec, Interface, Locators, Lost, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
 };
-use frame::{DESTINATIONS_MAX, IN_LEN, Inbound, MESSAGE_LEN_MAX, NEWS, OUT_LEN, Outbound};
+use frame::{DESTINATIONS_MAX, IN_LEN, Inbound, MESSAGE_LEN_MAX, OUT_LEN, Outbound, UPDATE};
 use handshake::{Request, Welcome};
-use link::{Link, Question};
+use link::{ConnectParameters, Link};
 
 pub use router::{ApplicationCounters, Bundling, DomainCounters};
 pub use server::{Daemon, DaemonConfig, DaemonEvent};
@@ -68,9 +68,9 @@ const EMPTY: [u8; HEADER_LEN] = {
 };
 
 /// Makes the settings of shared memory between an application and its daemon.
-fn shm_config(lanes_max: usize) -> ShmConfig {
+fn shm_config(connections_max: usize) -> ShmConfig {
     let (segment_bytes, segment_slots) = (*ShmConfig::SEGMENT_BYTES.start(), *ShmConfig::SEGMENT_SLOTS.start());
-    ShmConfig { ring_bytes: RING_BYTES, lanes_max, segment_bytes, segment_slots }
+    ShmConfig { ring_bytes: RING_BYTES, connections_max, segment_bytes, segment_slots }
 }
 
 /// Returns the status of a daemon as lines of text: first the daemon, then its domains and
@@ -88,7 +88,7 @@ pub fn status(name: Option<&str>) -> Result<String, TransportError> {
 /// Transport of a participant through the daemon of its host. See the [module](self).
 #[derive(Debug)]
 pub struct DaemonTransport {
-    question: Question,
+    parameters: ConnectParameters,
     multicast: bool,
     shm: ShmTransport,
     link: Link,
@@ -100,7 +100,7 @@ pub struct DaemonTransport {
     flows: Vec<(i32, usize)>,
     is_loaned: bool,
     /// Update of the daemon that [`Transport::refresh`] has not applied yet.
-    news: Option<Welcome>,
+    pending_update: Option<Welcome>,
     stats: TransportStats,
 }
 
@@ -117,10 +117,10 @@ impl DaemonTransport {
         let [own, ..] = shm.locators().default_unicast[..] else {
             return Err(failed(io::ErrorKind::AddrNotAvailable.into()));
         };
-        let question = Question { name: name.map(str::to_owned), domain, shm: own };
+        let question = ConnectParameters { name: name.map(str::to_owned), domain, shm: own };
         let (link, welcome) = Link::open(&question).map_err(failed)?;
         let mut transport = Self {
-            question,
+            parameters: question,
             multicast,
             shm,
             link,
@@ -129,10 +129,10 @@ impl DaemonTransport {
             prefix: None,
             flows: vec![(0, 1)],
             is_loaned: false,
-            news: None,
+            pending_update: None,
             stats: TransportStats::default(),
         };
-        transport.adopt(welcome);
+        transport.apply_update(welcome);
         if !transport.open_ring() {
             return Err(failed(io::Error::other("the shared memory of the daemon cannot be attached")));
         }
@@ -145,7 +145,7 @@ impl DaemonTransport {
         self.link.is_up()
     }
 
-    fn adopt(&mut self, welcome: Welcome) {
+    fn apply_update(&mut self, welcome: Welcome) {
         self.locators = welcome.locators;
         self.interfaces = welcome.interfaces;
         if !self.multicast {
@@ -159,7 +159,7 @@ impl DaemonTransport {
         let Link::Up { inbox } = self.link else { return false };
         let is_reached = self.shm.reach(&inbox);
         if !is_reached {
-            self.link.lose();
+            self.link.mark_lost();
         }
         is_reached
     }
@@ -175,7 +175,7 @@ impl DaemonTransport {
     }
 
     /// Sends the loaned message to the daemon, for up to [`DESTINATIONS_MAX`] destinations.
-    fn hand_over(&mut self, len: usize, priority: i32, to: &[Locator]) -> Result<(), TransportError> {
+    fn send_to_daemon(&mut self, len: usize, priority: i32, to: &[Locator]) -> Result<(), TransportError> {
         let count = to.len() as u64;
         let Link::Up { inbox } = self.link else {
             self.stats.send_errors.network_unreachable += count;
@@ -203,7 +203,7 @@ impl DaemonTransport {
             return RxFrame::new(message, meta);
         }
         let text = bytes.get(IN_LEN..).and_then(|text| std::str::from_utf8(text).ok());
-        match text.filter(|_| bytes[0] == NEWS).map(Welcome::parse) {
+        match text.filter(|_| bytes[0] == UPDATE).map(Welcome::parse) {
             Some(Ok(welcome)) => *news = Some(welcome),
             _ => stats.receive_errors += 1,
         }
@@ -226,7 +226,7 @@ impl Transport for DaemonTransport {
         while let Some(lost) = self.shm.poll_lost() {
             if matches!(self.link, Link::Up { inbox } if inbox == lost.locator) {
                 self.stats.connections.lost += 1;
-                self.link.lose();
+                self.link.mark_lost();
             }
         }
         None
@@ -241,18 +241,18 @@ impl Transport for DaemonTransport {
     }
 
     fn may_have_moved(&self) -> bool {
-        self.news.is_some() || !self.link.is_up()
+        self.pending_update.is_some() || !self.link.is_up()
     }
 
     /// Also takes the next step to reach a lost daemon.
     fn refresh(&mut self) -> Result<(), TransportError> {
-        if let Some(news) = self.news.take() {
-            self.adopt(news);
+        if let Some(news) = self.pending_update.take() {
+            self.apply_update(news);
         }
-        if let Some(welcome) = self.link.advance(&self.question, self.prefix)
+        if let Some(welcome) = self.link.advance(&self.parameters, self.prefix)
             && self.open_ring()
         {
-            self.adopt(welcome);
+            self.apply_update(welcome);
             self.stats.connections.opened += 1;
         }
         Ok(())
@@ -315,11 +315,11 @@ impl Transport for DaemonTransport {
             to[count] = *destination;
             count += 1;
             if count == DESTINATIONS_MAX {
-                self.hand_over(len, priority, &to)?;
+                self.send_to_daemon(len, priority, &to)?;
                 count = 0;
             }
         }
-        if count > 0 { self.hand_over(len, priority, &to[..count]) } else { Ok(()) }
+        if count > 0 { self.send_to_daemon(len, priority, &to[..count]) } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {
@@ -327,7 +327,7 @@ impl Transport for DaemonTransport {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { shm, news, stats, .. } = self;
+        let Self { shm, pending_update: news, stats, .. } = self;
         Ok(shm.recv(scan)?.map(|frame| Self::open_frame(&frame, news, stats)))
     }
 

@@ -56,7 +56,7 @@ pub struct ApplicationCounters {
 }
 
 impl ApplicationCounters {
-    fn note(&mut self, is_delivered: bool) {
+    fn count(&mut self, is_delivered: bool) {
         self.messages_out += u64::from(is_delivered);
         self.dropped += u64::from(!is_delivered);
     }
@@ -80,7 +80,7 @@ pub struct DomainCounters {
     /// Messages from the network without a receiving application.
     pub unrouted: u64,
     /// Repeated announcements that were already sent with those of another application.
-    pub absorbed: u64,
+    pub suppressed: u64,
 }
 
 /// Delivery of messages to applications: one frame at a time, to each receiver.
@@ -113,7 +113,7 @@ struct Domain {
     applications: Vec<Locator>,
     /// GUID prefixes of the applications that have sent a message.
     prefixes: BTreeMap<GuidPrefix, Locator>,
-    heard: RemoteAnnouncements,
+    remote_announcements: RemoteAnnouncements,
     daemons: BTreeMap<Locator, Duration>,
     bundler: Bundler,
     counters: DomainCounters,
@@ -131,7 +131,7 @@ impl Domain {
     }
 
     /// Reports whether the locator is a group that applications are members of.
-    fn hears(&self, locator: &Locator) -> bool {
+    fn has_member_of(&self, locator: &Locator) -> bool {
         let mut groups = self.own.metatraffic_multicast.iter().chain(&self.own.default_multicast);
         groups.any(|group| is_same_group(group, locator))
     }
@@ -155,7 +155,7 @@ impl Domain {
     }
 
     /// Collects the applications that receive a message.
-    fn choose(&self, summary: &Summary, audience: &mut Vec<Locator>) {
+    fn select_receivers(&self, summary: &Summary, audience: &mut Vec<Locator>) {
         audience.clear();
         if summary.destinations.is_undirected {
             audience.extend_from_slice(&self.applications);
@@ -185,9 +185,9 @@ pub(super) struct Router {
     applications: BTreeMap<Locator, Application>,
     domains: BTreeMap<u32, Domain>,
     /// Number of frames from senders that have not joined.
-    pub(super) strays: u64,
+    pub(super) unknown_senders: u64,
     /// Receivers of the next message; kept to reuse its memory.
-    audience: Vec<Locator>,
+    receivers: Vec<Locator>,
     /// Message of a bundle; kept to reuse its memory.
     scratch: Vec<u8>,
 }
@@ -195,7 +195,7 @@ pub(super) struct Router {
 impl Router {
     pub(super) fn new(bundling: Bundling) -> Self {
         let (applications, domains) = (BTreeMap::new(), BTreeMap::new());
-        Self { bundling, applications, domains, strays: 0, audience: Vec::new(), scratch: Vec::new() }
+        Self { bundling, applications, domains, unknown_senders: 0, receivers: Vec::new(), scratch: Vec::new() }
     }
 
     /// Sets the locators of the daemon in a domain, and the smallest MTU of its interfaces.
@@ -234,9 +234,9 @@ impl Router {
         let header = Inbound { source: domain.source(), local: group, is_multicast: true };
         let others = self.applications.values().filter(|other| other.domain == domain_id);
         let own = others.filter_map(|other| Some((&header, &other.announcement.as_ref()?.message[..])));
-        for (header, message) in own.chain(domain.heard.recent(now)) {
+        for (header, message) in own.chain(domain.remote_announcements.recent(now)) {
             out.prepare(header, message);
-            counters.note(out.deliver(&at));
+            counters.count(out.deliver(&at));
         }
         domain.applications.push(at);
         self.applications.insert(at, Application { domain: domain_id, prefix, announcement: None, counters });
@@ -254,7 +254,7 @@ impl Router {
         }
         let mut frame = [0; DISPOSE_LEN_MAX];
         let last = gone.announcement.as_ref().zip(gone.prefix);
-        let built = last.and_then(|(own, prefix)| Some((own, farewell(prefix, own.sn, &mut frame)?)));
+        let built = last.and_then(|(own, prefix)| Some((own, dispose_message(prefix, own.sn, &mut frame)?)));
         if let Some((own, len)) = built {
             let source = domain.source();
             let header = Inbound { source, local: source, is_multicast: false };
@@ -274,7 +274,7 @@ impl Router {
     pub(super) fn refuse(&mut self, at: &Locator) {
         match self.applications.get_mut(at) {
             Some(application) => application.counters.refused += 1,
-            None => self.strays += 1,
+            None => self.unknown_senders += 1,
         }
     }
 
@@ -290,17 +290,17 @@ impl Router {
     ) {
         let Some(Admitted { domain_id, summary, leaves }) = self.admit(now, at, destinations, message) else { return };
         let Some(domain) = self.domains.get_mut(&domain_id) else { return };
-        let local = destinations.iter().find(|to| domain.is_own(to) || domain.hears(to));
+        let local = destinations.iter().find(|to| domain.is_own(to) || domain.has_member_of(to));
         if let Some(local) = local {
             let header = Inbound { source: domain.source(), local: *local, is_multicast: local.is_multicast() };
-            domain.choose(&summary, &mut self.audience);
-            distribute(&self.audience, &mut self.applications, &header, message, out);
+            domain.select_receivers(&summary, &mut self.receivers);
+            distribute(&self.receivers, &mut self.applications, &header, message, out);
         }
         for to in destinations {
             let Some(domain) = self.domains.get_mut(&domain_id) else { return };
             let is_group = to.is_multicast();
             if is_group && !leaves {
-                domain.counters.absorbed += 1;
+                domain.counters.suppressed += 1;
             } else if !domain.is_own(to) {
                 let is_daemon = !is_group && domain.is_daemon(now, to);
                 let target = Target { locator: *to, priority, is_daemon };
@@ -313,7 +313,7 @@ impl Router {
     /// stores it if it is an announcement.
     fn admit(&mut self, now: Duration, at: &Locator, destinations: &[Locator], message: &[u8]) -> Option<Admitted> {
         let Some(sender) = self.applications.get_mut(at) else {
-            self.strays += 1;
+            self.unknown_senders += 1;
             return None;
         };
         let domain = self.domains.get_mut(&sender.domain)?;
@@ -340,7 +340,7 @@ impl Router {
                     announcement => *announcement = Some(Own::new(now, message, sn, destinations)),
                 }
             }
-            Kind::Farewell => sender.announcement = None,
+            Kind::Dispose => sender.announcement = None,
             _ => {}
         }
         Some(Admitted { domain_id: sender.domain, summary, leaves })
@@ -450,14 +450,14 @@ impl Router {
         let prefix = view.header().prefix;
         match summary.kind {
             Kind::Announcement(_) if summary.destinations.is_undirected => {
-                domain.heard.note(now, prefix, *header, message);
+                domain.remote_announcements.insert(now, prefix, *header, message);
             }
-            Kind::Farewell => domain.heard.forget(&prefix),
+            Kind::Dispose => domain.remote_announcements.remove(&prefix),
             _ => {}
         }
-        domain.choose(&summary, &mut self.audience);
-        domain.counters.unrouted += u64::from(self.audience.is_empty());
-        distribute(&self.audience, &mut self.applications, header, message, out);
+        domain.select_receivers(&summary, &mut self.receivers);
+        domain.counters.unrouted += u64::from(self.receivers.is_empty());
+        distribute(&self.receivers, &mut self.applications, header, message, out);
     }
 
     /// Sends the open bundles.
@@ -473,7 +473,7 @@ const DISPOSE_LEN_MAX: usize = 128;
 
 /// Writes the message that a participant leaves, whose last announcement has this number
 /// (RTPS 2.5 §8.5.3).
-fn farewell(prefix: GuidPrefix, sn: SequenceNumber, frame: &mut [u8]) -> Option<usize> {
+fn dispose_message(prefix: GuidPrefix, sn: SequenceNumber, frame: &mut [u8]) -> Option<usize> {
     let mut builder = MessageBuilder::new(frame, &header_of(prefix)).ok()?;
     let mut inline = InlineQosBuilder::<32>::new();
     inline.status_info(STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED).ok()?;
@@ -504,7 +504,7 @@ fn distribute(
     for to in audience {
         let is_delivered = out.deliver(to);
         if let Some(application) = applications.get_mut(to) {
-            application.counters.note(is_delivered);
+            application.counters.count(is_delivered);
         }
     }
 }

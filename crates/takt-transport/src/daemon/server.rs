@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use takt_wire::{GuidPrefix, Locator};
 
-use super::frame::{IN_LEN, Inbound, NEWS, Outbound};
+use super::frame::{IN_LEN, Inbound, Outbound, UPDATE};
 use super::handshake::{Request, TEXT_LEN_MAX, Welcome, address, refusal};
 use super::outputs::{Outputs, Sockets, write};
 use super::router::{ApplicationCounters, Bundling, Router};
 use super::shm_config;
-use crate::readiness::Standing;
+use crate::readiness::WaitSet;
 use crate::shm::{self, ShmTransport};
 use crate::udp::{UdpConfig, UdpTransport};
 use crate::{FlowId, Scan, Transport, TransportError};
@@ -127,7 +127,7 @@ struct Caller {
 }
 
 /// Result of reading from a caller.
-enum Heard {
+enum ReadResult {
     Request,
     Nothing,
     End,
@@ -145,10 +145,10 @@ pub struct Daemon {
     outputs: Outputs,
     router: Router,
     /// Status of the applications by locator.
-    known: BTreeMap<Locator, ApplicationStatus>,
+    application_status: BTreeMap<Locator, ApplicationStatus>,
     started: Instant,
     /// Descriptors that the daemon waits for; rebuilt when they change.
-    standing: Option<Standing>,
+    wait_set: Option<WaitSet>,
     events: VecDeque<DaemonEvent>,
 }
 
@@ -179,9 +179,9 @@ impl Daemon {
             inbox: ShmTransport::open(&lanes)?,
             outputs: Outputs::new(outbox),
             router: Router::new(config.bundling),
-            known: BTreeMap::new(),
+            application_status: BTreeMap::new(),
             started: Instant::now(),
-            standing: None,
+            wait_set: None,
             events: VecDeque::new(),
             config,
         })
@@ -194,7 +194,7 @@ impl Daemon {
 
     /// Returns the number of applications.
     pub fn applications(&self) -> usize {
-        self.known.len()
+        self.application_status.len()
     }
 
     /// Processes pending work, or waits up to `timeout` for work.
@@ -204,13 +204,13 @@ impl Daemon {
     pub fn run_once(&mut self, timeout: Duration) -> Result<(), TransportError> {
         let is_busy = self.work()?;
         let failed = |source| TransportError::new("wait for", "applications and the network", source);
-        let standing = match self.standing.take() {
+        let standing = match self.wait_set.take() {
             Some(standing) => standing,
-            None => Standing::new(&self.descriptors()).map_err(failed)?,
+            None => WaitSet::new(&self.descriptors()).map_err(failed)?,
         };
         let timeout = if is_busy { Duration::ZERO } else { timeout };
         let ready = standing.wait(Some(timeout)).map_err(failed)?;
-        self.standing = Some(standing);
+        self.wait_set = Some(standing);
         if ready & 1 != 0 {
             // An application sends nothing to this end, so readiness means that an application has
             // ended.
@@ -221,7 +221,7 @@ impl Daemon {
         if ready & callers != 0 {
             self.accept_callers();
         }
-        self.follow_interfaces();
+        self.apply_interface_changes();
         Ok(())
     }
 
@@ -230,7 +230,7 @@ impl Daemon {
     fn work(&mut self) -> Result<bool, TransportError> {
         let mut spins_until = None;
         for _ in 0..PASSES_PER_CALL {
-            if self.pass(Scan::All)? {
+            if self.run_pass(Scan::All)? {
                 continue;
             }
             if self.config.spin.is_zero() {
@@ -238,12 +238,12 @@ impl Daemon {
             }
             let until = *spins_until.get_or_insert_with(|| Instant::now() + self.config.spin);
             loop {
-                if self.pass(Scan::Hot)? {
+                if self.run_pass(Scan::Hot)? {
                     spins_until = None;
                     break;
                 }
                 if Instant::now() >= until {
-                    return self.pass(Scan::All);
+                    return self.run_pass(Scan::All);
                 }
             }
         }
@@ -265,7 +265,7 @@ impl Daemon {
     }
 
     /// Runs one pass and reports whether anything arrived.
-    fn pass(&mut self, scan: Scan) -> Result<bool, TransportError> {
+    fn run_pass(&mut self, scan: Scan) -> Result<bool, TransportError> {
         let now = self.now();
         let Self { inbox, outputs, router, .. } = self;
         let mut is_busy = false;
@@ -300,19 +300,23 @@ impl Daemon {
     fn remove_ended_applications(&mut self) -> Result<(), TransportError> {
         while let Some(lost) = self.outputs.outbox.shm.poll_lost() {
             for _ in 0..PASSES_PER_CALL {
-                if !self.pass(Scan::All)? {
+                if !self.run_pass(Scan::All)? {
                     break;
                 }
             }
             let Some(gone) = self.router.leave(&lost.locator, &mut self.outputs) else { continue };
             self.outputs.flush()?;
-            let known = self.known.remove(&lost.locator).unwrap_or_default();
-            self.note(DaemonEvent::Left(ApplicationStatus { prefix: gone.prefix, counters: gone.counters, ..known }));
+            let known = self.application_status.remove(&lost.locator).unwrap_or_default();
+            self.push_event(DaemonEvent::Left(ApplicationStatus {
+                prefix: gone.prefix,
+                counters: gone.counters,
+                ..known
+            }));
         }
         Ok(())
     }
 
-    fn note(&mut self, event: DaemonEvent) {
+    fn push_event(&mut self, event: DaemonEvent) {
         if self.events.len() == EVENTS_MAX {
             self.events.pop_front();
         }
@@ -327,42 +331,42 @@ impl Daemon {
                 continue;
             }
             // Most callers have sent their request already, and so do not count as silent.
-            self.hear(Caller { stream, request: Vec::new() });
+            self.handle_caller(Caller { stream, request: Vec::new() });
             if self.callers.len() > SILENT_MAX {
                 self.callers.pop_front();
             }
-            self.standing = None;
+            self.wait_set = None;
         }
         for _ in 0..self.callers.len() {
             if let Some(caller) = self.callers.pop_front() {
-                self.hear(caller);
+                self.handle_caller(caller);
             }
         }
     }
 
     /// Answers a caller whose request is complete; keeps the others.
-    fn hear(&mut self, mut caller: Caller) {
+    fn handle_caller(&mut self, mut caller: Caller) {
         match caller.listen() {
-            Heard::Nothing => return self.callers.push_back(caller),
-            Heard::Request => {
+            ReadResult::Nothing => return self.callers.push_back(caller),
+            ReadResult::Request => {
                 let text = String::from_utf8_lossy(&caller.request).into_owned();
-                let reply = self.answer(&caller.stream, &text);
+                let reply = self.handle_request(&caller.stream, &text);
                 // A caller that has disconnected or does not read gets no reply.
                 let _ = caller.stream.write(reply.as_bytes());
             }
-            Heard::End => {}
+            ReadResult::End => {}
         }
-        self.standing = None;
+        self.wait_set = None;
     }
 
-    fn answer(&mut self, stream: &UnixStream, text: &str) -> String {
+    fn handle_request(&mut self, stream: &UnixStream, text: &str) -> String {
         let joined = match Request::parse(text) {
             Ok(Request::Status) => return self.status(),
             Ok(Request::Join { domain, shm, prefix }) => self.join(stream, domain, shm, prefix),
             Err(why) => Err(why),
         };
         joined.unwrap_or_else(|why| {
-            self.note(DaemonEvent::Refused { why: why.clone() });
+            self.push_event(DaemonEvent::Refused { why: why.clone() });
             refusal(&why)
         })
     }
@@ -382,10 +386,13 @@ impl Daemon {
         if let Some(domains) = self.config.domains.as_ref().filter(|domains| !domains.contains(&domain)) {
             return Err(format!("domain {domain} is not served; the daemon serves {domains:?}"));
         }
-        if self.known.len() >= self.config.applications_max {
-            return Err(format!("the daemon already serves {} applications, its maximum", self.known.len()));
+        if self.application_status.len() >= self.config.applications_max {
+            return Err(format!(
+                "the daemon already serves {} applications, its maximum",
+                self.application_status.len()
+            ));
         }
-        if self.known.contains_key(&at) {
+        if self.application_status.contains_key(&at) {
             return Err("the application is already served".into());
         }
         self.open_domain(domain)?;
@@ -401,8 +408,8 @@ impl Daemon {
         // A single word, since status lines are split at spaces.
         let command = command.split_whitespace().collect::<Vec<_>>().join("_");
         let status = ApplicationStatus { process: peer.process, command, domain, prefix, ..Default::default() };
-        self.known.insert(at, status.clone());
-        self.note(DaemonEvent::Joined(status));
+        self.application_status.insert(at, status.clone());
+        self.push_event(DaemonEvent::Joined(status));
         Ok(self.welcome(domain).to_text())
     }
 
@@ -424,12 +431,12 @@ impl Daemon {
         }
         let config = UdpConfig { domain_id: domain, ..self.config.udp.clone() };
         let mut udp = UdpTransport::open(&config).map_err(|error| error.to_string())?;
-        udp.name_sources();
+        udp.report_sources();
         let locators = udp.locators().default_unicast.clone();
         self.outputs.sockets.insert(domain, Sockets::new(udp));
         self.update_router(domain);
-        self.note(DaemonEvent::Opened { domain, locators });
-        self.standing = None;
+        self.push_event(DaemonEvent::Opened { domain, locators });
+        self.wait_set = None;
         Ok(())
     }
 
@@ -440,7 +447,7 @@ impl Daemon {
     }
 
     /// Applies changes of the interfaces, and notifies the applications.
-    fn follow_interfaces(&mut self) {
+    fn apply_interface_changes(&mut self) {
         let now = Instant::now();
         let mut moved = Vec::new();
         for (domain, sockets) in &mut self.outputs.sockets {
@@ -449,7 +456,7 @@ impl Daemon {
                 let former = (sockets.udp.locators().clone(), sockets.udp.interfaces().to_vec());
                 // An interface that cannot be used is retried at its next change.
                 let _ = sockets.udp.refresh();
-                self.standing = None;
+                self.wait_set = None;
                 if former != (sockets.udp.locators().clone(), sockets.udp.interfaces().to_vec()) {
                     moved.push(*domain);
                 }
@@ -458,11 +465,12 @@ impl Daemon {
         for domain in moved {
             self.update_router(domain);
             let text = self.welcome(domain).to_text();
-            let applications = self.known.iter().filter(|(_, known)| known.domain == domain).map(|(at, _)| *at);
+            let applications =
+                self.application_status.iter().filter(|(_, known)| known.domain == domain).map(|(at, _)| *at);
             for at in applications.collect::<Vec<_>>() {
                 let outbox = &mut self.outputs.outbox.shm;
                 let mut header = [0; IN_LEN];
-                header[0] = NEWS;
+                header[0] = UPDATE;
                 if let Ok(frame) = outbox.loan() {
                     let len = write(frame, &[&header, text.as_bytes()]);
                     // An application whose ring is full keeps the former addresses until the next
@@ -477,10 +485,11 @@ impl Daemon {
     /// Returns the text that [`status`](super::status) shows.
     pub fn status(&self) -> String {
         let Self { outputs, router, .. } = self;
-        let (process, uptime, count) = (std::process::id(), self.started.elapsed().as_secs(), self.known.len());
+        let (process, uptime, count) =
+            (std::process::id(), self.started.elapsed().as_secs(), self.application_status.len());
         let mut text = format!(
             "daemon process {process} uptime_s {uptime} applications {count} strays {} send_failures {}\n",
-            router.strays, outputs.send_failures
+            router.unknown_senders, outputs.send_failures
         );
         for (domain, counters) in router.domain_counters() {
             let at = outputs.sockets.get(&domain).map(|sockets| &sockets.udp.locators().default_unicast);
@@ -495,12 +504,12 @@ impl Daemon {
                 it.bundles_out,
                 it.datagrams_in,
                 it.bundles_in,
-                it.absorbed,
+                it.suppressed,
                 it.unrouted,
                 it.malformed
             );
         }
-        for (at, known) in &self.known {
+        for (at, known) in &self.application_status {
             if let Some(application) = router.applications().get(at) {
                 let status =
                     ApplicationStatus { prefix: application.prefix, counters: application.counters, ..known.clone() };
@@ -513,17 +522,17 @@ impl Daemon {
 
 impl Caller {
     /// Reads the available octets.
-    fn listen(&mut self) -> Heard {
+    fn listen(&mut self) -> ReadResult {
         let mut portion = [0; 1024];
         loop {
             match self.stream.read(&mut portion) {
-                Ok(0) => return Heard::End,
+                Ok(0) => return ReadResult::End,
                 Ok(len) => self.request.extend_from_slice(&portion[..len]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Heard::Nothing,
-                Err(_) => return Heard::End,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ReadResult::Nothing,
+                Err(_) => return ReadResult::End,
             }
             if self.request.ends_with(b"\n\n") || self.request.len() > TEXT_LEN_MAX {
-                return Heard::Request;
+                return ReadResult::Request;
             }
         }
     }

@@ -171,7 +171,7 @@ fn malformed_and_unknown_messages_are_refused_and_counted() {
     assert_eq!((out.receivers(), out.sent.len()), (vec![], 0));
     assert_eq!(router.applications()[&application(1)].counters.refused, 6);
     router.handle_message(SECOND, &application(9), 0, &[udp(2, 7411)], &message(9, None), &mut out);
-    assert_eq!(router.strays, 1);
+    assert_eq!(router.unknown_senders, 1);
     from_network(&mut router, &mut out, b"RTP", false);
     from_network(&mut router, &mut out, &long, false);
     assert_eq!(router.domain_counters().next().expect("a domain").1.malformed, 2);

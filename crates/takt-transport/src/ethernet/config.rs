@@ -36,7 +36,7 @@ impl EthernetConfig {
     }
 
     /// Derives the configuration from the UDP settings of the same participant.
-    pub fn beside(udp: &UdpConfig) -> Self {
+    pub fn from_udp(udp: &UdpConfig) -> Self {
         Self {
             domain_id: udp.domain_id,
             participant_index: udp.participant_index,
@@ -54,9 +54,9 @@ pub struct EthernetCounters {
     /// valid source.
     pub malformed: u64,
     /// Frames of another EtherType, VLAN or group, or for another hardware address.
-    pub foreign: u64,
+    pub not_addressed: u64,
     /// Frames for a port that is not open.
-    pub closed: u64,
+    pub port_closed: u64,
     /// Failed attempts to send, because the interface is down or gone.
     /// [`FramePortStats`](super::FramePortStats) counts the frames.
     pub refused_flushes: u64,

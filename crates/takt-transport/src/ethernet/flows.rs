@@ -8,7 +8,7 @@ use crate::{FlowId, FlowSpec, TransportError};
 
 /// Header fields of an outgoing datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exit {
+pub(super) struct FlowHeader {
     pub(super) port: u16,
     /// Priority code point, 0 to 7: the upper three of the six bits of TRANSPORT_PRIORITY, as in
     /// the UDP transport.
@@ -100,9 +100,9 @@ impl Flows {
     }
 
     /// Returns the header fields for datagrams of a flow.
-    pub(super) fn exit(&self, id: FlowId) -> Result<Exit, TransportError> {
+    pub(super) fn header(&self, id: FlowId) -> Result<FlowHeader, TransportError> {
         match self.flows.get(usize::from(id.0)) {
-            Some(Some(flow)) => Ok(Exit { port: flow.port, pcp: flow.priority >> 3 }),
+            Some(Some(flow)) => Ok(FlowHeader { port: flow.port, pcp: flow.priority >> 3 }),
             _ => Err(unknown("commit to", id)),
         }
     }
@@ -137,7 +137,7 @@ mod tests {
         let mut flows = Flows::new(7411);
         let of = [i32::MIN, -1, 0, 7, 8, 46, 63, i32::MAX].map(|priority| {
             let flow = flows.share(priority).expect("a flow");
-            flows.exit(flow).expect("the flow is open").pcp
+            flows.header(flow).expect("the flow is open").pcp
         });
         assert_eq!(of, [0, 0, 0, 0, 1, 5, 7, 7]);
     }
@@ -149,8 +149,8 @@ mod tests {
         assert_eq!(flows.share(spec.transport_priority).expect("the flow is open"), FlowId::DEFAULT);
         let urgent = flows.share(46).expect("a flow");
         assert_eq!(flows.share(46).expect("a flow"), urgent);
-        assert_eq!(flows.exit(urgent).expect("the flow is open"), Exit { port: 7411, pcp: 5 });
-        assert!(flows.close(urgent).is_ok() && flows.exit(urgent).is_ok());
-        assert!(flows.close(urgent).is_ok() && flows.exit(urgent).is_err() && flows.close(urgent).is_err());
+        assert_eq!(flows.header(urgent).expect("the flow is open"), FlowHeader { port: 7411, pcp: 5 });
+        assert!(flows.close(urgent).is_ok() && flows.header(urgent).is_ok());
+        assert!(flows.close(urgent).is_ok() && flows.header(urgent).is_err() && flows.close(urgent).is_err());
     }
 }

@@ -60,7 +60,7 @@ pub trait FramePort: Send {
     fn received(&self) -> &[u8];
 
     /// Returns the same frame as a loan that can outlast the next call, if that is supported.
-    fn lent_frame(&self) -> Option<SharedFrame<'_>> {
+    fn loaned_frame(&self) -> Option<SharedFrame<'_>> {
         None
     }
 

@@ -37,18 +37,18 @@ use takt_packet::{EtherType, EthernetFrame, EthernetHeader, MacAddress, TaktData
 use takt_wire::Locator;
 
 pub use config::{EthernetConfig, EthernetCounters};
-use flows::{Exit, Flows};
+use flows::{FlowHeader, Flows};
 pub use frame_port::{FramePort, FramePortStats};
 pub use packet::{PacketConfig, PacketPort};
 use ports::{PortNames, Taken};
 
-use crate::ahead::{ANY, Ahead, Place, Wanted};
+use crate::ahead::{BELOW_ALL, Slot, UrgencyBuffer, Wanted};
 use crate::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
 };
 
 /// Maximum number of frames that one call examines.
-const LOOKS: usize = Ahead::PLACES;
+const FRAMES_PER_CALL: usize = UrgencyBuffer::SLOTS;
 
 /// Minimum MTU: RTPS messages of 512 octets fit.
 const MTU_MIN: usize = 576;
@@ -75,7 +75,7 @@ pub struct EthernetTransport<P: FramePort> {
     locators: Locators,
     max_message_len: usize,
     is_loaned: bool,
-    ahead: Ahead,
+    urgency_buffer: UrgencyBuffer,
     counters: EthernetCounters,
     stats: TransportStats,
 }
@@ -113,7 +113,7 @@ impl<P: FramePort> EthernetTransport<P> {
             interfaces: vec![interface],
             locators: Locators::default(),
             is_loaned: false,
-            ahead: Ahead::default(),
+            urgency_buffer: UrgencyBuffer::default(),
             counters: EthernetCounters::default(),
             stats: TransportStats::default(),
         };
@@ -176,7 +176,7 @@ impl<P: FramePort> EthernetTransport<P> {
 
     /// Writes the headers around the message of `len` octets in the loaned frame, and queues the
     /// frame or a copy.
-    fn send(&mut self, (to, port): ([u8; 6], u16), len: usize, exit: Exit, is_copy: bool) {
+    fn send(&mut self, (to, port): ([u8; 6], u16), len: usize, exit: FlowHeader, is_copy: bool) {
         let vlan = self.port.vlan();
         let header = EthernetHeader {
             destination: MacAddress(to),
@@ -201,7 +201,7 @@ impl<P: FramePort> EthernetTransport<P> {
     }
 
     /// Parses the current frame, if it is for this participant.
-    fn look(&mut self) -> Option<RxMeta> {
+    fn parse_current(&mut self) -> Option<RxMeta> {
         let Ok(frame) = EthernetFrame::parse(self.port.received()) else {
             self.counters.malformed += 1;
             return None;
@@ -211,7 +211,7 @@ impl<P: FramePort> EthernetTransport<P> {
         let is_ours = if is_group { header.destination == self.group } else { header.destination == self.port.mac() };
         let vlan = header.tag.map_or(0, |tag| tag.vid);
         if header.ether_type != EtherType::TAKT || !is_ours || vlan != self.port.vlan().unwrap_or(0) {
-            self.counters.foreign += 1;
+            self.counters.not_addressed += 1;
             return None;
         }
         let Ok(datagram) = TaktDatagram::parse(frame.payload()) else {
@@ -231,7 +231,7 @@ impl<P: FramePort> EthernetTransport<P> {
             self.flows.at(destination_port)
         };
         let Some(flow) = flow else {
-            self.counters.closed += 1;
+            self.counters.port_closed += 1;
             return None;
         };
         Some(RxMeta {
@@ -244,32 +244,32 @@ impl<P: FramePort> EthernetTransport<P> {
 
     /// Returns the next wanted datagram among the waiting and the arriving ones: in the current
     /// frame, or copied.
-    fn find(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<(Option<Place>, RxMeta)>, TransportError> {
-        self.ahead.give_back();
-        for _ in 0..LOOKS {
-            if !self.ahead.has_room() {
+    fn receive_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<(Option<Slot>, RxMeta)>, TransportError> {
+        self.urgency_buffer.release();
+        for _ in 0..FRAMES_PER_CALL {
+            if !self.urgency_buffer.has_room() {
                 break;
             }
             let found = self.port.recv(scan).map_err(|e| TransportError::new("receive from", self.port.name(), e))?;
             if !found {
                 break;
             }
-            let Some(meta) = self.look() else { continue };
+            let Some(meta) = self.parse_current() else { continue };
             let urgency = self.flows.urgency(meta.flow);
-            if self.ahead.is_wanted(urgency, wanted) {
+            if self.urgency_buffer.is_wanted(urgency, wanted) {
                 return Ok(Some((None, meta)));
             }
-            let is_taken = self.ahead.push(urgency, meta, message(self.port.received()));
+            let is_taken = self.urgency_buffer.push(urgency, meta, message(self.port.received()));
             self.counters.malformed += u64::from(!is_taken);
         }
-        Ok(self.ahead.pop(wanted).map(|(place, meta)| (Some(place), meta)))
+        Ok(self.urgency_buffer.pop(wanted).map(|(place, meta)| (Some(place), meta)))
     }
 
     /// Counts the datagram and returns its frame.
-    fn lend(&mut self, (place, meta): (Option<Place>, RxMeta)) -> RxFrame<'_> {
+    fn make_frame(&mut self, (place, meta): (Option<Slot>, RxMeta)) -> RxFrame<'_> {
         let frame = match &place {
-            Some(place) => RxFrame::new(self.ahead.bytes(place), meta),
-            None => RxFrame::new(message(self.port.received()), meta).with_frame(self.port.lent_frame()),
+            Some(place) => RxFrame::new(self.urgency_buffer.bytes(place), meta),
+            None => RxFrame::new(message(self.port.received()), meta).with_frame(self.port.loaned_frame()),
         };
         self.stats.datagrams_in += 1;
         self.stats.bytes_in += frame.len() as u64;
@@ -333,7 +333,7 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
             self.port.close(number);
         }
         let opened = opened?;
-        self.ahead.await_urgency(self.flows.most_urgent(), self.max_message_len);
+        self.urgency_buffer.await_urgency(self.flows.most_urgent(), self.max_message_len);
         Ok((opened, vec![Locator::takt_ethernet(self.port.mac().0, number)]))
     }
 
@@ -341,8 +341,8 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
         self.flush()?;
         if let Some(port) = self.flows.close(flow)? {
             self.port.close(port.number());
-            self.ahead.forget(flow);
-            self.ahead.await_urgency(self.flows.most_urgent(), self.max_message_len);
+            self.urgency_buffer.remove_flow(flow);
+            self.urgency_buffer.await_urgency(self.flows.most_urgent(), self.max_message_len);
         }
         Ok(())
     }
@@ -362,7 +362,7 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
     }
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        let exit = self.flows.exit(flow)?;
+        let exit = self.flows.header(flow)?;
         if !self.is_loaned {
             return Err(misuse("no frame is loaned"));
         }
@@ -397,21 +397,21 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let found = self.find(scan, Wanted::Above(ANY))?;
-        Ok(found.map(|found| self.lend(found)))
+        let found = self.receive_wanted(scan, Wanted::Above(BELOW_ALL))?;
+        Ok(found.map(|found| self.make_frame(found)))
     }
 
-    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let found = self.find(scan, Wanted::Common)?;
-        Ok(found.map(|found| self.lend(found)))
+    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let found = self.receive_wanted(scan, Wanted::NotUrgent)?;
+        Ok(found.map(|found| self.make_frame(found)))
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        if !self.ahead.awaits() {
+        if !self.urgency_buffer.awaits() {
             return Ok(None);
         }
-        let found = self.find(Scan::Hot, Wanted::Above(above))?;
-        Ok(found.map(|found| self.lend(found)))
+        let found = self.receive_wanted(Scan::Hot, Wanted::Above(above))?;
+        Ok(found.map(|found| self.make_frame(found)))
     }
 
     fn descriptors(&self) -> &[RawFd] {
@@ -433,7 +433,7 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
         destination.mac()?;
-        let exit = self.flows.exit(flow).ok()?; // tidy-allow(dropped-cause): such a flow has no source.
+        let exit = self.flows.header(flow).ok()?; // tidy-allow(dropped-cause): such a flow has no source.
         Some(Locator::takt_ethernet(self.port.mac().0, exit.port))
     }
 }

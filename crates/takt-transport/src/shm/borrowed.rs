@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
-use takt_wire::{Lent, PAYLOAD_PREFIX_LEN, Piece, SharedPayloadMemory};
+use takt_wire::{PAYLOAD_PREFIX_LEN, Piece, SharedPayload, SharedPayloadMemory};
 
 use super::mapping::Mapping;
 
@@ -23,7 +23,7 @@ use super::mapping::Mapping;
 #[derive(Debug)]
 pub(super) struct Lender {
     /// Rings that the participant writes.
-    pub(super) lane: Mapping,
+    pub(super) rings: Mapping,
     segment: Mapping,
     /// Connection, once the borrowing transport is dropped.
     socket: OnceLock<OwnedFd>,
@@ -31,35 +31,35 @@ pub(super) struct Lender {
 
 impl Lender {
     /// Makes a lender whose segment has as many slots as the rings have hold counters.
-    pub(super) fn new(lane: Mapping, segment: Mapping) -> Self {
-        Self { lane, segment, socket: OnceLock::new() }
+    pub(super) fn new(rings: Mapping, segment: Mapping) -> Self {
+        Self { rings, segment, socket: OnceLock::new() }
     }
 
     /// Keeps the connection open until the last hold is released: the lender takes its end for the
     /// end of all holds.
-    pub(super) fn keep(&self, socket: OwnedFd) {
+    pub(super) fn keep_connection(&self, socket: OwnedFd) {
         // There is one connection per lender.
         drop(self.socket.set(socket));
     }
 
     /// Takes over the hold on a piece that arrived with a datagram. Returns `None` if there is no
     /// such hold, or if the piece is outside the segment.
-    pub(super) fn borrow(self: &Arc<Self>, piece: Piece) -> Option<Lent> {
-        let hold = self.lane.holds().get(piece.slot as usize)?;
+    pub(super) fn borrow(self: &Arc<Self>, piece: Piece) -> Option<SharedPayload> {
+        let hold = self.rings.holds().get(piece.slot as usize)?;
         let start = (piece.grain as usize).checked_mul(Piece::GRAIN)?;
         let end = start.checked_add(piece.len as usize)?;
         let is_inside = start >= self.slots() * 8 && end <= self.segment.len() * 8;
         let is_sound = is_inside && piece.len as usize >= PAYLOAD_PREFIX_LEN && self.is_intact(&piece);
-        (is_sound && hold.load(Ordering::Relaxed) != 0).then(|| Lent::new(Arc::clone(self) as _, piece))
+        (is_sound && hold.load(Ordering::Relaxed) != 0).then(|| SharedPayload::new(Arc::clone(self) as _, piece))
     }
 
     /// Returns the number of slots of the segment.
     fn slots(&self) -> usize {
-        self.lane.holds().len()
+        self.rings.holds().len()
     }
 
     fn hold(&self, piece: &Piece) -> &AtomicU64 {
-        &self.lane.holds()[piece.slot as usize]
+        &self.rings.holds()[piece.slot as usize]
     }
 }
 

@@ -16,7 +16,7 @@ pub struct ShmConfig {
     /// Maximum number of rings to other participants, and from them; within
     /// [`CONNECTIONS_MAX`](Self::LANES_MAX). Each costs a descriptor. Further participants are reached by
     /// other transports.
-    pub lanes_max: usize,
+    pub connections_max: usize,
     /// Total size of the payloads that are on loan at once, in bytes: within
     /// [`SEGMENT_BYTES`](Self::SEGMENT_BYTES). Address space; pages become resident when they are
     /// used. Payloads that do not fit are copied.
@@ -28,7 +28,7 @@ pub struct ShmConfig {
 
 impl Default for ShmConfig {
     fn default() -> Self {
-        Self { ring_bytes: 32 << 20, lanes_max: 512, segment_bytes: 256 << 20, segment_slots: 1024 }
+        Self { ring_bytes: 32 << 20, connections_max: 512, segment_bytes: 256 << 20, segment_slots: 1024 }
     }
 }
 
@@ -49,7 +49,7 @@ impl ShmConfig {
     pub fn check(&self) -> Result<(), String> {
         let bounds = [
             ("lane_bytes", self.ring_bytes, Self::RING_BYTES),
-            ("lanes_max", self.lanes_max, Self::CONNECTIONS_MAX),
+            ("lanes_max", self.connections_max, Self::CONNECTIONS_MAX),
             ("segment_bytes", self.segment_bytes, Self::SEGMENT_BYTES),
             ("segment_slots", self.segment_slots, Self::SEGMENT_SLOTS),
         ];
@@ -66,13 +66,13 @@ impl ShmConfig {
     /// Returns the bytes of address space of the own segment, one segment of another participant of
     /// the same size, and the rings to and from it.
     pub(super) fn address_space(&self) -> usize {
-        let lane: usize = self.lane_words().iter().sum();
-        2 * (self.segment_bytes + 8 * (lane + 2 * self.segment_slots()))
+        let ring: usize = self.ring_words().iter().sum();
+        2 * (self.segment_bytes + 8 * (ring + 2 * self.segment_slots()))
     }
 
     /// Returns the words of the records in both rings, by [bands](super::ports::Band): the urgent
     /// ring has an eighth of the common one, and room for some datagrams of the maximum length.
-    pub(super) fn lane_words(&self) -> [usize; 2] {
+    pub(super) fn ring_words(&self) -> [usize; 2] {
         let common = self.ring_bytes.next_power_of_two() / 8;
         [common, (common / 8).max(*Self::RING_BYTES.start() / 8)]
     }
@@ -86,15 +86,20 @@ mod tests {
     fn value_out_of_bounds_is_reported() {
         let sound = ShmConfig::default();
         assert_eq!(sound.check(), Ok(()));
-        let largest =
-            ShmConfig { ring_bytes: 64 << 20, lanes_max: 1 << 16, segment_bytes: 15 << 30, segment_slots: 65_536 };
-        let smallest = ShmConfig { ring_bytes: 256 << 10, lanes_max: 0, segment_bytes: 64 << 10, segment_slots: 1 };
+        let largest = ShmConfig {
+            ring_bytes: 64 << 20,
+            connections_max: 1 << 16,
+            segment_bytes: 15 << 30,
+            segment_slots: 65_536,
+        };
+        let smallest =
+            ShmConfig { ring_bytes: 256 << 10, connections_max: 0, segment_bytes: 64 << 10, segment_slots: 1 };
         assert_eq!((largest.check(), smallest.check()), (Ok(()), Ok(())));
-        assert_eq!((smallest.lane_words(), smallest.segment_slots()), ([32_768; 2], 512));
-        assert_eq!((largest.lane_words(), largest.segment_slots()), ([8 << 20, 1 << 20], 65_536));
+        assert_eq!((smallest.ring_words(), smallest.segment_slots()), ([32_768; 2], 512));
+        assert_eq!((largest.ring_words(), largest.segment_slots()), ([8 << 20, 1 << 20], 65_536));
         for (wrong, name) in [
             (ShmConfig { ring_bytes: (64 << 20) + 1, ..sound.clone() }, "lane_bytes"),
-            (ShmConfig { lanes_max: 65_537, ..sound.clone() }, "lanes_max"),
+            (ShmConfig { connections_max: 65_537, ..sound.clone() }, "lanes_max"),
             (ShmConfig { segment_bytes: 65_535, ..sound.clone() }, "segment_bytes"),
             (ShmConfig { segment_slots: 0, ..sound.clone() }, "segment_slots"),
         ] {

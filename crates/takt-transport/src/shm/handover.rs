@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use takt_wire::{Lent, Piece};
+use takt_wire::{Piece, SharedPayload};
 
 /// Slot number that marks a piece as an object; no segment has this slot.
 pub(super) const OBJECT: u32 = u32::MAX;
@@ -34,9 +34,9 @@ pub(super) struct HandOver(Mutex<Queue>);
 #[derive(Debug)]
 struct Queue {
     /// Objects; the first is always present.
-    objects: VecDeque<Option<Lent>>,
+    objects: VecDeque<Option<SharedPayload>>,
     /// Number of objects that preceded the first.
-    gone: u64,
+    removed: u64,
 }
 
 /// Locks a mutex. No code panics while it holds one of these locks, and the protected state is
@@ -47,33 +47,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl HandOver {
     fn new() -> Self {
-        Self(Mutex::new(Queue { objects: VecDeque::with_capacity(INITIAL_CAPACITY), gone: 0 }))
+        Self(Mutex::new(Queue { objects: VecDeque::with_capacity(INITIAL_CAPACITY), removed: 0 }))
     }
 
     /// Adds an object and returns the piece that identifies it. Allocates when more objects are
     /// queued than ever before.
-    pub(super) fn put(&self, object: &Lent) -> Piece {
+    pub(super) fn put(&self, object: &SharedPayload) -> Piece {
         let mut queue = lock(&self.0);
-        let number = queue.gone + queue.objects.len() as u64;
+        let number = queue.removed + queue.objects.len() as u64;
         queue.objects.push_back(Some(object.clone()));
         Piece { slot: OBJECT, generation: (number >> 32) as u32, grain: number as u32, len: object.piece().len }
     }
 
     /// Removes the object that was added last, whose datagram was not sent.
-    pub(super) fn take_back(&self) {
+    pub(super) fn remove_last(&self) {
         // Dropped outside the lock.
         let object = lock(&self.0).objects.pop_back();
         drop(object);
     }
 
     /// Takes the object of a piece, once. Earlier objects can be taken later.
-    pub(super) fn take(&self, piece: &Piece) -> Option<Lent> {
+    pub(super) fn take(&self, piece: &Piece) -> Option<SharedPayload> {
         let number = u64::from(piece.generation) << 32 | u64::from(piece.grain);
         let mut queue = lock(&self.0);
-        let at = number.checked_sub(queue.gone).filter(|_| piece.slot == OBJECT)?;
+        let at = number.checked_sub(queue.removed).filter(|_| piece.slot == OBJECT)?;
         let object = queue.objects.get_mut(usize::try_from(at).ok()?)?.take();
         while queue.objects.pop_front_if(|first| first.is_none()).is_some() {
-            queue.gone += 1;
+            queue.removed += 1;
         }
         object
     }
@@ -125,11 +125,11 @@ mod tests {
         fn release(&self, _: &Piece) {}
     }
 
-    fn lent(value: u64) -> Lent {
-        Lent::new(Arc::new(Object(Arc::new(value))), Piece { slot: 0, generation: 1, grain: 0, len: 8 })
+    fn lent(value: u64) -> SharedPayload {
+        SharedPayload::new(Arc::new(Object(Arc::new(value))), Piece { slot: 0, generation: 1, grain: 0, len: 8 })
     }
 
-    fn value(lent: &Lent) -> u64 {
+    fn value(lent: &SharedPayload) -> u64 {
         *lent.object().and_then(|object| object.downcast_ref::<u64>()).expect("the number was stored")
     }
 
@@ -143,7 +143,7 @@ mod tests {
             assert_eq!(handover.take(&pieces[number]).as_ref().map(value), Some(number as u64));
         }
         assert!(handover.take(&pieces[1]).is_none() && handover.take(&pieces[3]).is_none(), "the pieces are gone");
-        handover.take_back();
+        handover.remove_last();
         assert!(handover.take(&pieces[4]).is_none());
         assert_eq!(handover.put(&lent(9)), pieces[4], "a datagram that could not be sent leaves no object");
         assert!(handover.take(&Piece { slot: 3, ..pieces[4] }).is_none(), "no object");
@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn queued_objects_are_dropped_with_the_connection() {
         let object = Arc::new(7_u64);
-        let shared = Lent::new(Arc::new(Object(object.clone())), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
+        let shared =
+            SharedPayload::new(Arc::new(Object(object.clone())), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
         let (from, to) = (u64::MAX, u64::MAX - 1);
         let here = offer(from, to);
         here[1].put(&shared);

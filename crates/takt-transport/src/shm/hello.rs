@@ -19,10 +19,10 @@ const MAGIC: [u8; 8] = *b"TaktShm4";
 pub(super) const HELLO_LEN: usize = 56;
 
 /// Wake-up of the reader.
-pub(super) const BELL: [u8; 1] = [1];
+pub(super) const WAKE_UP: [u8; 1] = [1];
 
 /// The reader closes the connection, though its process continues.
-pub(super) const FAREWELL: [u8; 1] = [2];
+pub(super) const CLOSE: [u8; 1] = [2];
 
 /// Contents of a hello message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ pub(super) struct Host {
 
 impl Host {
     /// Determines the identity of this process. An error where the kernel does not report it.
-    pub(super) fn of(socket: impl AsFd) -> io::Result<Self> {
+    pub(super) fn query(socket: impl AsFd) -> io::Result<Self> {
         let user = syscall::own_user();
         if user == OVERFLOW_USER {
             let why = "the process runs as user 65534 (nobody), to which a user namespace maps every unknown user";
@@ -89,6 +89,6 @@ mod tests {
     #[test]
     fn all_sockets_of_this_process_are_on_one_host() {
         let socket = || syscall::listen_at(syscall::random().expect("randomness")).expect("the name is not in use");
-        assert_eq!(Host::of(socket()).expect("Linux"), Host::of(socket()).expect("Linux"));
+        assert_eq!(Host::query(socket()).expect("Linux"), Host::query(socket()).expect("Linux"));
     }
 }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use takt_wire::{Lent, Piece};
+use takt_wire::{Piece, SharedPayload};
 
 use super::borrowed::Lender;
 use super::descriptors::Descriptor;
 use super::handover::{self, HandOvers};
-use super::hello::{FAREWELL, HELLO_LEN, Hello};
+use super::hello::{CLOSE, HELLO_LEN, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
-use super::ports::{self, Band, LENDS};
+use super::ports::{self, Band, HAS_LOAN};
 use super::ring::{self, Broken, Head, Ports, RECORD_LEN_MAX, Word};
 use super::syscall;
 use crate::udp::syscall::epoll_add;
@@ -37,7 +37,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// Rings of one writer.
 #[derive(Debug)]
-struct Lane {
+struct RingPair {
     /// Name of the writer, as it stated.
     from: u64,
     lender: Arc<Lender>,
@@ -47,44 +47,44 @@ struct Lane {
     heads: [Head; 2],
 }
 
-impl Lane {
+impl RingPair {
     /// Parses a record: a datagram, or one followed by the piece of a loan. Returns `None` if there
     /// is no such loan.
     #[inline]
     fn arrival(&self, band: Band, mut ports: Ports, record: &[u8]) -> Option<Arrival> {
         let (mut datagram, mut lent) = (record, None);
-        if ports.to & LENDS != 0 {
+        if ports.to & HAS_LOAN != 0 {
             let (before, piece) = record.split_last_chunk::<{ Piece::LEN }>()?;
             let piece = Piece::from_bytes(*piece);
             let object = self.handovers.as_ref().and_then(|handovers| handovers[band as usize].take(&piece));
             (datagram, lent) = (before, Some(object.or_else(|| self.lender.borrow(piece))?));
-            ports.to &= !LENDS;
+            ports.to &= !HAS_LOAN;
         }
-        Some(Arrival { from: self.from, ports, len: datagram.len(), lent })
+        Some(Arrival { from: self.from, ports, len: datagram.len(), loan: lent })
     }
 
     fn ring(&self, band: Band) -> &[AtomicU64] {
-        self.lender.lane.ring(band)
+        self.lender.rings.ring(band)
     }
 
     fn is_drained(&self) -> bool {
-        [Band::Common, Band::Urgent].iter().all(|band| self.heads[*band as usize].is_drained(self.ring(*band)))
+        [Band::NotUrgent, Band::Urgent].iter().all(|band| self.heads[*band as usize].is_drained(self.ring(*band)))
     }
 
     /// Copies the next datagram of the common ring.
     #[inline]
     fn pop(&mut self, bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
-        self.heads[Band::Common as usize].pop(self.lender.lane.ring(Band::Common), bytes)
+        self.heads[Band::NotUrgent as usize].pop(self.lender.rings.ring(Band::NotUrgent), bytes)
     }
 
     /// Returns the highest urgency in the urgent ring.
     fn choose(&mut self, rank: impl FnMut(Ports) -> i32) -> Result<Option<i32>, Broken> {
-        self.heads[Band::Urgent as usize].choose(self.lender.lane.ring(Band::Urgent), rank)
+        self.heads[Band::Urgent as usize].choose(self.lender.rings.ring(Band::Urgent), rank)
     }
 
     /// Copies the datagram that [`choose`](Self::choose) found.
     fn take(&mut self, bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
-        self.heads[Band::Urgent as usize].take(self.lender.lane.ring(Band::Urgent), bytes)
+        self.heads[Band::Urgent as usize].take(self.lender.rings.ring(Band::Urgent), bytes)
     }
 }
 
@@ -96,14 +96,14 @@ struct Connection {
     socket: Option<OwnedFd>,
     _descriptor: Descriptor,
     /// Rings; `None` until the hello message arrives.
-    lane: Option<Lane>,
+    rings: Option<RingPair>,
     accepted: Instant,
 }
 
 impl Connection {
     /// Reports whether the connection is open without a hello message.
     fn is_silent(&self) -> bool {
-        self.socket.is_some() && self.lane.is_none()
+        self.socket.is_some() && self.rings.is_none()
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Arrival {
     pub(super) from: u64,
     pub(super) ports: Ports,
     pub(super) len: usize,
-    pub(super) lent: Option<Lent>,
+    pub(super) loan: Option<SharedPayload>,
 }
 
 /// Rings from all other participants.
@@ -122,7 +122,7 @@ pub(super) struct Incoming {
     host: Host,
     own_name: u64,
     pub(super) listener: OwnedFd,
-    lanes_max: usize,
+    connections_max: usize,
     connections: Vec<Connection>,
     /// Index of the connection that is polled next.
     next: usize,
@@ -137,25 +137,25 @@ pub(super) struct Incoming {
     /// message.
     pub(super) refused: u64,
     /// Datagrams that were dropped because their loan does not exist.
-    pub(super) unfounded: u64,
+    pub(super) missing_loans: u64,
     buffer: Vec<u8>,
 }
 
 impl Incoming {
-    pub(super) fn new(host: Host, own_name: u64, listener: OwnedFd, lanes_max: usize) -> Self {
+    pub(super) fn new(host: Host, own_name: u64, listener: OwnedFd, connections_max: usize) -> Self {
         Self {
             host,
             own_name,
             listener,
-            lanes_max,
-            connections: Vec::with_capacity(lanes_max),
+            connections_max,
+            connections: Vec::with_capacity(connections_max),
             next: 0,
             is_asleep: false,
             next_token: TOKENS,
             has_ended: false,
             silent: 0,
             refused: 0,
-            unfounded: 0,
+            missing_loans: 0,
             buffer: vec![0; RECORD_LEN_MAX],
         }
     }
@@ -170,15 +170,15 @@ impl Incoming {
     pub(super) fn pop(&mut self) -> Option<Arrival> {
         for turn in 0..self.connections.len() {
             let at = self.round_robin_index(turn);
-            let Some(lane) = &mut self.connections[at].lane else { continue };
-            match lane.pop(&mut self.buffer) {
+            let Some(rings) = &mut self.connections[at].rings else { continue };
+            match rings.pop(&mut self.buffer) {
                 Ok(None) => {}
                 Ok(Some(popped)) => {
-                    if let Some(arrival) = self.arrive(at, Band::Common, popped) {
+                    if let Some(arrival) = self.parse_arrival(at, Band::NotUrgent, popped) {
                         return Some(arrival);
                     }
                 }
-                Err(Broken) => self.refuse(at),
+                Err(Broken) => self.close_rings(at),
             }
         }
         None
@@ -186,7 +186,7 @@ impl Incoming {
 
     /// Reports whether an urgent ring has a record. Reads one word of each ring.
     pub(super) fn has_urgent(&self) -> bool {
-        self.lanes().any(|lane| !lane.heads[Band::Urgent as usize].is_drained(lane.ring(Band::Urgent)))
+        self.ring_pairs().any(|rings| !rings.heads[Band::Urgent as usize].is_drained(rings.ring(Band::Urgent)))
     }
 
     /// Copies the most urgent datagram above `above` into the buffer; an error if it was dropped.
@@ -195,17 +195,17 @@ impl Incoming {
         let mut most: Option<(usize, i32)> = None;
         for turn in 0..self.connections.len() {
             let at = self.round_robin_index(turn);
-            let Some(lane) = &mut self.connections[at].lane else { continue };
-            match lane.choose(|record| ports.urgency(record.to & !LENDS)) {
+            let Some(rings) = &mut self.connections[at].rings else { continue };
+            match rings.choose(|record| ports.urgency(record.to & !HAS_LOAN)) {
                 Ok(Some(rank)) if rank > most.map_or(above, |(_, most)| most) => most = Some((at, rank)),
                 Ok(_) => {}
-                Err(Broken) => self.refuse(at),
+                Err(Broken) => self.close_rings(at),
             }
         }
         let (at, _) = most?;
-        let taken = self.connections[at].lane.as_mut()?.take(&mut self.buffer).transpose()?;
-        let taken = taken.inspect_err(|Broken| self.refuse(at));
-        Some(taken.and_then(|taken| self.arrive(at, Band::Urgent, taken).ok_or(Broken)))
+        let taken = self.connections[at].rings.as_mut()?.take(&mut self.buffer).transpose()?;
+        let taken = taken.inspect_err(|Broken| self.close_rings(at));
+        Some(taken.and_then(|taken| self.parse_arrival(at, Band::Urgent, taken).ok_or(Broken)))
     }
 
     /// Returns the index of the connection that is `turn` places after the next one.
@@ -216,10 +216,10 @@ impl Incoming {
 
     /// Parses the record in the buffer. A record with a loan that does not exist is dropped.
     #[inline]
-    fn arrive(&mut self, at: usize, band: Band, (ports, len): (Ports, usize)) -> Option<Arrival> {
-        let arrival = self.connections[at].lane.as_ref()?.arrival(band, ports, &self.buffer[..len]);
+    fn parse_arrival(&mut self, at: usize, band: Band, (ports, len): (Ports, usize)) -> Option<Arrival> {
+        let arrival = self.connections[at].rings.as_ref()?.arrival(band, ports, &self.buffer[..len]);
         if arrival.is_none() {
-            self.unfounded += 1;
+            self.missing_loans += 1;
             return None;
         }
         self.next = if at + 1 < self.connections.len() { at + 1 } else { 0 };
@@ -229,16 +229,16 @@ impl Incoming {
 
     /// Stops reading rings with invalid contents.
     #[cold]
-    fn refuse(&mut self, at: usize) {
+    fn close_rings(&mut self, at: usize) {
         self.refused += 1;
         self.has_ended = true;
-        self.connections[at].lane = None;
+        self.connections[at].rings = None;
         self.connections[at].socket.take().inspect(send_close);
     }
 
     /// Reports whether all datagrams that a participant wrote before its end have been read.
     pub(super) fn is_read(&self, name: u64) -> bool {
-        self.lanes().filter(|lane| lane.from == name).all(Lane::is_drained)
+        self.ring_pairs().filter(|rings| rings.from == name).all(RingPair::is_drained)
     }
 
     #[cfg(test)]
@@ -251,13 +251,13 @@ impl Incoming {
         self.connections.is_empty()
     }
 
-    fn lanes(&self) -> impl Iterator<Item = &Lane> {
-        self.connections.iter().filter_map(|connection| connection.lane.as_ref())
+    fn ring_pairs(&self) -> impl Iterator<Item = &RingPair> {
+        self.connections.iter().filter_map(|connection| connection.rings.as_ref())
     }
 
     fn stay_awake(&mut self) {
         if std::mem::take(&mut self.is_asleep) {
-            self.lanes().for_each(|lane| ring::wake_up(lane.ring(Band::Common)));
+            self.ring_pairs().for_each(|rings| ring::wake_up(rings.ring(Band::NotUrgent)));
         }
     }
 
@@ -265,9 +265,9 @@ impl Incoming {
     /// arrived meanwhile.
     pub(super) fn fall_asleep(&mut self) -> bool {
         self.is_asleep = true;
-        self.lanes().for_each(|lane| ring::fall_asleep(lane.ring(Band::Common)));
+        self.ring_pairs().for_each(|rings| ring::fall_asleep(rings.ring(Band::NotUrgent)));
         AtomicU64::fence();
-        self.lanes().all(Lane::is_drained)
+        self.ring_pairs().all(RingPair::is_drained)
     }
 
     /// Handles readiness: new connections, hello messages, wake-ups, ends.
@@ -287,7 +287,7 @@ impl Incoming {
             for at in 0..self.connections.len() {
                 let connection = &self.connections[at];
                 if connection.is_silent() && now.duration_since(connection.accepted) >= SILENCE_MAX {
-                    self.refuse(at);
+                    self.close_rings(at);
                 }
             }
             self.silent = self.connections.iter().filter(|connection| connection.is_silent()).count();
@@ -295,7 +295,7 @@ impl Incoming {
         if !self.has_ended {
             return;
         }
-        self.connections.retain(|connection| match (&connection.socket, &connection.lane) {
+        self.connections.retain(|connection| match (&connection.socket, &connection.rings) {
             (Some(_), _) => true,
             (None, Some(lane)) => !lane.is_drained(),
             (None, None) => false,
@@ -309,7 +309,7 @@ impl Incoming {
             let Ok(socket) = syscall::accept(self.listener.as_fd()) else { return };
             let is_ours = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.user == self.host.user());
             let token = self.next_token;
-            let has_room = self.connections.iter().filter(|it| it.socket.is_some()).count() < self.lanes_max;
+            let has_room = self.connections.iter().filter(|it| it.socket.is_some()).count() < self.connections_max;
             let may_have = is_ours && has_room && epoll_add(epoll, socket.as_fd(), token).is_ok();
             let Some(descriptor) = may_have.then(Descriptor::reserve).and_then(Result::ok) else {
                 self.refused += 1;
@@ -318,7 +318,7 @@ impl Incoming {
             };
             self.next_token += 1;
             let (socket, accepted) = (Some(socket), Instant::now());
-            self.connections.push(Connection { token, socket, _descriptor: descriptor, lane: None, accepted });
+            self.connections.push(Connection { token, socket, _descriptor: descriptor, rings: None, accepted });
             self.read(self.connections.len() - 1);
             self.limit_silent();
         }
@@ -330,7 +330,7 @@ impl Incoming {
         if self.silent > SILENT_MAX
             && let Some(oldest) = self.connections.iter().position(Connection::is_silent)
         {
-            self.refuse(oldest);
+            self.close_rings(oldest);
             self.silent -= 1;
         }
     }
@@ -349,27 +349,27 @@ impl Incoming {
         if received.len == 0 {
             connection.socket = None;
             self.has_ended = true;
-        } else if connection.lane.is_none() {
+        } else if connection.rings.is_none() {
             let hello = Hello::parse(&message[..received.len]).filter(|hello| hello.tag == self.host.tag());
             let [lane, segment] = received.descriptors;
             let files = lane.zip(segment).filter(|_| !received.truncated);
-            let lane = hello.zip(files).and_then(|(hello, (lane, segment))| {
+            let rings = hello.zip(files).and_then(|(hello, (lane, segment))| {
                 let [common, urgent] = hello.words;
                 let [common, urgent, segment_words, slots] = [common, urgent, hello.segment, hello.slots]
                     .map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-                let lane = Mapping::adopt(lane.as_fd(), [common, urgent], slots).ok()?;
+                let rings = Mapping::map_remote(lane.as_fd(), [common, urgent], slots).ok()?;
                 let segment = Mapping::map_remote_segment(segment.as_fd(), segment_words, slots).ok()?;
                 let is_on_this_host = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process());
                 let handovers = if is_on_this_host { handover::accept(hello.name, self.own_name) } else { None };
-                let lender = Arc::new(Lender::new(lane, segment));
-                Some(Lane { from: hello.name, lender, handovers, heads: [Head::default(), Head::choosing()] })
+                let lender = Arc::new(Lender::new(rings, segment));
+                Some(RingPair { from: hello.name, lender, handovers, heads: [Head::default(), Head::choosing()] })
             });
-            if lane.is_none() {
+            if rings.is_none() {
                 self.refused += 1;
                 self.has_ended = true;
                 connection.socket.take().inspect(send_close);
             }
-            connection.lane = lane;
+            connection.rings = rings;
             // The new rings are not marked as those of a sleeping reader yet.
             self.is_asleep = false;
         }
@@ -387,10 +387,10 @@ impl Drop for Incoming {
         }
         for connection in self.connections.drain(..) {
             connection.socket.iter().for_each(send_close);
-            if let (Some(socket), Some(lane)) = (connection.socket, connection.lane)
-                && Arc::strong_count(&lane.lender) > 1
+            if let (Some(socket), Some(rings)) = (connection.socket, connection.rings)
+                && Arc::strong_count(&rings.lender) > 1
             {
-                lane.lender.keep(socket);
+                rings.lender.keep_connection(socket);
             }
         }
     }
@@ -399,5 +399,5 @@ impl Drop for Incoming {
 /// Notifies the writer that its rings are no longer read, though the process continues. The socket
 /// has room, since nothing else is sent in this direction. If it has none, the writer is gone.
 fn send_close(socket: &OwnedFd) {
-    drop(syscall::send(socket.as_fd(), &FAREWELL, &[]));
+    drop(syscall::send(socket.as_fd(), &CLOSE, &[]));
 }

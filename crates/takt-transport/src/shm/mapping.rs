@@ -51,7 +51,7 @@ impl Mapping {
     /// Creates a lane with rings of these word counts, by [bands](Band), and hold counters for so
     /// many slots, all 0. Also returns the file to pass on.
     pub(super) fn create(rings: [usize; 2], slots: usize) -> io::Result<(Self, OwnedFd)> {
-        let file = anonymous_file(c"takt-shm", lane_words(rings, slots))?;
+        let file = anonymous_file(c"takt-shm", mapping_words(rings, slots))?;
         seal(file.as_fd(), SEALS)?;
         Ok((Self::map_rings(file.as_fd(), rings, slots)?, file))
     }
@@ -86,12 +86,12 @@ impl Mapping {
     /// Maps the memory that another process created for a lane with such rings and hold counters.
     /// Refuses memory that could fault later: it must have this size, ordinary pages, and the
     /// seals.
-    pub(super) fn adopt(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
+    pub(super) fn map_remote(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
         let are_rings = rings.iter().all(|words| ring::is_ring(*words) && *words <= REMOTE_WORDS_MAX);
         if !are_rings || !segment::are_slots(slots) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid size of a ring"));
         }
-        examine(file, lane_words(rings, slots), SEALS)?;
+        check_file(file, mapping_words(rings, slots), SEALS)?;
         Self::map_rings(file, rings, slots)
     }
 
@@ -101,7 +101,7 @@ impl Mapping {
         if !segment::is_segment(words, slots) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid size of a segment"));
         }
-        examine(file, words, SEGMENT_SEALS)?;
+        check_file(file, words, SEGMENT_SEALS)?;
         Self::map(file, words, libc::PROT_READ)
     }
 
@@ -116,16 +116,16 @@ impl Mapping {
     }
 
     fn map_rings(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
-        let mut lane = Self::map(file, lane_words(rings, slots), READ_WRITE)?;
-        (lane.holds, lane.urgent) = (slots, rings[1]);
-        Ok(lane)
+        let mut mapping = Self::map(file, mapping_words(rings, slots), READ_WRITE)?;
+        (mapping.holds, mapping.urgent) = (slots, rings[1]);
+        Ok(mapping)
     }
 
     /// Returns the words of a ring.
     pub(super) fn ring(&self, band: Band) -> &[AtomicU64] {
         let end = self.len - self.holds;
         match band {
-            Band::Common => self.words(0..end - self.urgent),
+            Band::NotUrgent => self.words(0..end - self.urgent),
             Band::Urgent => self.words(end - self.urgent..end),
         }
     }
@@ -159,7 +159,7 @@ impl Mapping {
 }
 
 /// Returns the number of words of a lane.
-fn lane_words(rings: [usize; 2], slots: usize) -> usize {
+fn mapping_words(rings: [usize; 2], slots: usize) -> usize {
     rings[0] + rings[1] + slots
 }
 
@@ -171,7 +171,7 @@ fn seal(file: BorrowedFd<'_>, seals: libc::c_int) -> io::Result<()> {
 }
 
 /// Checks that a file of another process has so many words, ordinary pages, and the seals.
-fn examine(file: BorrowedFd<'_>, words: usize, sealed: libc::c_int) -> io::Result<()> {
+fn check_file(file: BorrowedFd<'_>, words: usize, sealed: libc::c_int) -> io::Result<()> {
     let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
     // SAFETY: no pointers.
     let seals = check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) })?;
@@ -255,19 +255,21 @@ mod tests {
     #[test]
     fn two_mappings_share_one_memory() {
         let (ours, file) = Mapping::create(RINGS, SLOTS).expect("memory");
-        let theirs = Mapping::adopt(file.as_fd(), RINGS, SLOTS).expect("a lane");
+        let theirs = Mapping::map_remote(file.as_fd(), RINGS, SLOTS).expect("a lane");
         drop(file);
         let is_zero = |words: &[AtomicU64]| words.iter().all(|word| word.load(Ordering::Relaxed) == 0);
-        let parts = |lane: &Mapping| [lane.ring(Band::Common).len(), lane.ring(Band::Urgent).len(), lane.holds().len()];
-        assert!(is_zero(ours.ring(Band::Common)) && is_zero(ours.ring(Band::Urgent)) && is_zero(ours.holds()));
-        ours.ring(Band::Common)[WORDS - 1].store(5, Ordering::Relaxed);
+        let parts = |mapping: &Mapping| {
+            [mapping.ring(Band::NotUrgent).len(), mapping.ring(Band::Urgent).len(), mapping.holds().len()]
+        };
+        assert!(is_zero(ours.ring(Band::NotUrgent)) && is_zero(ours.ring(Band::Urgent)) && is_zero(ours.holds()));
+        ours.ring(Band::NotUrgent)[WORDS - 1].store(5, Ordering::Relaxed);
         ours.ring(Band::Urgent)[0].store(6, Ordering::Relaxed);
         ours.ring(Band::Urgent)[RINGS[1] - 1].store(7, Ordering::Relaxed);
         ours.holds()[0].store(8, Ordering::Relaxed);
         drop(ours);
         assert_eq!(parts(&theirs), [WORDS, RINGS[1], SLOTS]);
         let word = |words: &[AtomicU64], at: usize| words[at].load(Ordering::Relaxed);
-        let (common, urgent) = (theirs.ring(Band::Common), theirs.ring(Band::Urgent));
+        let (common, urgent) = (theirs.ring(Band::NotUrgent), theirs.ring(Band::Urgent));
         assert_eq!((word(common, WORDS - 1), word(urgent, 0), word(urgent, RINGS[1] - 1)), (5, 6, 7));
         assert_eq!(word(theirs.holds(), 0), 8);
     }
@@ -283,17 +285,17 @@ mod tests {
     fn file_that_could_fault_later_is_refused() {
         let (_ours, sound) = Mapping::create(RINGS, SLOTS).expect("memory");
         for words in [WORDS - 1, WORDS + 1, ring::RECORDS + 2048, ring::RECORDS + 512, 0] {
-            assert!(Mapping::adopt(sound.as_fd(), [words, RINGS[1]], SLOTS).is_err(), "{words}");
-            assert!(Mapping::adopt(sound.as_fd(), [WORDS, words], SLOTS).is_err(), "{words}");
+            assert!(Mapping::map_remote(sound.as_fd(), [words, RINGS[1]], SLOTS).is_err(), "{words}");
+            assert!(Mapping::map_remote(sound.as_fd(), [WORDS, words], SLOTS).is_err(), "{words}");
         }
-        assert!(Mapping::adopt(sound.as_fd(), [usize::MAX; 2], SLOTS).is_err());
+        assert!(Mapping::map_remote(sound.as_fd(), [usize::MAX; 2], SLOTS).is_err());
         for slots in [0, 1, SLOTS - 1, SLOTS + 512, usize::MAX] {
-            assert!(Mapping::adopt(sound.as_fd(), RINGS, slots).is_err(), "{slots} slots");
+            assert!(Mapping::map_remote(sound.as_fd(), RINGS, slots).is_err(), "{slots} slots");
         }
-        let unsealed = anonymous_file(c"takt-shm", lane_words(RINGS, SLOTS)).expect("memory");
-        assert!(Mapping::adopt(unsealed.as_fd(), RINGS, SLOTS).is_err());
+        let unsealed = anonymous_file(c"takt-shm", mapping_words(RINGS, SLOTS)).expect("memory");
+        assert!(Mapping::map_remote(unsealed.as_fd(), RINGS, SLOTS).is_err());
         let other = File::open("/dev/zero").expect("the file exists");
-        assert!(Mapping::adopt(other.as_fd(), RINGS, SLOTS).is_err());
+        assert!(Mapping::map_remote(other.as_fd(), RINGS, SLOTS).is_err());
     }
 
     const SEGMENT: usize = SLOTS + 512;

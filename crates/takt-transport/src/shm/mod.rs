@@ -77,14 +77,14 @@ mod tests;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-use takt_wire::{Lent, Locator, Piece};
+use takt_wire::{Locator, Piece, SharedPayload};
 
 pub use config::ShmConfig;
 use host::Host;
 use incoming::{Arrival, Incoming, LISTENER, TOKENS};
 use mapping::Mapping;
 use outgoing::{OUTGOING, Outgoing};
-use ports::{LENDS, METATRAFFIC, Ports, USER};
+use ports::{HAS_LOAN, METATRAFFIC, Ports, USER};
 use ring::RECORD_LEN_MAX;
 pub use segment::Loan;
 pub(crate) use syscall::{own_user, peer};
@@ -110,7 +110,7 @@ const CLOSED_PORT_SKIPS_MAX: usize = 64;
 const ATTEMPTS_TO_SLEEP: usize = 16;
 
 /// Epoll token of [`ShmTransport::again`].
-const AGAIN: u64 = TOKENS - 1;
+const PENDING_TOKEN: u64 = TOKENS - 1;
 
 /// Shared memory transport of a participant. See the [module](self).
 #[derive(Debug)]
@@ -126,9 +126,9 @@ pub struct ShmTransport {
     frame: Vec<u8>,
     is_loaned: bool,
     /// Loan that arrived with the last datagram.
-    lent: Option<Lent>,
+    loan: Option<SharedPayload>,
     /// Makes the descriptor readable when a call leaves datagrams in the rings.
-    again: Waker,
+    pending_waker: Waker,
     /// Hot scans since the last poll of the connections.
     scans: u32,
     /// Datagrams that [`recv`](Transport::recv) returned since the last one that was not urgent.
@@ -150,11 +150,11 @@ impl ShmTransport {
         let (name, listener) = listen().map_err(failed("listen for"))?;
         Mapping::probe().map_err(failed("create a file of"))?;
         Mapping::probe_address_space(config.address_space()).map_err(failed("reserve"))?;
-        let host = Host::of(&listener).map_err(failed("identify the host for"))?;
+        let host = Host::query(&listener).map_err(failed("identify the host for"))?;
         let epoll = epoll().map_err(failed("create an epoll instance for"))?;
         epoll_add(epoll.as_fd(), listener.as_fd(), LISTENER).map_err(failed("watch"))?;
         let again = Waker::new().map_err(failed("create an eventfd for"))?;
-        epoll_add(epoll.as_fd(), again.as_fd(), AGAIN).map_err(failed("watch"))?;
+        epoll_add(epoll.as_fd(), again.as_fd(), PENDING_TOKEN).map_err(failed("watch"))?;
         let locators = Locators {
             metatraffic_unicast: vec![host.locator(name, METATRAFFIC)],
             default_unicast: vec![host.locator(name, USER)],
@@ -166,13 +166,13 @@ impl ShmTransport {
             locators,
             descriptors: [epoll.as_raw_fd()],
             epoll,
-            incoming: Incoming::new(host, name, listener, config.lanes_max),
+            incoming: Incoming::new(host, name, listener, config.connections_max),
             outgoing: Outgoing::new(host, name, config),
             ports: Ports::default(),
             frame: vec![0; RECORD_LEN_MAX],
             is_loaned: false,
-            lent: None,
-            again,
+            loan: None,
+            pending_waker: again,
             scans: 0,
             urgent_in_row: 0,
             stats: TransportStats::default(),
@@ -180,7 +180,7 @@ impl ShmTransport {
     }
 
     /// Handles the connections that are ready. Bounded by [`BATCH`] of them.
-    fn look(&mut self) -> Result<(), TransportError> {
+    fn poll_connections(&mut self) -> Result<(), TransportError> {
         let (mut tokens, mut count) = ([0; BATCH], 0);
         let result = epoll_ready(self.epoll.as_fd(), |token| {
             tokens[count] = token;
@@ -189,8 +189,8 @@ impl ShmTransport {
         result.map_err(|source| TransportError::new("epoll_wait", "shared memory", source))?;
         for token in &tokens[..count] {
             match *token {
-                AGAIN => {
-                    let was_set = self.again.reset();
+                PENDING_TOKEN => {
+                    let was_set = self.pending_waker.reset();
                     debug_assert!(was_set.is_ok(), "an open eventfd can be read");
                 }
                 token if token & OUTGOING != 0 => self.outgoing.handle_ready(token),
@@ -241,7 +241,7 @@ impl ShmTransport {
 
     /// Takes the next datagram by [`pop`](Self::pop) or [`pop_not_urgent`](Self::pop_common). If there
     /// is none, writers send wake-ups from now on. See [`Scan`].
-    fn find(
+    fn receive_wanted(
         &mut self,
         scan: Scan,
         pop: fn(&mut Self) -> Option<(Arrival, FlowId)>,
@@ -256,11 +256,11 @@ impl ShmTransport {
                     return Ok(None);
                 }
                 self.scans = 0;
-                self.look()?;
+                self.poll_connections()?;
                 return Ok(pop(self));
             }
             Scan::Taken => {}
-            Scan::All => self.look()?,
+            Scan::All => self.poll_connections()?,
         }
         for _ in 0..ATTEMPTS_TO_SLEEP {
             if let Some(found) = pop(self) {
@@ -270,7 +270,7 @@ impl ShmTransport {
                 return Ok(None);
             }
         }
-        self.again.wake().map_err(|source| TransportError::new("write", "an eventfd", source))?;
+        self.pending_waker.wake().map_err(|source| TransportError::new("write", "an eventfd", source))?;
         Ok(None)
     }
 }
@@ -286,8 +286,8 @@ impl ShmTransport {
             flow,
             multicast: false,
         };
-        self.lent = arrival.lent;
-        RxFrame::new(&self.incoming.buffer()[..arrival.len], meta).with_loan(self.lent.as_ref())
+        self.loan = arrival.loan;
+        RxFrame::new(&self.incoming.buffer()[..arrival.len], meta).with_loan(self.loan.as_ref())
     }
 
     /// Sends the first bytes of the frame, and a loan whose piece follows them.
@@ -296,7 +296,7 @@ impl ShmTransport {
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lent: Option<&Lent>,
+        lent: Option<&SharedPayload>,
     ) -> Result<(), TransportError> {
         let from = self.ports.source(flow)?;
         let len = if lent.is_some() { len.saturating_add(Piece::LEN) } else { len };
@@ -319,7 +319,7 @@ impl ShmTransport {
                     continue;
                 }
             }
-            let ports = ring::Ports { to: destination.port & !LENDS, from };
+            let ports = ring::Ports { to: destination.port & !HAS_LOAN, from };
             let (frame, epoll) = (&mut self.frame[..len], self.epoll.as_fd());
             self.outgoing.send(name, ports, frame, lent, epoll, &mut self.stats);
         }
@@ -398,16 +398,16 @@ impl Transport for ShmTransport {
         self.send(len, flow, destinations, None)
     }
 
-    fn lend(&mut self, len: usize) -> Option<Loan> {
+    fn loan_payload(&mut self, len: usize) -> Option<Loan> {
         self.outgoing.loan(len)
     }
 
-    fn commit_lent(
+    fn commit_loaned(
         &mut self,
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lent: &Lent,
+        lent: &SharedPayload,
     ) -> Result<(), TransportError> {
         if lent.object().is_none() && !self.outgoing.owns(lent) {
             return Err(TransportError::new("commit", "a loaned payload", io::ErrorKind::InvalidInput.into()));
@@ -421,19 +421,19 @@ impl Transport for ShmTransport {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.lent = None;
-        let found = self.find(scan, Self::pop)?;
+        self.loan = None;
+        let found = self.receive_wanted(scan, Self::pop)?;
         Ok(found.map(|found| self.make_frame(found)))
     }
 
-    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.lent = None;
-        let found = self.find(scan, Self::pop_not_urgent)?;
+    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.loan = None;
+        let found = self.receive_wanted(scan, Self::pop_not_urgent)?;
         Ok(found.map(|found| self.make_frame(found)))
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.lent = None;
+        self.loan = None;
         let found = if self.incoming.has_urgent() { self.pop_urgent(above) } else { None };
         Ok(found.map(|found| self.make_frame(found)))
     }
@@ -443,7 +443,7 @@ impl Transport for ShmTransport {
     }
 
     fn stats(&self) -> TransportStats {
-        TransportStats { receive_errors: self.incoming.refused + self.incoming.unfounded, ..self.stats }
+        TransportStats { receive_errors: self.incoming.refused + self.incoming.missing_loans, ..self.stats }
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {

@@ -5,15 +5,15 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use takt_wire::{Lent, Piece};
+use takt_wire::{Piece, SharedPayload};
 
 use super::ShmConfig;
 use super::descriptors::Descriptor;
 use super::handover::{self, HandOver, HandOvers};
-use super::hello::{BELL, FAREWELL, Hello};
+use super::hello::{CLOSE, Hello, WAKE_UP};
 use super::host::Host;
 use super::mapping::Mapping;
-use super::ports::{Band, LENDS};
+use super::ports::{Band, HAS_LOAN};
 use super::ring::{self, Ports, Refusal, Tail, Word};
 use super::segment::{Loan, Segment};
 use super::syscall;
@@ -36,7 +36,7 @@ struct Lost {
 
 /// Lane to one participant.
 #[derive(Debug)]
-struct Lane {
+struct Connection {
     name: u64,
     token: u64,
     socket: OwnedFd,
@@ -61,12 +61,12 @@ pub(super) struct Outgoing {
     /// Segment of the own loans; made with the first lane or loan.
     pub(super) segment: Option<Segment>,
     /// Lanes, sorted by name.
-    lanes: Vec<Lane>,
+    connections: Vec<Connection>,
     /// Index of the lane of the last datagram.
     last: usize,
     /// Number of fresh lanes.
-    fresh: usize,
-    gone: VecDeque<u64>,
+    wakeups_due: usize,
+    unreachable: VecDeque<u64>,
     /// Participants whose lane was closed and not reported yet.
     lost: Vec<Lost>,
     next_token: u64,
@@ -80,31 +80,31 @@ impl Outgoing {
             own_name,
             config: config.clone(),
             segment: None,
-            lanes: Vec::with_capacity(config.lanes_max),
+            connections: Vec::with_capacity(config.connections_max),
             last: 0,
-            fresh: 0,
-            gone: VecDeque::with_capacity(UNREACHABLE_MAX),
-            lost: Vec::with_capacity(config.lanes_max),
+            wakeups_due: 0,
+            unreachable: VecDeque::with_capacity(UNREACHABLE_MAX),
+            lost: Vec::with_capacity(config.connections_max),
             next_token: OUTGOING,
         }
     }
 
     /// Reports whether the participant is not known to be gone.
     pub(super) fn is_reachable(&self, name: u64) -> bool {
-        self.find(name).map_or_else(|_| !self.gone.contains(&name), |at| !self.lanes[at].is_closed_by_peer)
+        self.find(name).map_or_else(|_| !self.unreachable.contains(&name), |at| !self.connections[at].is_closed_by_peer)
     }
 
     fn find(&self, name: u64) -> Result<usize, usize> {
-        match self.lanes.get(self.last) {
-            Some(lane) if lane.name == name => Ok(self.last),
-            _ => self.lanes.binary_search_by_key(&name, |lane| lane.name),
+        match self.connections.get(self.last) {
+            Some(connection) if connection.name == name => Ok(self.last),
+            _ => self.connections.binary_search_by_key(&name, |connection| connection.name),
         }
     }
 
     /// Opens the lane to a participant, if there is none. Reports whether there is one now.
     pub(super) fn open(&mut self, name: u64, epoll: BorrowedFd<'_>) -> bool {
         match self.find(name) {
-            Ok(at) => !self.lanes[at].is_closed_by_peer,
+            Ok(at) => !self.connections[at].is_closed_by_peer,
             Err(at) => self.connect(at, name, epoll).is_ok(),
         }
     }
@@ -112,13 +112,13 @@ impl Outgoing {
     /// Returns memory for a payload to be lent; `None` if there is none.
     pub(super) fn loan(&mut self, len: usize) -> Option<Loan> {
         self.segment().ok()?;
-        let Self { lanes, segment, .. } = self;
-        let is_held = |slot: u32| lanes.iter().any(|lane| lane.holds(slot).load(Ordering::Acquire) != 0);
+        let Self { connections: lanes, segment, .. } = self;
+        let is_held = |slot: u32| lanes.iter().any(|connection| connection.holds(slot).load(Ordering::Acquire) != 0);
         segment.as_mut()?.loan(len, is_held)
     }
 
     /// Reports whether a payload lies in the segment.
-    pub(super) fn owns(&self, lent: &Lent) -> bool {
+    pub(super) fn owns(&self, lent: &SharedPayload) -> bool {
         self.segment.as_ref().is_some_and(|segment| segment.owns(lent))
     }
 
@@ -132,11 +132,11 @@ impl Outgoing {
 
     /// Reports whether the lane to a participant stays in this process.
     pub(super) fn is_in_process(&self, name: u64) -> bool {
-        self.find(name).is_ok_and(|at| self.lanes[at].handovers.is_some())
+        self.find(name).is_ok_and(|at| self.connections[at].handovers.is_some())
     }
 
     /// Copies the bytes of an object into a loan, for destinations in other processes.
-    pub(super) fn copy(&mut self, object: &Lent) -> Option<Lent> {
+    pub(super) fn copy(&mut self, object: &SharedPayload) -> Option<SharedPayload> {
         let bytes = object.bytes()?;
         let mut loan = self.loan(bytes.len())?;
         loan.bytes_mut().copy_from_slice(bytes);
@@ -151,7 +151,7 @@ impl Outgoing {
         name: u64,
         ports: Ports,
         frame: &mut [u8],
-        lent: Option<&Lent>,
+        lent: Option<&SharedPayload>,
         epoll: BorrowedFd<'_>,
         stats: &mut TransportStats,
     ) {
@@ -163,27 +163,27 @@ impl Outgoing {
             },
         };
         self.last = at;
-        let lane = &mut self.lanes[at];
+        let connection = &mut self.connections[at];
         let band = Band::of(ports.to);
         let ports = match lent {
             Some(lent) => {
-                let piece = lane.hold(lent, band);
+                let piece = connection.add_hold(lent, band);
                 if let Some(room) = frame.last_chunk_mut() {
                     *room = piece.to_bytes();
                 }
-                Ports { to: ports.to | LENDS, ..ports }
+                Ports { to: ports.to | HAS_LOAN, ..ports }
             }
             None => ports,
         };
-        let result = lane.tails[band as usize].push(lane.memory.ring(band), ports, frame);
+        let result = connection.tails[band as usize].push(connection.memory.ring(band), ports, frame);
         if let Some(lent) = lent.filter(|_| result.is_err()) {
-            lane.release_hold(lent, band);
+            connection.release_hold(lent, band);
         }
         match result {
             Ok(()) => {
-                if !lane.needs_wakeup {
-                    lane.needs_wakeup = true;
-                    self.fresh += 1;
+                if !connection.needs_wakeup {
+                    connection.needs_wakeup = true;
+                    self.wakeups_due += 1;
                 }
                 stats.datagrams_out += 1;
                 stats.bytes_out += frame.len() as u64;
@@ -199,35 +199,35 @@ impl Outgoing {
     /// Opens the lane to `name` and inserts it at this index.
     #[cold]
     fn connect(&mut self, at: usize, name: u64, epoll: BorrowedFd<'_>) -> io::Result<()> {
-        if self.gone.contains(&name) {
+        if self.unreachable.contains(&name) {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        if self.lanes.len() == self.config.lanes_max {
+        if self.connections.len() == self.config.connections_max {
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
-        let lane = match self.greet(name, epoll) {
-            Ok(lane) => lane,
+        let connection = match self.connect_to(name, epoll) {
+            Ok(connection) => connection,
             Err(error) => {
                 // Lack of room at the peer, or of descriptors here, may be temporary; a name
                 // without a listener does not return.
                 if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::PermissionDenied) {
-                    self.forget(name);
+                    self.mark_unreachable(name);
                 }
                 return Err(error);
             }
         };
-        self.lanes.insert(at, lane);
+        self.connections.insert(at, connection);
         Ok(())
     }
 
-    fn greet(&mut self, name: u64, epoll: BorrowedFd<'_>) -> io::Result<Lane> {
+    fn connect_to(&mut self, name: u64, epoll: BorrowedFd<'_>) -> io::Result<Connection> {
         let socket = syscall::connect_to(name)?;
         let peer = syscall::peer(socket.as_fd())?;
         if peer.user != self.host.user() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let descriptor = Descriptor::reserve()?;
-        let rings = self.config.lane_words().map(|words| ring::RECORDS + words);
+        let rings = self.config.ring_words().map(|words| ring::RECORDS + words);
         let (tag, own_name) = (self.host.tag(), self.own_name);
         let segment = self.segment()?;
         let (memory, file) = Mapping::create(rings, segment.slots())?;
@@ -239,7 +239,7 @@ impl Outgoing {
         epoll_add(epoll, socket.as_fd(), token)?;
         self.next_token = OUTGOING | (token + 1);
         let (tails, needs_wakeup, is_closed_by_peer) = ([Tail::default(), Tail::default()], false, false);
-        Ok(Lane {
+        Ok(Connection {
             name,
             token,
             socket,
@@ -252,27 +252,27 @@ impl Outgoing {
         })
     }
 
-    fn forget(&mut self, name: u64) {
-        if self.gone.len() == UNREACHABLE_MAX {
-            self.gone.pop_front();
+    fn mark_unreachable(&mut self, name: u64) {
+        if self.unreachable.len() == UNREACHABLE_MAX {
+            self.unreachable.pop_front();
         }
-        self.gone.push_back(name);
+        self.unreachable.push_back(name);
     }
 
     /// Closes a lane. If its participant has sent a farewell, it was reported as lost then.
     fn close(&mut self, at: usize, has_ended: bool) {
-        let lane = self.lanes.remove(at);
-        self.fresh -= usize::from(lane.needs_wakeup);
-        lane.withdraw(self.own_name);
-        if !lane.is_closed_by_peer {
-            self.lose(lane.name, has_ended);
+        let connection = self.connections.remove(at);
+        self.wakeups_due -= usize::from(connection.needs_wakeup);
+        connection.withdraw(self.own_name);
+        if !connection.is_closed_by_peer {
+            self.report_lost(connection.name, has_ended);
         }
     }
 
-    fn lose(&mut self, name: u64, has_ended: bool) {
-        self.forget(name);
+    fn report_lost(&mut self, name: u64, has_ended: bool) {
+        self.mark_unreachable(name);
         // Bounded, because the caller may never poll.
-        if self.lost.len() < self.config.lanes_max {
+        if self.lost.len() < self.config.connections_max {
             self.lost.push(Lost { name, has_ended });
         }
     }
@@ -287,20 +287,20 @@ impl Outgoing {
 
     /// Handles a readable connection, on which only a farewell and the end are expected.
     pub(super) fn handle_ready(&mut self, token: u64) {
-        let Some(at) = self.lanes.iter().position(|lane| lane.token == token) else { return };
-        let lane = &mut self.lanes[at];
-        let (name, mut message) = (lane.name, [0; 8]);
-        let mut receive = || syscall::receive(lane.socket.as_fd(), &mut message).map(|received| received.len);
+        let Some(at) = self.connections.iter().position(|connection| connection.token == token) else { return };
+        let connection = &mut self.connections[at];
+        let (name, mut message) = (connection.name, [0; 8]);
+        let mut receive = || syscall::receive(connection.socket.as_fd(), &mut message).map(|received| received.len);
         let mut received = receive();
         // Retried once: a peer that closed with unread data causes a reset before the remaining
         // messages.
         if received.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset) {
             received = receive();
         }
-        if received.as_ref().is_ok_and(|len| message[..*len] == FAREWELL) && !lane.is_closed_by_peer {
-            lane.is_closed_by_peer = true;
-            received = syscall::receive(lane.socket.as_fd(), &mut message).map(|received| received.len);
-            self.lose(name, false);
+        if received.as_ref().is_ok_and(|len| message[..*len] == CLOSE) && !connection.is_closed_by_peer {
+            connection.is_closed_by_peer = true;
+            received = syscall::receive(connection.socket.as_fd(), &mut message).map(|received| received.len);
+            self.report_lost(name, false);
         }
         if !received.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             self.close(at, received.is_ok_and(|len| len == 0));
@@ -309,30 +309,30 @@ impl Outgoing {
 
     /// Wakes sleeping readers for which datagrams were written.
     pub(super) fn wake_readers(&mut self) {
-        if self.fresh == 0 {
+        if self.wakeups_due == 0 {
             return;
         }
         AtomicU64::fence();
-        if self.fresh == 1
-            && let Some(lane) = self.lanes.get_mut(self.last)
-            && lane.needs_wakeup
+        if self.wakeups_due == 1
+            && let Some(connection) = self.connections.get_mut(self.last)
+            && connection.needs_wakeup
         {
-            lane.wake_reader();
+            connection.wake_reader();
         } else {
-            self.lanes.iter_mut().filter(|lane| lane.needs_wakeup).for_each(Lane::wake_reader);
+            self.connections.iter_mut().filter(|connection| connection.needs_wakeup).for_each(Connection::wake_reader);
         }
-        self.fresh = 0;
+        self.wakeups_due = 0;
     }
 }
 
-impl Lane {
+impl Connection {
     /// Returns the hold counter of the peer for a slot of the segment.
     fn holds(&self, slot: u32) -> &AtomicU64 {
         &self.memory.holds()[slot as usize]
     }
 
     /// Adds a hold of the peer on a loan, and returns its piece.
-    fn hold(&self, lent: &Lent, band: Band) -> Piece {
+    fn add_hold(&self, lent: &SharedPayload, band: Band) -> Piece {
         match self.handover(lent, band) {
             Some(handover) => handover.put(lent),
             None => {
@@ -344,15 +344,15 @@ impl Lane {
     }
 
     /// Removes the last hold, because its datagram was not written.
-    fn release_hold(&self, lent: &Lent, band: Band) {
+    fn release_hold(&self, lent: &SharedPayload, band: Band) {
         match self.handover(lent, band) {
-            Some(handover) => handover.take_back(),
+            Some(handover) => handover.remove_last(),
             None => drop(self.holds(lent.piece().slot).fetch_sub(1, Ordering::Relaxed)),
         }
     }
 
     /// Returns the queue for objects, if the loan is an object.
-    fn handover(&self, lent: &Lent, band: Band) -> Option<&HandOver> {
+    fn handover(&self, lent: &SharedPayload, band: Band) -> Option<&HandOver> {
         let handovers = self.handovers.as_ref().filter(|_| lent.object().is_some())?;
         Some(&handovers[band as usize])
     }
@@ -366,17 +366,17 @@ impl Lane {
 
     fn wake_reader(&mut self) {
         self.needs_wakeup = false;
-        if ring::needs_wakeup(self.memory.ring(Band::Common)) {
+        if ring::needs_wakeup(self.memory.ring(Band::NotUrgent)) {
             // A failure means that the socket is full of wake-ups, or that the peer is gone, which
             // is detected elsewhere.
-            drop(syscall::send(self.socket.as_fd(), &BELL, &[]));
+            drop(syscall::send(self.socket.as_fd(), &WAKE_UP, &[]));
         }
     }
 }
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        self.lanes.iter().for_each(|lane| lane.withdraw(self.own_name));
+        self.connections.iter().for_each(|connection| connection.withdraw(self.own_name));
     }
 }
 

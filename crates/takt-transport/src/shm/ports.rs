@@ -9,7 +9,7 @@ pub(super) const METATRAFFIC: u32 = 1;
 /// Port of user data for flows without their own port.
 pub(super) const USER: u32 = 2;
 /// Flag in the destination port of a record: the piece of a loan follows the datagram.
-pub(super) const LENDS: u32 = 1 << 31;
+pub(super) const HAS_LOAN: u32 = 1 << 31;
 /// Flag in a port: datagrams to it are urgent and overtake others.
 const URGENT: u32 = 1 << 30;
 /// First port of a flow.
@@ -18,14 +18,14 @@ const FIRST_OWN: u32 = 16;
 /// Ring of a lane that carries a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Band {
-    Common,
+    NotUrgent,
     Urgent,
 }
 
 impl Band {
     /// Returns the band of datagrams to a port.
     pub(super) fn of(port: u32) -> Self {
-        if port & URGENT == 0 { Self::Common } else { Self::Urgent }
+        if port & URGENT == 0 { Self::NotUrgent } else { Self::Urgent }
     }
 }
 

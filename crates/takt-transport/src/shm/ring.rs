@@ -59,10 +59,10 @@ const PREFIX: usize = 2;
 const GAP: u32 = u32::MAX;
 
 /// Maximum number of records that a reader chooses from.
-pub(super) const LOOKS: usize = 1024;
+pub(super) const EXAMINED_MAX: usize = 1024;
 
 /// Number of words after which a writer checks whether the ring is drained: 32 KiB.
-const RESTART: u64 = 4096;
+const RESTART_WORDS: u64 = 4096;
 
 /// Word of a ring: [`AtomicU64`] in production, other types in tests.
 pub(super) trait Word {
@@ -120,12 +120,12 @@ fn header(position: u64, low: u32) -> u64 {
 }
 
 /// Returns the words of the records, a power of two.
-fn records<W>(lane: &[W]) -> &[W] {
-    &lane[RECORDS..]
+fn records<W>(ring: &[W]) -> &[W] {
+    &ring[RECORDS..]
 }
 
 /// Returns the place of a position.
-fn place<W>(records: &[W], position: u64) -> usize {
+fn index_of<W>(records: &[W], position: u64) -> usize {
     (position & (records.len() as u64 - 1)) as usize
 }
 
@@ -137,7 +137,7 @@ pub(super) fn is_ring(words: usize) -> bool {
 
 /// Gap that the reader may not have passed, in a ring that was drained when the gap was written.
 #[derive(Clone, Copy, Debug)]
-struct Hole {
+struct PendingGap {
     /// Position of the gap.
     at: u64,
     /// Position of the next record, at the beginning of the ring.
@@ -150,45 +150,45 @@ pub(super) struct Tail {
     position: u64,
     /// Last known position of the reader.
     head: u64,
-    hole: Option<Hole>,
+    gap: Option<PendingGap>,
 }
 
 impl Tail {
     /// Writes one record of at most [`RECORD_LEN_MAX`] bytes. The caller sends the wake-up:
     /// [`needs_wakeup`].
-    pub(super) fn push<W: Word>(&mut self, lane: &[W], ports: Ports, bytes: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn push<W: Word>(&mut self, ring: &[W], ports: Ports, bytes: &[u8]) -> Result<(), Refusal> {
         let words = record_words(bytes.len());
-        let start = self.start(lane, words)?;
+        let start = self.start(ring, words)?;
         if start != self.position {
-            let records = records(lane);
-            records[place(records, start)].store(0, Ordering::Relaxed);
-            let at = place(records, self.position);
+            let records = records(ring);
+            records[index_of(records, start)].store(0, Ordering::Relaxed);
+            let at = index_of(records, self.position);
             records[at + 1].store(start - self.position, Ordering::Relaxed);
             records[at].store(header(self.position, GAP), Ordering::Release);
             self.position = start;
         }
-        self.write(records(lane), words, ports, bytes);
+        self.write(records(ring), words, ports, bytes);
         self.position += words;
         Ok(())
     }
 
     /// Returns the position for a record of this size: the current one, behind the hole, or at the
     /// beginning of the ring.
-    fn start<W: Word>(&mut self, lane: &[W], words: u64) -> Result<u64, Refusal> {
-        let size = records(lane).len() as u64;
+    fn start<W: Word>(&mut self, ring: &[W], words: u64) -> Result<u64, Refusal> {
+        let size = records(ring).len() as u64;
         let offset = self.position & (size - 1);
-        if offset / RESTART != (offset + words) / RESTART {
-            self.look(lane)?;
-            let may_start_over = self.hole.is_none() && self.head == self.position && words + LINE <= offset;
+        if offset / RESTART_WORDS != (offset + words) / RESTART_WORDS {
+            self.read_head(ring)?;
+            let may_start_over = self.gap.is_none() && self.head == self.position && words + LINE <= offset;
             if may_start_over {
                 let next = self.position - offset + size;
-                self.hole = Some(Hole { at: self.position, next });
+                self.gap = Some(PendingGap { at: self.position, next });
                 return Ok(next);
             }
         }
         let mut start = self.skip_gap(words, size);
         if !self.has_room(start + words, size) || start != self.position {
-            self.look(lane)?;
+            self.read_head(ring)?;
             start = self.skip_gap(words, size);
             if !self.has_room(start + words, size) {
                 return Err(Refusal::Full);
@@ -201,7 +201,7 @@ impl Tail {
     /// of this size.
     fn skip_gap(&self, words: u64, size: u64) -> u64 {
         let mut start = self.position;
-        if let Some(Hole { at, .. }) = self.hole
+        if let Some(PendingGap { at, .. }) = self.gap
             && start <= at + size
             && start + words + LINE > at + size
         {
@@ -213,21 +213,21 @@ impl Tail {
 
     /// Reports whether a record can end here, with a line after it for the next header.
     fn has_room(&self, end: u64, size: u64) -> bool {
-        let oldest = self.hole.map_or(self.head, |hole| hole.next);
+        let oldest = self.gap.map_or(self.head, |gap| gap.next);
         end + LINE - oldest <= size
     }
 
     /// Reads the current position of the reader.
-    fn look<W: Word>(&mut self, lane: &[W]) -> Result<(), Refusal> {
-        let head = lane[HEAD].load(Ordering::Acquire);
+    fn read_head<W: Word>(&mut self, ring: &[W]) -> Result<(), Refusal> {
+        let head = ring[HEAD].load(Ordering::Acquire);
         if head < self.head || head > self.position || !head.is_multiple_of(LINE) {
             return Err(Refusal::Broken);
         }
-        if let Some(hole) = self.hole.filter(|hole| head > hole.at) {
-            if head < hole.next {
+        if let Some(gap) = self.gap.filter(|hole| head > hole.at) {
+            if head < gap.next {
                 return Err(Refusal::Broken);
             }
-            self.hole = None;
+            self.gap = None;
         }
         self.head = head;
         Ok(())
@@ -236,11 +236,11 @@ impl Tail {
     /// Writes a record at the current position: its header last, the rest of its first line just
     /// before.
     fn write<W: Word>(&self, records: &[W], words: u64, ports: Ports, bytes: &[u8]) {
-        let at = place(records, self.position);
+        let at = index_of(records, self.position);
         let (first, rest) = records[at..at + words as usize].split_at(LINE as usize);
         let (begin, end) = bytes.split_at(bytes.len().min((LINE as usize - PREFIX) * 8));
         copy_in(rest, end);
-        records[place(records, self.position + words)].store(0, Ordering::Relaxed);
+        records[index_of(records, self.position + words)].store(0, Ordering::Relaxed);
         copy_in(&first[PREFIX..], begin);
         first[1].store(u64::from(ports.to) << 32 | u64::from(ports.from), Ordering::Relaxed);
         let low = bytes.len() as u32 + 1;
@@ -289,27 +289,28 @@ impl Record {
     /// record if it is present.
     #[inline]
     fn find<W: Word>(records: &[W], position: u64) -> Result<(u64, Option<Self>), Broken> {
-        let (mut start, mut low) = (position, look(records, position)?);
+        let (mut start, mut low) = (position, header_at(records, position)?);
         if low == Some(GAP) {
-            let words = records[place(records, position) + 1].load(Ordering::Relaxed);
+            let words = records[index_of(records, position) + 1].load(Ordering::Relaxed);
             if words == 0 || words > records.len() as u64 || !words.is_multiple_of(LINE) {
                 return Err(Broken);
             }
             start += words;
-            low = look(records, start)?;
+            low = header_at(records, start)?;
         }
         // A writer that was killed here leaves a gap without a record.
         let Some(low) = low else { return Ok((start, None)) };
         let len = low as usize - 1;
         let end = start + record_words(len);
-        if low == GAP || len > RECORD_LEN_MAX || place(records, start) as u64 + (end - start) > records.len() as u64 {
+        if low == GAP || len > RECORD_LEN_MAX || index_of(records, start) as u64 + (end - start) > records.len() as u64
+        {
             return Err(Broken);
         }
         Ok((start, Some(Self { start, end, len })))
     }
 
     fn ports<W: Word>(&self, records: &[W]) -> Ports {
-        let ports = records[place(records, self.start) + 1].load(Ordering::Relaxed);
+        let ports = records[index_of(records, self.start) + 1].load(Ordering::Relaxed);
         Ports { to: (ports >> 32) as u32, from: ports as u32 }
     }
 
@@ -317,7 +318,7 @@ impl Record {
     #[inline]
     fn copy<W: Word>(&self, records: &[W], bytes: &mut [u8]) -> Result<(Ports, usize), Broken> {
         let bytes = bytes.get_mut(..self.len).ok_or(Broken)?;
-        let at = place(records, self.start);
+        let at = index_of(records, self.start);
         copy_out(&records[at + PREFIX..at + (self.end - self.start) as usize], bytes);
         Ok((self.ports(records), self.len))
     }
@@ -325,8 +326,8 @@ impl Record {
 
 /// Returns the low half of the header at a position, if it is present.
 #[inline]
-fn look<W: Word>(records: &[W], position: u64) -> Result<Option<u32>, Broken> {
-    let word = records[place(records, position)].load(Ordering::Acquire);
+fn header_at<W: Word>(records: &[W], position: u64) -> Result<Option<u32>, Broken> {
+    let word = records[index_of(records, position)].load(Ordering::Acquire);
     match word as u32 {
         0 if word == 0 => Ok(None),
         0 => Err(Broken),
@@ -346,7 +347,7 @@ struct Waiting {
 
 /// Record that was examined, from the head on.
 #[derive(Debug)]
-struct Seen {
+struct Examined {
     end: u64,
     is_taken: bool,
 }
@@ -357,7 +358,7 @@ pub(super) struct Head {
     position: u64,
     waiting: BinaryHeap<Waiting>,
     /// Records that were examined and whose places are not free; the first of them was not taken.
-    seen: VecDeque<Seen>,
+    examined: VecDeque<Examined>,
     /// Number of the first of these records.
     first: u64,
 }
@@ -365,17 +366,17 @@ pub(super) struct Head {
 impl Head {
     /// Makes a reader that can [`choose`](Self::choose). Allocates, unlike all other calls.
     pub(super) fn choosing() -> Self {
-        let (waiting, seen) = (BinaryHeap::with_capacity(LOOKS), VecDeque::with_capacity(LOOKS));
-        Self { waiting, seen, ..Self::default() }
+        let (waiting, seen) = (BinaryHeap::with_capacity(EXAMINED_MAX), VecDeque::with_capacity(EXAMINED_MAX));
+        Self { waiting, examined: seen, ..Self::default() }
     }
 
     /// Copies the next record into `bytes`, which has room for [`RECORD_LEN_MAX`], and frees its
     /// place. Returns its ports and length.
     #[inline]
-    pub(super) fn pop<W: Word>(&mut self, lane: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
-        let Some(record) = self.first(lane)? else { return Ok(None) };
-        let popped = record.copy(records(lane), bytes)?;
-        self.advance(lane, record.end);
+    pub(super) fn pop<W: Word>(&mut self, ring: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
+        let Some(record) = self.first(ring)? else { return Ok(None) };
+        let popped = record.copy(records(ring), bytes)?;
+        self.advance(ring, record.end);
         Ok(Some(popped))
     }
 
@@ -386,76 +387,76 @@ impl Head {
         lane: &[W],
         mut rank: impl FnMut(Ports) -> i32,
     ) -> Result<Option<i32>, Broken> {
-        while self.seen.len() < LOOKS {
-            let next = match self.seen.back() {
+        while self.examined.len() < EXAMINED_MAX {
+            let next = match self.examined.back() {
                 Some(last) => Record::find(records(lane), last.end)?.1,
                 None => self.first(lane)?,
             };
             let Some(record) = next else { break };
-            let number = Reverse(self.first + self.seen.len() as u64);
+            let number = Reverse(self.first + self.examined.len() as u64);
             self.waiting.push(Waiting { rank: rank(record.ports(records(lane))), number, position: record.start });
-            self.seen.push_back(Seen { end: record.end, is_taken: false });
+            self.examined.push_back(Examined { end: record.end, is_taken: false });
         }
         Ok(self.waiting.peek().map(|waiting| waiting.rank))
     }
 
     /// Takes like [`pop`](Self::pop) the first record of the rank that [`choose`](Self::choose)
     /// returned last.
-    pub(super) fn take<W: Word>(&mut self, lane: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
+    pub(super) fn take<W: Word>(&mut self, ring: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
         let Some(Waiting { number: Reverse(number), position, .. }) = self.waiting.pop() else { return Ok(None) };
-        let (_, record) = Record::find(records(lane), position)?;
-        let taken = record.ok_or(Broken)?.copy(records(lane), bytes)?;
-        if let Some(seen) = self.seen.get_mut((number - self.first) as usize) {
+        let (_, record) = Record::find(records(ring), position)?;
+        let taken = record.ok_or(Broken)?.copy(records(ring), bytes)?;
+        if let Some(seen) = self.examined.get_mut((number - self.first) as usize) {
             seen.is_taken = true;
         }
         let mut end = None;
-        while let Some(first) = self.seen.pop_front_if(|first| first.is_taken) {
+        while let Some(first) = self.examined.pop_front_if(|first| first.is_taken) {
             end = Some(first.end);
             self.first += 1;
         }
         if let Some(end) = end {
-            self.advance(lane, end);
+            self.advance(ring, end);
         }
         Ok(Some(taken))
     }
 
     /// Returns the record at the head. Frees a gap before it.
     #[inline]
-    fn first<W: Word>(&mut self, lane: &[W]) -> Result<Option<Record>, Broken> {
-        let (start, record) = Record::find(records(lane), self.position)?;
+    fn first<W: Word>(&mut self, ring: &[W]) -> Result<Option<Record>, Broken> {
+        let (start, record) = Record::find(records(ring), self.position)?;
         if start != self.position {
-            self.advance(lane, start);
+            self.advance(ring, start);
         }
         Ok(record)
     }
 
-    fn advance<W: Word>(&mut self, lane: &[W], position: u64) {
+    fn advance<W: Word>(&mut self, ring: &[W], position: u64) {
         self.position = position;
-        lane[HEAD].store(position, Ordering::Release);
+        ring[HEAD].store(position, Ordering::Release);
     }
 
     /// Reports whether there is no record now. Invalid data counts as a record.
-    pub(super) fn is_drained<W: Word>(&self, lane: &[W]) -> bool {
-        let records = records(lane);
-        records[place(records, self.position)].load(Ordering::Acquire) == 0
+    pub(super) fn is_drained<W: Word>(&self, ring: &[W]) -> bool {
+        let records = records(ring);
+        records[index_of(records, self.position)].load(Ordering::Acquire) == 0
     }
 }
 
 /// Marks the reader as sleeping. The caller then calls [`Word::fence`] and checks the ring once
 /// more.
-pub(super) fn fall_asleep<W: Word>(lane: &[W]) {
-    lane[ASLEEP].store(1, Ordering::Relaxed);
+pub(super) fn fall_asleep<W: Word>(ring: &[W]) {
+    ring[ASLEEP].store(1, Ordering::Relaxed);
 }
 
 /// Clears the mark of a sleeping reader.
-pub(super) fn wake_up<W: Word>(lane: &[W]) {
-    lane[ASLEEP].store(0, Ordering::Relaxed);
+pub(super) fn wake_up<W: Word>(ring: &[W]) {
+    ring[ASLEEP].store(0, Ordering::Relaxed);
 }
 
 /// Reports whether the caller must wake the reader, and clears the mark. The writer calls
 /// [`Word::fence`] first, after its records.
-pub(super) fn needs_wakeup<W: Word>(lane: &[W]) -> bool {
-    lane[ASLEEP].load(Ordering::Relaxed) != 0 && lane[ASLEEP].swap(0, Ordering::Relaxed) != 0
+pub(super) fn needs_wakeup<W: Word>(ring: &[W]) -> bool {
+    ring[ASLEEP].load(Ordering::Relaxed) != 0 && ring[ASLEEP].swap(0, Ordering::Relaxed) != 0
 }
 
 #[cfg(test)]

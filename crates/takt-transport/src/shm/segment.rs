@@ -28,7 +28,7 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use takt_wire::{Lent, Piece, SharedPayloadMemory};
+use takt_wire::{Piece, SharedPayload, SharedPayloadMemory};
 
 use super::mapping::Mapping;
 
@@ -147,9 +147,9 @@ impl Loan {
 
     /// Completes the payload, which is the first `len` bytes.
     #[must_use]
-    pub fn finish(self, len: usize) -> Lent {
+    pub fn finish(self, len: usize) -> SharedPayload {
         let len = self.piece.len.min(u32::try_from(len).unwrap_or(u32::MAX));
-        Lent::new(self.slot, Piece { len, ..self.piece })
+        SharedPayload::new(self.slot, Piece { len, ..self.piece })
     }
 }
 
@@ -160,7 +160,7 @@ struct Class {
     /// Free slots; the last one is used next.
     free: Vec<u32>,
     /// Lent slots, or not yet found to be free; the oldest is checked next.
-    out: VecDeque<u32>,
+    loaned: VecDeque<u32>,
 }
 
 /// Segment that this participant owns.
@@ -172,11 +172,11 @@ pub(super) struct Segment {
     /// All slots; allocated with the first loan.
     slots: Vec<Arc<Slot>>,
     /// Number of slots that have memory.
-    cut: usize,
+    allocated: usize,
     /// Classes, ascending by size.
     classes: Vec<Class>,
     /// First byte that belongs to no slot.
-    fresh: usize,
+    unallocated_from: usize,
 }
 
 impl Segment {
@@ -186,7 +186,15 @@ impl Segment {
         let words = slots_max + bytes.next_multiple_of(SLOT_LEN_MIN) / 8;
         let (memory, file) = Mapping::create_segment(words)?;
         let (memory, fresh) = (Arc::new(memory), slots_max * 8);
-        Ok(Self { memory, file, slots_max, slots: Vec::new(), cut: 0, classes: Vec::new(), fresh })
+        Ok(Self {
+            memory,
+            file,
+            slots_max,
+            slots: Vec::new(),
+            allocated: 0,
+            classes: Vec::new(),
+            unallocated_from: fresh,
+        })
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {
@@ -202,7 +210,7 @@ impl Segment {
     }
 
     /// Reports whether a payload lies in a slot of this segment.
-    pub(super) fn owns(&self, lent: &Lent) -> bool {
+    pub(super) fn owns(&self, lent: &SharedPayload) -> bool {
         self.slots.get(lent.piece().slot as usize).is_some_and(|slot| lent.lies_in(slot))
     }
 
@@ -236,7 +244,7 @@ impl Segment {
         if fits && let Some(slot) = self.take_free_slot(first, is_held) {
             return Some(slot);
         }
-        if self.cut < self.slots_max && self.fresh + size <= self.memory.len() * 8 {
+        if self.allocated < self.slots_max && self.unallocated_from + size <= self.memory.len() * 8 {
             return Some(self.allocate_slot(first, size));
         }
         (first + usize::from(fits)..self.classes.len()).find_map(|larger| self.take_free_slot(larger, is_held))
@@ -246,46 +254,46 @@ impl Segment {
     #[cold]
     fn allocate_slot(&mut self, class: usize, size: usize) -> u32 {
         if self.slots.is_empty() {
-            let slot = || Arc::new(Slot { memory: Arc::clone(&self.memory), start: self.fresh, len: 0 });
+            let slot = || Arc::new(Slot { memory: Arc::clone(&self.memory), start: self.unallocated_from, len: 0 });
             self.slots = std::iter::repeat_with(slot).take(self.slots_max).collect();
         }
         if self.classes.get(class).is_none_or(|known| known.len != size) {
             let (free, out) = (Vec::with_capacity(self.slots_max), VecDeque::with_capacity(self.slots_max));
-            self.classes.insert(class, Class { len: size, free, out });
+            self.classes.insert(class, Class { len: size, free, loaned: out });
         }
-        let slot = Arc::get_mut(&mut self.slots[self.cut]).expect("an uncut slot was never loaned, or is free");
-        (slot.start, slot.len) = (self.fresh, size);
-        self.classes[class].out.push_back(self.cut as u32);
-        self.fresh += size;
-        self.cut += 1;
-        self.cut as u32 - 1
+        let slot = Arc::get_mut(&mut self.slots[self.allocated]).expect("an uncut slot was never loaned, or is free");
+        (slot.start, slot.len) = (self.unallocated_from, size);
+        self.classes[class].loaned.push_back(self.allocated as u32);
+        self.unallocated_from += size;
+        self.allocated += 1;
+        self.allocated as u32 - 1
     }
 
     /// Returns a free slot of a class. Checks [`CHECKS_PER_LOAN`] of the lent ones for release.
     fn take_free_slot(&mut self, class: usize, is_held: &impl Fn(u32) -> bool) -> Option<u32> {
         let Self { classes, slots, .. } = self;
         let class = &mut classes[class];
-        for _ in 0..CHECKS_PER_LOAN.min(class.out.len()) {
-            let slot = class.out.pop_front()?;
+        for _ in 0..CHECKS_PER_LOAN.min(class.loaned.len()) {
+            let slot = class.loaned.pop_front()?;
             if Arc::get_mut(&mut slots[slot as usize]).is_some() && !is_held(slot) {
                 class.free.push(slot);
             } else {
-                class.out.push_back(slot);
+                class.loaned.push_back(slot);
             }
         }
         let slot = class.free.pop()?;
-        class.out.push_back(slot);
+        class.loaned.push_back(slot);
         Some(slot)
     }
 
     /// Removes all slots if all are free. Reports whether it did.
     #[cold]
     fn repartition(&mut self, is_held: &impl Fn(u32) -> bool) -> bool {
-        let mut cut = (0..).zip(&mut self.slots[..self.cut]);
+        let mut cut = (0..).zip(&mut self.slots[..self.allocated]);
         let are_free = cut.all(|(at, slot)| Arc::get_mut(slot).is_some() && !is_held(at));
         if are_free {
             self.classes.clear();
-            (self.cut, self.fresh) = (0, self.slots_max * 8);
+            (self.allocated, self.unallocated_from) = (0, self.slots_max * 8);
         }
         are_free
     }

@@ -6,7 +6,7 @@ mod urgent;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::hello::{BELL, HELLO_LEN, Hello};
+use super::hello::{HELLO_LEN, Hello, WAKE_UP};
 use super::ports::Band;
 use super::segment::Segment;
 use super::*;
@@ -30,18 +30,18 @@ fn receive(transport: &mut ShmTransport) -> Option<Vec<u8>> {
 }
 
 /// Test participant that has a lane to `other` and can write anything to it.
-struct Stranger {
+struct RawPeer {
     socket: OwnedFd,
     memory: Mapping,
     file: OwnedFd,
     segment: Segment,
 }
 
-impl Stranger {
+impl RawPeer {
     const RINGS: [usize; 2] = [ring::RECORDS + 1024, ring::RECORDS + 256];
     const SLOTS: usize = 512;
 
-    fn of(other: &ShmTransport) -> Self {
+    fn connect_to(other: &ShmTransport) -> Self {
         let socket = syscall::connect_to(other.name).expect("the peer listens");
         let (memory, file) = Mapping::create(Self::RINGS, Self::SLOTS).expect("memory");
         let segment = Segment::create(1 << 20, Self::SLOTS).expect("memory");
@@ -58,13 +58,13 @@ impl Stranger {
         }
     }
 
-    fn say(&self, bytes: &[u8], files: bool) {
+    fn send(&self, bytes: &[u8], files: bool) {
         let files = [self.file.as_fd(), self.segment.file()][..if files { 2 } else { 0 }].to_vec();
         syscall::send(self.socket.as_fd(), bytes, &files).expect("the write succeeds");
     }
 
     fn ring(&self) -> &[AtomicU64] {
-        self.memory.ring(Band::Common)
+        self.memory.ring(Band::NotUrgent)
     }
 }
 
@@ -122,8 +122,8 @@ fn end_without_close_is_reported_as_end_of_the_process() {
         assert!(a.reach(&to));
         let connection = is_accepted.then(|| syscall::accept(listener.as_fd()).expect("the caller connected"));
         // The peer has a lane to `a` under its name.
-        let mut b = Stranger::of(&a);
-        b.say(&Hello { name, ..b.hello(&a) }.to_bytes(), true);
+        let mut b = RawPeer::connect_to(&a);
+        b.send(&Hello { name, ..b.hello(&a) }.to_bytes(), true);
         let mut tail = ring::Tail::default();
         for n in [1, 2] {
             tail.push(b.ring(), ring::Ports { to: USER, from: USER }, &[n]).expect("the ring has free space");
@@ -132,7 +132,7 @@ fn end_without_close_is_reported_as_end_of_the_process() {
         b.socket = syscall::connect_to(a.name).expect("the peer listens");
         drop((connection, listener));
         // Polls the connections, as happens regularly during a flood of data.
-        a.look().expect("poll succeeds");
+        a.poll_connections().expect("poll succeeds");
         assert_eq!(a.poll_lost(), None, "unread data remains");
         assert_eq!(receive(&mut a), Some(vec![2]));
         assert_eq!(a.poll_lost(), Some(Lost { locator: to, has_ended: true }), "accepted: {is_accepted}");
@@ -202,7 +202,7 @@ fn full_ring_is_counted() {
 
 #[test]
 fn number_of_connections_is_bounded() {
-    let config = ShmConfig { lanes_max: 2, ..ShmConfig::default() };
+    let config = ShmConfig { connections_max: 2, ..ShmConfig::default() };
     let open_few = || ShmTransport::open(&config).expect("Linux 5.14");
     let (mut a, others) = (open_few(), [open(), open(), open()]);
     let reached = others.each_ref().map(|other| a.reach(&at(other)));
@@ -231,19 +231,19 @@ fn number_of_connections_is_bounded() {
 fn peers_with_an_invalid_hello_are_refused() {
     let (mut honest, mut b) = (open(), open());
     send(&mut honest, &[1], at(&b));
-    type Greeting = fn(&Stranger, Hello);
+    type Greeting = fn(&RawPeer, Hello);
     let greetings: [Greeting; 13] = [
-        |s, _| s.say(b"x", false),
-        |s, _| s.say(&[0; HELLO_LEN], true),
-        |s, _| s.say(&[0; 500], true),
-        |s, hello| s.say(&hello.to_bytes(), false),
-        |s, hello| s.say(&hello.to_bytes()[1..], true),
-        |s, hello| s.say(&Hello { tag: [0; 8], ..hello }.to_bytes(), true),
-        |s, hello| s.say(&Hello { words: [u64::MAX; 2], ..hello }.to_bytes(), true),
-        |s, hello| s.say(&Hello { words: [hello.words[0] * 2, hello.words[1]], ..hello }.to_bytes(), true),
-        |s, hello| s.say(&Hello { words: [hello.words[0], 0], ..hello }.to_bytes(), true),
-        |s, hello| s.say(&Hello { segment: u64::MAX, ..hello }.to_bytes(), true),
-        |s, hello| s.say(&Hello { segment: hello.segment - 512, ..hello }.to_bytes(), true),
+        |s, _| s.send(b"x", false),
+        |s, _| s.send(&[0; HELLO_LEN], true),
+        |s, _| s.send(&[0; 500], true),
+        |s, hello| s.send(&hello.to_bytes(), false),
+        |s, hello| s.send(&hello.to_bytes()[1..], true),
+        |s, hello| s.send(&Hello { tag: [0; 8], ..hello }.to_bytes(), true),
+        |s, hello| s.send(&Hello { words: [u64::MAX; 2], ..hello }.to_bytes(), true),
+        |s, hello| s.send(&Hello { words: [hello.words[0] * 2, hello.words[1]], ..hello }.to_bytes(), true),
+        |s, hello| s.send(&Hello { words: [hello.words[0], 0], ..hello }.to_bytes(), true),
+        |s, hello| s.send(&Hello { segment: u64::MAX, ..hello }.to_bytes(), true),
+        |s, hello| s.send(&Hello { segment: hello.segment - 512, ..hello }.to_bytes(), true),
         |s, hello| {
             let lanes = [s.file.as_fd(), s.file.as_fd()];
             syscall::send(s.socket.as_fd(), &hello.to_bytes(), &lanes).expect("the write succeeds");
@@ -255,7 +255,7 @@ fn peers_with_an_invalid_hello_are_refused() {
         },
     ];
     for (n, greet) in (1..).zip(greetings) {
-        let stranger = Stranger::of(&b);
+        let stranger = RawPeer::connect_to(&b);
         greet(&stranger, stranger.hello(&b));
         assert_eq!(receive(&mut b), (n == 1).then_some(vec![1]));
         assert_eq!(receive(&mut b), None);
@@ -273,12 +273,12 @@ fn another_user_is_refused() {
     let other = std::thread::scope(|scope| {
         let other = scope.spawn(|| {
             let is_other = syscall::act_as(syscall::own_user() + 1);
-            (is_other, Stranger::of(&b), syscall::listen_at(name).expect("the name is not in use"))
+            (is_other, RawPeer::connect_to(&b), syscall::listen_at(name).expect("the name is not in use"))
         });
         other.join().expect("the thread ends")
     });
     let (is_other, stranger, _listener) = other;
-    stranger.say(&stranger.hello(&b).to_bytes(), true);
+    stranger.send(&stranger.hello(&b).to_bytes(), true);
     assert_eq!(receive(&mut b), None);
     assert_eq!(b.stats().receive_errors, u64::from(is_other));
     assert_eq!(a.reach(&a.host.locator(name, USER)), !is_other);
@@ -288,13 +288,13 @@ fn another_user_is_refused() {
 #[test]
 fn silent_peers_do_no_harm() {
     let (mut honest, mut b) = (open(), open());
-    let silent = Stranger::of(&b);
-    drop(Stranger::of(&b));
+    let silent = RawPeer::connect_to(&b);
+    drop(RawPeer::connect_to(&b));
     send(&mut honest, &[1], at(&b));
     assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![1]), None));
-    silent.say(&silent.hello(&b).to_bytes(), true);
-    silent.say(&BELL, false);
-    silent.say(&[9; 100], true);
+    silent.send(&silent.hello(&b).to_bytes(), true);
+    silent.send(&WAKE_UP, false);
+    silent.send(&[9; 100], true);
     assert_eq!((receive(&mut b), receive(&mut b)), (None, None));
     let mut tail = ring::Tail::default();
     tail.push(silent.ring(), ring::Ports { to: USER, from: 3 }, b"late").expect("the ring has free space");
@@ -306,16 +306,16 @@ fn silent_peers_do_no_harm() {
 #[test]
 fn rings_with_invalid_contents_are_closed() {
     let words = [u64::MAX, 1 << 32, 1 << 63, u64::from(u32::MAX), 70_000, 9_000];
-    for (word, band) in words.into_iter().flat_map(|word| [(word, Band::Common), (word, Band::Urgent)]) {
+    for (word, band) in words.into_iter().flat_map(|word| [(word, Band::NotUrgent), (word, Band::Urgent)]) {
         let (mut honest, mut b) = (open(), open());
-        let stranger = Stranger::of(&b);
-        stranger.say(&stranger.hello(&b).to_bytes(), true);
+        let stranger = RawPeer::connect_to(&b);
+        stranger.send(&stranger.hello(&b).to_bytes(), true);
         assert_eq!(receive(&mut b), None);
         stranger.memory.ring(band).iter().for_each(|at| at.store(word, Ordering::Release));
         send(&mut honest, &[1], at(&b));
         assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![1]), None));
         assert_eq!(b.stats().receive_errors, 1, "{word:#x}");
-        let error = syscall::send(stranger.socket.as_fd(), &BELL, &[]).expect_err("the peer closed the connection");
+        let error = syscall::send(stranger.socket.as_fd(), &WAKE_UP, &[]).expect_err("the peer closed the connection");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }
@@ -332,10 +332,10 @@ fn reader_with_an_invalid_head_is_disconnected() {
     let received = syscall::receive(connection.as_fd(), &mut message).expect("a greeting");
     let hello = Hello::parse(&message).expect("a greeting");
     let [Some(file), Some(_)] = received.descriptors else { panic!("the memory") };
-    let memory =
-        Mapping::adopt(file.as_fd(), hello.words.map(|words| words as usize), hello.slots as usize).expect("a lane");
+    let memory = Mapping::map_remote(file.as_fd(), hello.words.map(|words| words as usize), hello.slots as usize)
+        .expect("a lane");
     send(&mut a, &[1], to);
-    memory.ring(Band::Common).iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+    memory.ring(Band::NotUrgent).iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
     while a.stats().send_errors.other == 0 {
         send(&mut a, &[0; 60_000], to);
     }
@@ -386,7 +386,7 @@ fn closed_connections_leave_no_entries() {
 }
 
 /// Time limit of a test for any condition.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 
 #[test]
 fn silent_connections_are_bounded_and_end_after_a_second() {
@@ -395,12 +395,12 @@ fn silent_connections_are_bounded_and_end_after_a_second() {
     send(&mut a, &[7], at(&b));
     let since = std::time::Instant::now();
     while receive(&mut b) != Some(vec![7]) {
-        assert!(since.elapsed() < PATIENCE, "another participant connects");
+        assert!(since.elapsed() < TIMEOUT, "another participant connects");
     }
     assert!(b.incoming.len() <= incoming::SILENT_MAX + 1, "{}", b.incoming.len());
     while b.incoming.len() > 1 {
         assert_eq!(receive(&mut b), None);
-        assert!(since.elapsed() < PATIENCE, "{} are left", b.incoming.len());
+        assert!(since.elapsed() < TIMEOUT, "{} are left", b.incoming.len());
     }
     assert_eq!(b.incoming.refused, 300, "each refusal is counted");
     send(&mut a, &[8], at(&b));

@@ -9,12 +9,12 @@ use crate::udp::syscall;
 
 /// Timer of the kernel.
 #[derive(Debug)]
-pub(super) struct Alarm {
+pub(super) struct Timer {
     timer: File,
     due: Option<Instant>,
 }
 
-impl Alarm {
+impl Timer {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self { timer: File::from(syscall::timer()?), due: None })
     }
@@ -38,7 +38,7 @@ impl Alarm {
     }
 }
 
-impl AsFd for Alarm {
+impl AsFd for Timer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }

@@ -30,7 +30,7 @@ pub struct TcpConfig {
     pub send_queue_bytes: usize,
     /// Time limit for the first message of an accepted connection, and for the opening of an own
     /// one.
-    pub patience: Duration,
+    pub open_timeout: Duration,
     /// Time after which a connection counts as dead, if sent bytes are not acknowledged or
     /// keepalive probes are not answered.
     pub peer_timeout: Duration,
@@ -51,7 +51,7 @@ impl Default for TcpConfig {
             connections_per_address_max: 32,
             unidentified_max: 16,
             send_queue_bytes: 1 << 20,
-            patience: Duration::from_secs(5),
+            open_timeout: Duration::from_secs(5),
             peer_timeout: Duration::from_secs(10),
             tls: None,
             names: BTreeMap::new(),

@@ -46,7 +46,7 @@ pub(super) struct Connection {
     /// Locator where its messages are received.
     pub(super) local: Locator,
     /// Whether this side began it.
-    pub(super) is_ours: bool,
+    pub(super) is_initiator: bool,
     /// Index of its link; `None` before the first message of an accepted connection.
     pub(super) link: Option<usize>,
     pub(super) participant: Option<Participant>,
@@ -68,7 +68,7 @@ impl Connection {
             state: if is_ours { State::Opening } else { State::Open },
             peer,
             local: Locator::INVALID,
-            is_ours,
+            is_initiator: is_ours,
             link: None,
             participant: None,
             deadline: None,
@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// Reports whether messages can be queued, to be sent now or once it is open.
-    pub(super) fn carries(&self) -> bool {
+    pub(super) fn accepts_messages(&self) -> bool {
         matches!(self.state, State::Opening | State::Open)
     }
 

@@ -11,8 +11,8 @@ const INDEX_BITS: u32 = 16;
 /// Connections; their number is limited by the places.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    places: Vec<Option<Connection>>,
-    made: u64,
+    slots: Vec<Option<Connection>>,
+    created: u64,
 }
 
 impl Connections {
@@ -25,32 +25,32 @@ impl Connections {
 
     /// Adds a connection, made from its token.
     pub(super) fn insert(&mut self, make: impl FnOnce(u64) -> Connection) -> u64 {
-        let free = self.places.iter().position(Option::is_none);
+        let free = self.slots.iter().position(Option::is_none);
         let place = free.unwrap_or_else(|| {
-            self.places.push(None);
-            self.places.len() - 1
+            self.slots.push(None);
+            self.slots.len() - 1
         });
-        self.made += 1;
-        let token = self.made << INDEX_BITS | place as u64;
-        self.places[place] = Some(make(token));
+        self.created += 1;
+        let token = self.created << INDEX_BITS | place as u64;
+        self.slots[place] = Some(make(token));
         token
     }
 
     pub(super) fn get(&self, token: u64) -> Option<&Connection> {
-        self.places.get(place(token))?.as_ref().filter(|connection| connection.token == token)
+        self.slots.get(index_of(token))?.as_ref().filter(|connection| connection.token == token)
     }
 
     pub(super) fn get_mut(&mut self, token: u64) -> Option<&mut Connection> {
-        self.places.get_mut(place(token))?.as_mut().filter(|connection| connection.token == token)
+        self.slots.get_mut(index_of(token))?.as_mut().filter(|connection| connection.token == token)
     }
 
     pub(super) fn remove(&mut self, token: u64) -> Option<Connection> {
         self.get(token)?;
-        self.places.get_mut(place(token))?.take()
+        self.slots.get_mut(index_of(token))?.take()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Connection> {
-        self.places.iter().flatten()
+        self.slots.iter().flatten()
     }
 
     /// Returns the number of connections with an address.
@@ -59,6 +59,6 @@ impl Connections {
     }
 }
 
-fn place(token: u64) -> usize {
+fn index_of(token: u64) -> usize {
     (token & ((1 << INDEX_BITS) - 1)) as usize
 }

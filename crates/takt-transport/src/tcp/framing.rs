@@ -11,7 +11,7 @@ pub(super) const HEADER: usize = 20;
 /// Length of the submessage with the message length: kind, flags, length of its content, content.
 pub(super) const LENGTH: usize = 8;
 /// Length of a message without further content, which only identifies its sender.
-pub(super) const LEAST: usize = HEADER + LENGTH;
+pub(super) const FRAME_MIN: usize = HEADER + LENGTH;
 /// Maximum length of a received message in its frame.
 pub(super) const FRAME_MAX: usize = 65_536;
 /// Maximum length of a sent message, without the submessage with its length.
@@ -40,12 +40,12 @@ pub(super) fn wrap(buffer: &mut [u8]) {
     buffer.copy_within(LENGTH..LENGTH + HEADER, 0);
     let len = u32::try_from(buffer.len()).expect("a frame is short");
     buffer[HEADER..HEADER + 4].copy_from_slice(&[KIND, LITTLE_ENDIAN, 4, 0]);
-    buffer[HEADER + 4..LEAST].copy_from_slice(&len.to_le_bytes());
+    buffer[HEADER + 4..FRAME_MIN].copy_from_slice(&len.to_le_bytes());
 }
 
 /// Makes a frame that only identifies its sender.
-pub(super) fn greeting(vendor: [u8; 2], prefix: Prefix) -> [u8; LEAST] {
-    let mut frame = [0; LEAST];
+pub(super) fn identification(vendor: [u8; 2], prefix: Prefix) -> [u8; FRAME_MIN] {
+    let mut frame = [0; FRAME_MIN];
     frame[LENGTH..LENGTH + 6].copy_from_slice(b"RTPS\x02\x05");
     frame[LENGTH + 6..LENGTH + 8].copy_from_slice(&vendor);
     frame[LENGTH + 8..].copy_from_slice(&prefix);
@@ -65,14 +65,14 @@ pub(super) fn next(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
     if bytes[..begun] != b"RTPS"[..begun] {
         return Err(Malformed);
     }
-    let Some(frame) = bytes.first_chunk::<LEAST>() else { return Ok(None) };
+    let Some(frame) = bytes.first_chunk::<FRAME_MIN>() else { return Ok(None) };
     let [.., kind, flags, c0, c1, l0, l1, l2, l3] = *frame;
     let is_little = flags & LITTLE_ENDIAN != 0;
     let content = if is_little { u16::from_le_bytes([c0, c1]) } else { u16::from_be_bytes([c0, c1]) };
     let octets = [l0, l1, l2, l3];
     let len = if is_little { u32::from_le_bytes(octets) } else { u32::from_be_bytes(octets) };
     let len = usize::try_from(len).unwrap_or(usize::MAX);
-    if kind != KIND || content != 4 || !(LEAST..=FRAME_MAX).contains(&len) {
+    if kind != KIND || content != 4 || !(FRAME_MIN..=FRAME_MAX).contains(&len) {
         return Err(Malformed);
     }
     Ok((bytes.len() >= len).then_some(len))
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn identification_names_its_sender() {
-        let greeting = greeting([1, 2], *b"abcdefghijkl");
-        assert_eq!((next(&greeting), sender(&greeting)), (Ok(Some(LEAST)), Some(([1, 2], *b"abcdefghijkl"))));
+        let greeting = identification([1, 2], *b"abcdefghijkl");
+        assert_eq!((next(&greeting), sender(&greeting)), (Ok(Some(FRAME_MIN)), Some(([1, 2], *b"abcdefghijkl"))));
     }
 
     #[test]

@@ -22,7 +22,7 @@ const FIRST_DELAY: Duration = Duration::from_millis(50);
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
 /// Time for which a lost connection is opened again without pending messages; later only to send
 /// one.
-const UNASKED: Duration = Duration::from_secs(60);
+const RECONNECT_TIME: Duration = Duration::from_secs(60);
 /// First port in the names of links of accepted connections.
 pub(super) const FIRST_NAME: u32 = 65_536;
 
@@ -33,7 +33,7 @@ pub(super) struct Link {
     /// Address to connect to; `None` for accepted connections.
     pub(super) target: Option<SocketAddr>,
     /// Participant at the other end.
-    pub(super) who: Option<(Prefix, IpAddr)>,
+    pub(super) participant: Option<(Prefix, IpAddr)>,
     /// Certificate that this participant has shown, in DER; none without TLS.
     pub(super) certificate: Option<Arc<[u8]>>,
     /// Connection that messages are sent by.
@@ -53,17 +53,17 @@ impl Link {
     }
 
     /// Returns the time of the next attempt without pending messages.
-    pub(super) fn unasked(&self, now: Instant) -> Option<Instant> {
-        let is_wanted = self.lost.is_some_and(|lost| now.saturating_duration_since(lost) < UNASKED);
+    pub(super) fn reconnect_due(&self, now: Instant) -> Option<Instant> {
+        let is_wanted = self.lost.is_some_and(|lost| now.saturating_duration_since(lost) < RECONNECT_TIME);
         (is_wanted && self.target.is_some() && self.connection.is_none()).then_some(self.retry.unwrap_or(now))
     }
 
     /// Resets the delay, because the connection carried a message.
-    pub(super) fn succeeded(&mut self) {
+    pub(super) fn reset_delay(&mut self) {
         (self.retry, self.delay, self.lost) = (None, FIRST_DELAY, None);
     }
 
-    pub(super) fn failed(&mut self, now: Instant, had_carried: bool) {
+    pub(super) fn record_failure(&mut self, now: Instant, had_carried: bool) {
         if had_carried {
             self.lost = Some(now);
         }
@@ -120,19 +120,33 @@ impl Links {
 
     /// Returns the link of a participant that connected from an address; makes one at its first
     /// connection. `None` if there is no room.
-    pub(super) fn of_accepted(&mut self, who: (Prefix, IpAddr), kind: i32) -> Option<usize> {
-        let known = self.links.iter().position(|link| link.target.is_none() && link.who == Some(who));
+    pub(super) fn of_accepted(&mut self, participant: (Prefix, IpAddr), kind: i32) -> Option<usize> {
+        let known = self.links.iter().position(|link| link.target.is_none() && link.participant == Some(participant));
         known.or_else(|| {
-            let name = Locator { port: FIRST_NAME.checked_add(self.names)?, ..super::locator(kind, who.1) };
+            let name = Locator { port: FIRST_NAME.checked_add(self.names)?, ..super::locator(kind, participant.1) };
             self.names += 1;
-            self.insert(name, None, Some(who))
+            self.insert(name, None, Some(participant))
         })
     }
 
-    fn insert(&mut self, name: Locator, target: Option<SocketAddr>, who: Option<(Prefix, IpAddr)>) -> Option<usize> {
+    fn insert(
+        &mut self,
+        name: Locator,
+        target: Option<SocketAddr>,
+        participant: Option<(Prefix, IpAddr)>,
+    ) -> Option<usize> {
         let (retry, lost, used) = (None, None, self.uses);
-        let link =
-            Link { name, target, who, certificate: None, connection: None, retry, delay: FIRST_DELAY, lost, used };
+        let link = Link {
+            name,
+            target,
+            participant,
+            certificate: None,
+            connection: None,
+            retry,
+            delay: FIRST_DELAY,
+            lost,
+            used,
+        };
         let index = if self.links.len() < self.max {
             self.links.push(link);
             self.links.len() - 1
@@ -150,7 +164,7 @@ impl Links {
     /// Reports whether a participant has shown another certificate than this one. Searches all
     /// links.
     pub(super) fn has_another_certificate(&self, prefix: Prefix, certificate: Option<&[u8]>) -> bool {
-        let is_of = |link: &&Link| link.who.is_some_and(|(who, _)| who == prefix);
+        let is_of = |link: &&Link| link.participant.is_some_and(|(participant, _)| participant == prefix);
         self.links
             .iter()
             .filter(is_of)
@@ -165,9 +179,9 @@ impl Links {
     }
 
     /// Reports whether a connection leads to the participant of this link, as far as known.
-    pub(super) fn leads_to(link: &Link, connection: &Connection) -> bool {
+    pub(super) fn is_to(link: &Link, connection: &Connection) -> bool {
         let at = connection.participant.map(|participant| (participant.prefix, connection.peer.ip()));
-        link.who.is_some() && link.who == at
+        link.participant.is_some() && link.participant == at
     }
 }
 
@@ -183,11 +197,11 @@ mod tests {
     #[test]
     fn accepted_participant_keeps_its_exclusive_link() {
         let mut links = Links::new(8);
-        let who = |n: u8| ([n; 12], IpAddr::from(Ipv4Addr::LOCALHOST));
-        let first = links.of_accepted(who(1), Locator::KIND_TCP_V4).expect("room");
-        let second = links.of_accepted(who(2), Locator::KIND_TCP_V4).expect("room");
+        let participant = |n: u8| ([n; 12], IpAddr::from(Ipv4Addr::LOCALHOST));
+        let first = links.of_accepted(participant(1), Locator::KIND_TCP_V4).expect("room");
+        let second = links.of_accepted(participant(2), Locator::KIND_TCP_V4).expect("room");
         assert_ne!(first, second);
-        assert_eq!(links.of_accepted(who(1), Locator::KIND_TCP_V4), Some(first));
+        assert_eq!(links.of_accepted(participant(1), Locator::KIND_TCP_V4), Some(first));
         let name = links.get(first).name;
         assert!(name.port >= FIRST_NAME && links.find(&name) == Some(first));
         assert_eq!(links.find(&Locator { port: FIRST_NAME + 77, ..name }), None, "no connection has that name");
@@ -212,17 +226,17 @@ mod tests {
         let link = links.get_mut(index);
         let mut now = Instant::now();
         let begin = now;
-        assert!(link.may_connect(now) && link.unasked(now).is_none());
-        link.failed(now, true);
+        assert!(link.may_connect(now) && link.reconnect_due(now).is_none());
+        link.record_failure(now, true);
         let mut attempts = 0;
-        while let Some(next) = link.unasked(now) {
+        while let Some(next) = link.reconnect_due(now) {
             assert!(!link.may_connect(next - Duration::from_millis(1)) && link.may_connect(next));
             (now, attempts) = (next, attempts + 1);
-            link.failed(now, false);
+            link.record_failure(now, false);
         }
         // 50 ms doubled to 5 s, and then every 5 s.
         assert_eq!((attempts, now - begin), (18, Duration::from_millis(61_350)));
-        link.succeeded();
+        link.reset_delay();
         assert!(link.may_connect(now));
     }
 }

@@ -13,12 +13,12 @@ use super::framing;
 use super::kind_of;
 
 /// Time limit for the end of a connection that is not needed any more.
-const PARTING: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl TcpTransport {
     /// Identifies the participant by the first message of a connection. Returns false if there is
     /// no room for another link, or if the participant has shown another certificate before.
-    pub(super) fn meet(&mut self, token: u64, now: Instant) -> bool {
+    pub(super) fn identify_peer(&mut self, token: u64, now: Instant) -> bool {
         let Some(connection) = self.connections.get_mut(token) else { return false };
         let Some((vendor, prefix)) = framing::sender(connection.pending()) else { return false };
         let ip = connection.peer.ip();
@@ -37,15 +37,15 @@ impl TcpTransport {
         connection.link = Some(index);
         connection.participant = Some(Participant { vendor, prefix });
         connection.deadline = None;
-        let is_sent_by = connection.carries();
+        let is_sent_by = connection.accepts_messages();
         let link = self.links.get_mut(index);
-        (link.who, link.certificate) = (Some((prefix, ip)), certificate);
-        link.succeeded();
+        (link.participant, link.certificate) = (Some((prefix, ip)), certificate);
+        link.reset_delay();
         if is_sent_by {
             // The newest connection, because an older one may be dead without notice.
             link.connection = Some(token);
         }
-        self.greet(token, vendor);
+        self.identify_self(token, vendor);
         self.merge(token, now);
         true
     }
@@ -60,10 +60,10 @@ impl TcpTransport {
 
     /// Identifies this participant to another Takt. The peer may receive no other message on this
     /// connection, and has to know that it is one of two.
-    fn greet(&mut self, token: u64, vendor: [u8; 2]) {
+    fn identify_self(&mut self, token: u64, vendor: [u8; 2]) {
         let (Some(own), Some(connection)) = (self.own, self.connections.get_mut(token)) else { return };
-        if vendor == VendorId::TAKT.0 && connection.carries() {
-            let greeting = framing::greeting(vendor, own);
+        if vendor == VendorId::TAKT.0 && connection.accepts_messages() {
+            let greeting = framing::identification(vendor, own);
             let epoll = self.epoll.as_fd();
             // tidy-allow(dropped-cause): a broken connection is detected, with its cause, when it
             // is read.
@@ -82,25 +82,25 @@ impl TcpTransport {
         if who.vendor != VendorId::TAKT.0 {
             return;
         }
-        let same = |one: &&Connection| one.carries() && one.participant == Some(who) && one.peer.ip() == ip;
-        let of = |is_ours: bool| self.connections.iter().filter(same).filter(move |one| one.is_ours == is_ours);
+        let same = |one: &&Connection| one.accepts_messages() && one.participant == Some(who) && one.peer.ip() == ip;
+        let of = |is_ours: bool| self.connections.iter().filter(same).filter(move |one| one.is_initiator == is_ours);
         let theirs = of(false).map(|one| one.token).max().filter(|_| own > who.prefix);
         let Some(kept) = theirs.or_else(|| of(true).map(|one| one.token).min()) else { return };
         let superfluous: Vec<u64> = of(true).map(|one| one.token).filter(|one| *one != kept).collect();
         for token in superfluous {
-            self.leave(token, kept, now);
+            self.close_duplicate(token, kept, now);
         }
     }
 
     /// Redirects messages to another connection, and lets this one end.
-    fn leave(&mut self, token: u64, instead: u64, now: Instant) {
+    fn close_duplicate(&mut self, token: u64, instead: u64, now: Instant) {
         self.links.redirect(token, Some(instead));
         self.stats.connections.merged += 1;
         let Some(connection) = self.connections.get_mut(token) else { return };
         connection.state = State::Leaving;
-        connection.deadline = Some(now + PARTING);
+        connection.deadline = Some(now + CLOSE_TIMEOUT);
         let sent = connection.send(self.epoll.as_fd());
-        self.alarm.set_by(now + PARTING, now);
+        self.timer.set_by(now + CLOSE_TIMEOUT, now);
         if sent.is_err() {
             self.close(token, now);
         }

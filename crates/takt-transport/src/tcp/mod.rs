@@ -64,7 +64,7 @@ use std::time::Instant;
 
 use takt_wire::Locator;
 
-use alarm::Alarm;
+use alarm::Timer;
 pub use config::{TcpConfig, TlsConfig};
 use connection::State;
 use connections::Connections;
@@ -76,7 +76,7 @@ use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transp
 
 /// Epoll token of the alarm; listeners have tokens from 1 on, connections from
 /// [`Connections::FIRST`].
-const ALARM: u64 = 0;
+const TIMER: u64 = 0;
 
 /// Number of remembered links for each possible connection.
 const LINKS_PER_CONNECTION: usize = 4;
@@ -94,7 +94,7 @@ pub struct TcpTransport {
     listeners: Vec<TcpListener>,
     /// False while no descriptors are left.
     is_listening: bool,
-    alarm: Alarm,
+    timer: Timer,
     connections: Connections,
     links: Links,
     /// Connections with a received message, or that have ended.
@@ -120,8 +120,8 @@ impl TcpTransport {
         config.send_queue_bytes = config.send_queue_bytes.max(config::SEND_QUEUE_MIN);
         let failed = |op: &'static str| move |source| TransportError::new(op, "the TCP transport", source);
         let epoll = epoll().map_err(failed("create an epoll instance for"))?;
-        let alarm = Alarm::new().map_err(failed("create a timer for"))?;
-        epoll_add(epoll.as_fd(), alarm.as_fd(), ALARM).map_err(failed("watch a timer of"))?;
+        let alarm = Timer::new().map_err(failed("create a timer for"))?;
+        epoll_add(epoll.as_fd(), alarm.as_fd(), TIMER).map_err(failed("watch a timer of"))?;
         let mut transport = Self {
             #[cfg(feature = "tls")]
             identity: config.tls.as_ref().map(tls::Identity::load).transpose()?,
@@ -131,7 +131,7 @@ impl TcpTransport {
             epoll,
             listeners: Vec::new(),
             is_listening: true,
-            alarm,
+            timer: alarm,
             connections: Connections::default(),
             links: Links::new(config.connections_max * LINKS_PER_CONNECTION),
             ready: VecDeque::with_capacity(config.connections_max),
@@ -190,7 +190,7 @@ impl TcpTransport {
     }
 
     /// Handles ready descriptors. Bounded by [`BATCH`] connections.
-    fn look(&mut self) -> Result<(), TransportError> {
+    fn poll_descriptors(&mut self) -> Result<(), TransportError> {
         let (mut tokens, mut count) = ([0; BATCH], 0);
         let result = epoll_ready(self.epoll.as_fd(), |token| {
             tokens[count] = token;
@@ -199,7 +199,7 @@ impl TcpTransport {
         result.map_err(|source| TransportError::new("epoll_wait", "the TCP transport", source))?;
         for token in &tokens[..count] {
             match *token {
-                ALARM => self.handle_timer(Instant::now()),
+                TIMER => self.handle_timer(Instant::now()),
                 token if token < Connections::FIRST => self.accept(token, Instant::now()),
                 token => self.handle_ready(token),
             }
@@ -232,7 +232,7 @@ impl TcpTransport {
             let Some(connection) = self.connections.get(token) else { continue };
             match connection.next_frame() {
                 Ok(Some(len)) => {
-                    if connection.participant.is_none() && !self.meet(token, Instant::now()) {
+                    if connection.participant.is_none() && !self.identify_peer(token, Instant::now()) {
                         self.stats.connections.refused += 1;
                         self.close(token, Instant::now());
                         continue;
@@ -245,7 +245,7 @@ impl TcpTransport {
                         self.ready.push_back(token);
                     }
                     self.stats.connections.wrong_certificate += u64::from(!is_credible);
-                    if len == framing::LEAST || !is_credible {
+                    if len == framing::FRAME_MIN || !is_credible {
                         continue;
                     }
                     return Some((token, message));
@@ -301,7 +301,7 @@ impl Transport for TcpTransport {
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
         self.flush()?;
-        known(flow)
+        check_flow(flow)
     }
 
     fn max_message_len(&self) -> usize {
@@ -315,7 +315,7 @@ impl Transport for TcpTransport {
 
     /// Also returns an error if the committed bytes are no RTPS message.
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        known(flow)?;
+        check_flow(flow)?;
         let wrong = |why: &'static str| {
             TransportError::new("commit", "a message", io::Error::new(io::ErrorKind::InvalidInput, why))
         };
@@ -347,7 +347,7 @@ impl Transport for TcpTransport {
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         let mut found = self.pop();
         if found.is_none() && scan != Scan::Taken {
-            self.look()?;
+            self.poll_descriptors()?;
             found = self.pop();
         }
         let Some((token, range)) = found else { return Ok(None) };
@@ -368,7 +368,7 @@ impl Transport for TcpTransport {
     }
 }
 
-fn known(flow: FlowId) -> Result<(), TransportError> {
+fn check_flow(flow: FlowId) -> Result<(), TransportError> {
     if flow == FlowId::DEFAULT {
         return Ok(());
     }

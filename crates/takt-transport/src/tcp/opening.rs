@@ -38,7 +38,7 @@ impl TcpTransport {
     pub(super) fn find_addresses(&mut self) -> Result<(), TransportError> {
         let has_v6 = self.config.listen.iter().any(SocketAddr::is_ipv6);
         let of_interfaces = UdpConfig { interfaces: self.config.interfaces.clone(), ipv6: has_v6, ..UdpConfig::new(0) };
-        self.interfaces = interfaces::choose(&of_interfaces)?;
+        self.interfaces = interfaces::select(&of_interfaces)?;
         let mut addresses = self.config.announce.clone();
         if addresses.is_empty() {
             for listener in &self.listeners {
@@ -56,7 +56,7 @@ impl TcpTransport {
     /// else a new one if its time has come.
     pub(super) fn connect(&mut self, index: usize, now: Instant) -> Option<u64> {
         let link = self.links.get(index);
-        let leads_there = |connection: &&Connection| connection.carries() && Links::leads_to(link, connection);
+        let leads_there = |connection: &&Connection| connection.accepts_messages() && Links::is_to(link, connection);
         if let Some(other) = self.connections.iter().find(leads_there).map(|connection| connection.token) {
             self.links.get_mut(index).connection = Some(other);
             return Some(other);
@@ -69,7 +69,7 @@ impl TcpTransport {
         };
         let Ok(stream) = stream else {
             self.stats.connections.failed += 1;
-            self.links.get_mut(index).failed(now, false);
+            self.links.get_mut(index).record_failure(now, false);
             return None;
         };
         let token = self.add(stream, target, true, now)?;
@@ -106,14 +106,14 @@ impl TcpTransport {
         let token = self.connections.insert(|token| Connection::new(stream, token, peer, is_ours, queue));
         let connection = self.connections.get_mut(token)?;
         connection.local = local.unwrap_or(Locator::INVALID);
-        let deadline = now + self.config.patience;
+        let deadline = now + self.config.open_timeout;
         connection.deadline = Some(deadline);
         if epoll_add(self.epoll.as_fd(), connection.as_fd(), token).is_err() {
             self.connections.remove(token);
             return None;
         }
         self.stats.connections.opened += 1;
-        self.alarm.set_by(deadline, now);
+        self.timer.set_by(deadline, now);
         Some(token)
     }
 
@@ -139,7 +139,7 @@ impl TcpTransport {
         if self.connections.with_address(peer.ip()) >= self.config.connections_per_address_max {
             return None;
         }
-        let unproven = || self.connections.iter().filter(|one| !one.is_ours && one.participant.is_none());
+        let unproven = || self.connections.iter().filter(|one| !one.is_initiator && one.participant.is_none());
         if unproven().count() >= self.config.unidentified_max {
             let oldest = unproven().map(|one| one.token).min()?;
             self.stats.connections.expired += 1;
@@ -162,7 +162,7 @@ impl TcpTransport {
     fn pause(&mut self, now: Instant) {
         let epoll = self.epoll.as_fd();
         self.is_listening = !self.listeners.iter().all(|listener| epoll_remove(epoll, listener.as_fd()).is_ok());
-        self.alarm.set_by(now + PAUSE, now);
+        self.timer.set_by(now + PAUSE, now);
     }
 
     fn listen_again(&mut self) {
@@ -176,25 +176,25 @@ impl TcpTransport {
     pub(super) fn close(&mut self, token: u64, now: Instant) {
         let Some(connection) = self.connections.remove(token) else { return };
         let had_carried = connection.participant.is_some();
-        let is_failure = connection.is_ours && !had_carried;
+        let is_failure = connection.is_initiator && !had_carried;
         self.stats.connections.lost += u64::from(had_carried);
         self.stats.connections.failed += u64::from(is_failure);
         let mut again = None;
         for link in self.links.iter_mut().filter(|link| link.connection == Some(token)) {
             link.connection = None;
             if link.target.is_some() {
-                link.failed(now, had_carried);
-                again = again.into_iter().chain(link.unasked(now)).min();
+                link.record_failure(now, had_carried);
+                again = again.into_iter().chain(link.reconnect_due(now)).min();
             }
         }
         if let Some(again) = again {
-            self.alarm.set_by(again, now);
+            self.timer.set_by(again, now);
         }
     }
 
     /// Handles timeouts: closes connections without progress, and opens lost ones again.
     pub(super) fn handle_timer(&mut self, now: Instant) {
-        self.alarm.reset();
+        self.timer.reset();
         if !self.is_listening {
             self.listen_again();
         }
@@ -202,23 +202,23 @@ impl TcpTransport {
         let late: Vec<u64> = self.connections.iter().filter(is_late).map(|one| one.token).collect();
         for token in late {
             let Some(connection) = self.connections.get_mut(token) else { continue };
-            if connection.is_ours && connection.is_established() {
+            if connection.is_initiator && connection.is_established() {
                 connection.deadline = None;
                 continue;
             }
             self.stats.connections.expired += u64::from(connection.state != State::Leaving);
             self.close(token, now);
         }
-        let is_due = |link: &super::links::Link| link.unasked(now).is_some_and(|due| due <= now);
+        let is_due = |link: &super::links::Link| link.reconnect_due(now).is_some_and(|due| due <= now);
         let due: Vec<usize> = self.links.iter().filter(|(_, link)| is_due(link)).map(|(index, _)| index).collect();
         for index in due {
             self.connect(index, now);
         }
         let deadlines = self.connections.iter().filter_map(|one| one.deadline);
-        let attempts = self.links.iter().filter_map(|(_, link)| link.unasked(now));
+        let attempts = self.links.iter().filter_map(|(_, link)| link.reconnect_due(now));
         let paused = (!self.is_listening).then_some(now + PAUSE);
         if let Some(next) = deadlines.chain(attempts).chain(paused).min() {
-            self.alarm.set_by(next, now);
+            self.timer.set_by(next, now);
         }
     }
 }

@@ -39,13 +39,13 @@ impl Stream {
     /// Reads once. Octets may remain in the kernel, but in no other buffer.
     pub(super) fn read_into(&mut self, buffer: &mut Buffer) -> io::Result<Progress> {
         match self {
-            Self::Plain(socket) => match retried(|| socket.read(buffer.space())) {
+            Self::Plain(socket) => match retry_interrupted(|| socket.read(buffer.space())) {
                 Ok(0) => Ok(Progress::Ended),
                 Ok(len) => {
                     buffer.filled(len);
                     Ok(Progress::Done)
                 }
-                Err(error) => blocked(error),
+                Err(error) => progress_of(error),
             },
             #[cfg(feature = "tls")]
             Self::Tls(tls) => tls.read_into(buffer),
@@ -57,9 +57,9 @@ impl Stream {
         match self {
             Self::Plain(socket) => {
                 while !buffer.is_empty() {
-                    match retried(|| socket.write(buffer.data())) {
+                    match retry_interrupted(|| socket.write(buffer.data())) {
                         Ok(len) => drop(buffer.consume(len)),
-                        Err(error) => return blocked(error),
+                        Err(error) => return progress_of(error),
                     }
                 }
                 Ok(Progress::Done)
@@ -92,7 +92,7 @@ impl Stream {
     pub(super) fn finish(&mut self) {
         #[cfg(feature = "tls")]
         if let Self::Tls(tls) = self {
-            tls.say_goodbye();
+            tls.send_close_notify();
         }
         // A socket that is not connected any more needs no shutdown.
         let _ = self.socket().shutdown(Shutdown::Write);
@@ -106,7 +106,7 @@ impl AsFd for Stream {
 }
 
 /// Repeats a call that a signal interrupted.
-pub(super) fn retried(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+pub(super) fn retry_interrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -115,7 +115,7 @@ pub(super) fn retried(mut call: impl FnMut() -> io::Result<usize>) -> io::Result
     }
 }
 
-pub(super) fn blocked(error: io::Error) -> io::Result<Progress> {
+pub(super) fn progress_of(error: io::Error) -> io::Result<Progress> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(Progress::Blocked) } else { Err(error) }
 }
 

@@ -11,14 +11,14 @@ use super::*;
 use crate::{ConnectionCounts, readiness};
 
 /// Time limit for expected events.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-fn nobody() -> TcpConfig {
+fn without_listener() -> TcpConfig {
     TcpConfig { interfaces: crate::udp::InterfaceSelection::Named(vec!["lo".into()]), ..TcpConfig::default() }
 }
 
 fn listener() -> TcpConfig {
-    TcpConfig { listen: vec![(Ipv4Addr::LOCALHOST, 0).into()], ..nobody() }
+    TcpConfig { listen: vec![(Ipv4Addr::LOCALHOST, 0).into()], ..without_listener() }
 }
 
 fn open(config: &TcpConfig) -> TcpTransport {
@@ -58,19 +58,22 @@ fn send(transport: &mut TcpTransport, participant: u8, text: &[u8], to: Locator)
 }
 
 /// Receives a message, and returns it without its header, with its source.
-fn taken(transport: &mut TcpTransport) -> Option<(Vec<u8>, Locator)> {
+fn receive_with_source(transport: &mut TcpTransport) -> Option<(Vec<u8>, Locator)> {
     let frame = transport.recv(Scan::All).expect("receive succeeds")?;
     Some((frame[framing::HEADER..].to_vec(), frame.meta.source))
 }
 
 /// Drives all transports until the condition holds.
-fn until<T>(transports: &mut [&mut TcpTransport], mut find: impl FnMut(&mut [&mut TcpTransport]) -> Option<T>) -> T {
+fn drive_until<T>(
+    transports: &mut [&mut TcpTransport],
+    mut find: impl FnMut(&mut [&mut TcpTransport]) -> Option<T>,
+) -> T {
     let since = Instant::now();
     loop {
         if let Some(found) = find(transports) {
             return found;
         }
-        assert!(since.elapsed() < PATIENCE, "the wait timed out");
+        assert!(since.elapsed() < TIMEOUT, "the wait timed out");
         let all: Vec<RawFd> = transports.iter().flat_map(|transport| transport.descriptors().to_vec()).collect();
         readiness::wait(&all, Some(Duration::from_millis(20))).expect("wait succeeds");
     }
@@ -78,24 +81,24 @@ fn until<T>(transports: &mut [&mut TcpTransport], mut find: impl FnMut(&mut [&mu
 
 /// Drives all transports until the last one receives a message; the others must receive none.
 fn receive(transports: &mut [&mut TcpTransport]) -> (Vec<u8>, Locator) {
-    until(transports, |transports| {
+    drive_until(transports, |transports| {
         let (last, others) = transports.split_last_mut().expect("somebody");
-        others.iter_mut().for_each(|other| assert_eq!(taken(other), None));
-        taken(last)
+        others.iter_mut().for_each(|other| assert_eq!(receive_with_source(other), None));
+        receive_with_source(last)
     })
 }
 
 /// Drives one transport until its counters satisfy the condition.
 fn until_counted(transport: &mut TcpTransport, is_so: impl Fn(&ConnectionCounts) -> bool) {
-    until(&mut [transport], |all| {
-        assert_eq!(taken(all[0]), None);
+    drive_until(&mut [transport], |all| {
+        assert_eq!(receive_with_source(all[0]), None);
         is_so(&all[0].stats().connections).then_some(())
     });
 }
 
 #[test]
 fn participant_without_listener_is_answered_by_its_connection() {
-    let (mut a, mut b) = (open(&nobody()), open(&listener()));
+    let (mut a, mut b) = (open(&without_listener()), open(&listener()));
     assert_eq!(a.locators(), &Locators::default());
     let at_b = listener_locator(&b);
     send(&mut a, 1, b"question", at_b);
@@ -109,7 +112,7 @@ fn participant_without_listener_is_answered_by_its_connection() {
 
 #[test]
 fn lost_connection_is_reopened_and_keeps_its_locator() {
-    let (mut a, mut b) = (open(&nobody()), open(&listener()));
+    let (mut a, mut b) = (open(&without_listener()), open(&listener()));
     let at_b = listener_locator(&b);
     send(&mut a, 1, b"first", at_b);
     let (_, at_a) = receive(&mut [&mut a, &mut b]);
@@ -135,7 +138,7 @@ fn attempts_become_rarer_at_a_closed_port() {
     let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let to = Locator { kind: Locator::KIND_TCP_V4, ..gone.local_addr().expect("the socket is bound").into() };
     drop(gone);
-    let mut a = open(&nobody());
+    let mut a = open(&without_listener());
     for _ in 0..1000 {
         send(&mut a, 1, b"anybody?", to);
     }
@@ -152,17 +155,17 @@ fn two_connections_are_merged() {
         let (a_is, b_is) = if lower_first { (1, 2) } else { (2, 1) };
         send(&mut a, a_is, b"from a", at_b);
         send(&mut b, b_is, b"from b", at_a);
-        let (guest_b, guest_a) = until(&mut [&mut a, &mut b], {
+        let (guest_b, guest_a) = drive_until(&mut [&mut a, &mut b], {
             let mut guests = (None, None);
             move |all| {
-                guests.0 = guests.0.or_else(|| taken(all[0]).map(|(_, guest)| guest));
-                guests.1 = guests.1.or_else(|| taken(all[1]).map(|(_, guest)| guest));
+                guests.0 = guests.0.or_else(|| receive_with_source(all[0]).map(|(_, guest)| guest));
+                guests.1 = guests.1.or_else(|| receive_with_source(all[1]).map(|(_, guest)| guest));
                 guests.0.zip(guests.1)
             }
         });
         // No further message is sent, and yet both detect it.
-        until(&mut [&mut a, &mut b], |all| {
-            all.iter_mut().for_each(|one| assert_eq!(taken(one), None));
+        drive_until(&mut [&mut a, &mut b], |all| {
+            all.iter_mut().for_each(|one| assert_eq!(receive_with_source(one), None));
             all.iter().all(|one| one.connections.len() == 1).then_some(())
         });
         let merged = (a.stats().connections.merged, b.stats().connections.merged);
@@ -196,20 +199,20 @@ fn invalid_stream_closes_its_connection() {
         let mut liar = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
         liar.write_all(&bytes).expect("the write succeeds");
         let mut texts = 0;
-        until(&mut [&mut b], |all| {
-            texts += u64::from(taken(all[0]).is_some());
+        drive_until(&mut [&mut b], |all| {
+            texts += u64::from(receive_with_source(all[0]).is_some());
             (all[0].stats().connections.malformed == count).then_some(())
         });
         assert_eq!(texts, whole, "earlier messages are complete");
         assert_eq!(b.connections.len(), 0);
-        liar.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        liar.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         assert!(!matches!(liar.read(&mut [0; 8]), Ok(1..)), "closed");
     }
 }
 
 #[test]
 fn connection_without_a_message_expires() {
-    let mut b = open(&TcpConfig { patience: Duration::from_millis(50), ..listener() });
+    let mut b = open(&TcpConfig { open_timeout: Duration::from_millis(50), ..listener() });
     let mut silent = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
     // An incomplete message is not enough.
     silent.write_all(&framed(&message(7, b"late"))[..27]).expect("the write succeeds");
@@ -219,7 +222,7 @@ fn connection_without_a_message_expires() {
 
 #[test]
 fn connection_with_a_message_may_be_silent() {
-    let mut b = open(&TcpConfig { patience: Duration::from_millis(20), ..listener() });
+    let mut b = open(&TcpConfig { open_timeout: Duration::from_millis(20), ..listener() });
     let mut quiet = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
     quiet.write_all(&framed(&message(7, b"hello"))).expect("the write succeeds");
     receive(&mut [&mut b]);
@@ -262,7 +265,7 @@ fn connections_are_bounded() {
 fn queue_is_bounded_and_lost_messages_are_counted() {
     let never_reads = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let to = Locator { kind: Locator::KIND_TCP_V4, ..never_reads.local_addr().expect("the socket is bound").into() };
-    let mut a = open(&TcpConfig { send_queue_bytes: 0, ..nobody() });
+    let mut a = open(&TcpConfig { send_queue_bytes: 0, ..without_listener() });
     let mut sent = 0_u64;
     while a.stats().send_errors.would_block < 10 {
         send(&mut a, 1, &[7; 60_000], to);
@@ -282,8 +285,8 @@ fn queue_is_bounded_and_lost_messages_are_counted() {
         }
         at
     });
-    until(&mut [&mut a], |all| {
-        assert_eq!(taken(all[0]), None);
+    drive_until(&mut [&mut a], |all| {
+        assert_eq!(receive_with_source(all[0]), None);
         drained.is_finished().then_some(())
     });
     assert_eq!(drained.join().expect("the reader received everything"), expected);
@@ -291,7 +294,7 @@ fn queue_is_bounded_and_lost_messages_are_counted() {
 
 #[test]
 fn only_rtps_messages_are_carried() {
-    let (mut a, b) = (open(&nobody()), open(&listener()));
+    let (mut a, b) = (open(&without_listener()), open(&listener()));
     a.loan().expect("a frame is loaned")[..24].fill(b'x');
     let error = a.commit(24, FlowId::DEFAULT, &[listener_locator(&b)]).expect_err("no header").to_string();
     assert!(error.contains("RTPS header"), "{error}");
@@ -319,7 +322,7 @@ fn flood_of_silent_connections_leaves_room_for_a_participant() {
         (16, 184, 0),
         "above unproven_max, the oldest connection was closed"
     );
-    let mut a = open(&nobody());
+    let mut a = open(&without_listener());
     send(&mut a, 1, b"let me in", listener_locator(&b));
     assert_eq!(receive(&mut [&mut a, &mut b]).0, b"let me in");
     drop(flood);
@@ -350,7 +353,7 @@ fn slow_sender_delays_no_other() {
     slow.write_all(&framed(&message(7, b"proven"))).expect("the write succeeds");
     assert_eq!(receive(&mut [&mut b]).0, b"proven");
     slow.write_all(&frame[..frame.len() - 1]).expect("the write succeeds");
-    let mut a = open(&nobody());
+    let mut a = open(&without_listener());
     for _ in 0..100 {
         send(&mut a, 1, b"meanwhile", listener_locator(&b));
         assert_eq!(receive(&mut [&mut a, &mut b]).0, b"meanwhile");

@@ -18,7 +18,7 @@ use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerCo
 
 use super::buffer::Buffer;
 use super::config::TlsConfig;
-use super::stream::{Progress, blocked, retried};
+use super::stream::{Progress, progress_of, retry_interrupted};
 use crate::TransportError;
 
 /// Minimum room for a read: the octets that one read of the socket can decrypt to.
@@ -120,10 +120,10 @@ impl TlsStream {
     /// Reads as [`Stream::read_into`](super::stream::Stream::read_into) does.
     pub(super) fn read_into(&mut self, buffer: &mut Buffer) -> io::Result<Progress> {
         while buffer.free() >= READ_LEN {
-            match retried(|| self.tls.read_tls(&mut self.socket)) {
+            match retry_interrupted(|| self.tls.read_tls(&mut self.socket)) {
                 Ok(0) => return Ok(Progress::Ended),
                 Ok(_) => {}
-                Err(error) => return blocked(error),
+                Err(error) => return progress_of(error),
             }
             if let Err(error) = self.tls.process_new_packets() {
                 // The peer receives the alert, if that is possible at once.
@@ -147,9 +147,9 @@ impl TlsStream {
     pub(super) fn write_from(&mut self, buffer: &mut Buffer) -> io::Result<Progress> {
         loop {
             while self.tls.wants_write() {
-                match retried(|| self.tls.write_tls(&mut self.socket)) {
+                match retry_interrupted(|| self.tls.write_tls(&mut self.socket)) {
                     Ok(_) => {}
-                    Err(error) => return blocked(error),
+                    Err(error) => return progress_of(error),
                 }
             }
             if self.tls.is_handshaking() || buffer.is_empty() {
@@ -162,7 +162,7 @@ impl TlsStream {
     }
 
     /// Sends a close notification, if that is possible at once.
-    pub(super) fn say_goodbye(&mut self) {
+    pub(super) fn send_close_notify(&mut self) {
         self.tls.send_close_notify();
         let _ = self.tls.write_tls(&mut self.socket);
     }

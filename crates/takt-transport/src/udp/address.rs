@@ -168,7 +168,7 @@ impl Control {
 
     /// Makes the message in which the kernel reports the segment length of coalesced datagrams.
     #[cfg(test)]
-    pub(crate) fn joined(len: libc::c_int) -> Self {
+    pub(crate) fn gro_segment(len: libc::c_int) -> Self {
         Self::message(libc::IPPROTO_UDP, libc::UDP_GRO, &len.to_ne_bytes())
     }
 

@@ -17,7 +17,7 @@ use super::address::{Family, SockAddr};
 use super::syscall;
 
 /// Maximum number of connected sockets.
-const LANES: usize = 16;
+const SOCKETS_MAX: usize = 16;
 
 /// Number of datagrams to one address before it gets a socket: discovery traffic stays below.
 const SENDS_TO_OPEN: u32 = 64;
@@ -27,7 +27,7 @@ const SENDS_TO_OPEN: u32 = 64;
 const IDLE_SENDS: u64 = 4096;
 
 #[derive(Debug)]
-struct Lane {
+struct Entry {
     to: Locator,
     socket: Option<OwnedFd>,
     /// A send failed. The socket stays open with its entry, since queued datagrams may still refer
@@ -40,60 +40,60 @@ struct Lane {
 
 /// Connected sockets of a sender.
 #[derive(Debug, Default)]
-pub(super) struct Express {
-    lanes: Vec<Lane>,
+pub(super) struct ConnectedSockets {
+    entries: Vec<Entry>,
     /// Index of the entry that was used last, which is checked first.
     recent: usize,
     sends: u64,
 }
 
-impl Express {
+impl ConnectedSockets {
     pub(super) fn new() -> Self {
-        Self { lanes: Vec::with_capacity(LANES), recent: 0, sends: 0 }
+        Self { entries: Vec::with_capacity(SOCKETS_MAX), recent: 0, sends: 0 }
     }
 
     /// Returns the socket that is connected to a unicast address, if there is one. Counts a send.
     /// `exit` is the socket that it replaces.
     pub(super) fn socket_to(&mut self, to: &Locator, family: Family, exit: RawFd) -> Option<RawFd> {
         self.sends += 1;
-        if self.lanes.get(self.recent).is_none_or(|lane| lane.to != *to) {
-            let Some(at) = self.lanes.iter().position(|lane| lane.to == *to) else {
+        if self.entries.get(self.recent).is_none_or(|entry| entry.to != *to) {
+            let Some(at) = self.entries.iter().position(|entry| entry.to == *to) else {
                 self.remember(*to);
                 return None;
             };
             self.recent = at;
         }
-        let lane = &mut self.lanes[self.recent];
-        lane.last = self.sends;
-        if lane.socket.is_none() {
-            lane.sends = lane.sends.saturating_add(1);
-            if lane.sends == SENDS_TO_OPEN
+        let entry = &mut self.entries[self.recent];
+        entry.last = self.sends;
+        if entry.socket.is_none() {
+            entry.sends = entry.sends.saturating_add(1);
+            if entry.sends == SENDS_TO_OPEN
                 && let Some(address) = SockAddr::of_locator(to, family)
             {
                 // tidy-allow(dropped-cause): if the kernel refuses, only the speedup is lost.
-                lane.socket = syscall::connected_twin(exit, family, &address).ok();
+                entry.socket = syscall::connected_twin(exit, family, &address).ok();
             }
         }
-        lane.socket.as_ref().filter(|_| !lane.failed).map(AsRawFd::as_raw_fd)
+        entry.socket.as_ref().filter(|_| !entry.failed).map(AsRawFd::as_raw_fd)
     }
 
     fn remember(&mut self, to: Locator) {
-        let lane = Lane { to, socket: None, failed: false, sends: 1, last: self.sends };
-        if self.lanes.len() < LANES {
-            self.lanes.push(lane);
-        } else if let Some(oldest) = self.lanes.iter_mut().min_by_key(|lane| lane.last)
+        let entry = Entry { to, socket: None, failed: false, sends: 1, last: self.sends };
+        if self.entries.len() < SOCKETS_MAX {
+            self.entries.push(entry);
+        } else if let Some(oldest) = self.entries.iter_mut().min_by_key(|entry| entry.last)
             && (oldest.socket.is_none() || self.sends - oldest.last > IDLE_SENDS)
         {
-            *oldest = lane;
+            *oldest = entry;
         }
     }
 
     /// Stops using a connected socket after a failed send; its address is sent to without
     /// connection from now on.
-    pub(super) fn give_up(&mut self, fd: RawFd) {
-        let through = |lane: &&mut Lane| lane.socket.as_ref().is_some_and(|socket| socket.as_raw_fd() == fd);
-        if let Some(lane) = self.lanes.iter_mut().find(through) {
-            lane.failed = true;
+    pub(super) fn disable(&mut self, fd: RawFd) {
+        let through = |entry: &&mut Entry| entry.socket.as_ref().is_some_and(|socket| socket.as_raw_fd() == fd);
+        if let Some(entry) = self.entries.iter_mut().find(through) {
+            entry.failed = true;
         }
     }
 }
@@ -112,7 +112,7 @@ mod tests {
         address(port).to_locator()
     }
 
-    fn exit() -> OwnedFd {
+    fn send_socket() -> OwnedFd {
         let exit = syscall::udp_socket(Family::V4).expect("a socket");
         syscall::bind(exit.as_fd(), &address(0)).expect("a port is free");
         exit
@@ -120,32 +120,32 @@ mod tests {
 
     #[test]
     fn frequent_destination_gets_a_connected_socket_of_the_same_address() {
-        let (mut express, exit) = (Express::new(), exit());
+        let (mut express, exit) = (ConnectedSockets::new(), send_socket());
         let sends = (1..).find(|_| express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).is_some());
         assert_eq!(sends, Some(SENDS_TO_OPEN));
         let fd = express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).expect("the socket stays open");
-        let socket = express.lanes[0].socket.as_ref().expect("the socket is open");
+        let socket = express.entries[0].socket.as_ref().expect("the socket is open");
         let bound = syscall::local_address(socket.as_fd()).expect("the socket is bound");
         assert_eq!(bound.with_port(0).to_locator(), address(0).to_locator());
-        express.give_up(fd);
+        express.disable(fd);
         assert!((0..1000).all(|_| express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).is_none()));
     }
 
     #[test]
     fn sockets_are_bounded_and_idle_ones_are_replaced() {
-        let (mut express, exit) = (Express::new(), exit());
+        let (mut express, exit) = (ConnectedSockets::new(), send_socket());
         for port in 1..=50 {
             for _ in 0..SENDS_TO_OPEN {
                 express.socket_to(&to(port), Family::V4, exit.as_raw_fd());
             }
         }
-        let open = |express: &Express| express.lanes.iter().filter(|lane| lane.socket.is_some()).count();
-        assert_eq!((express.lanes.len(), open(&express)), (LANES, LANES));
+        let open = |express: &ConnectedSockets| express.entries.iter().filter(|entry| entry.socket.is_some()).count();
+        assert_eq!((express.entries.len(), open(&express)), (SOCKETS_MAX, SOCKETS_MAX));
         assert!(express.socket_to(&to(1), Family::V4, exit.as_raw_fd()).is_some(), "the first ones are still there");
         for _ in 0..IDLE_SENDS + u64::from(SENDS_TO_OPEN) + 2 {
             express.socket_to(&to(200), Family::V4, exit.as_raw_fd());
         }
         assert!(express.socket_to(&to(200), Family::V4, exit.as_raw_fd()).is_some());
-        assert_eq!(express.lanes.len(), LANES);
+        assert_eq!(express.entries.len(), SOCKETS_MAX);
     }
 }

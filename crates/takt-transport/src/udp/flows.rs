@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::address::Family;
 use super::priority::Priority;
-use super::sender::Exits;
+use super::sender::SendSockets;
 use super::socket::Socket;
 use crate::{FlowId, FlowSpec, TransportError};
 
@@ -15,7 +15,7 @@ struct Flow {
     priority: Priority,
     /// Number of users: opened and not yet closed.
     users: usize,
-    exits: Exits,
+    send_sockets: SendSockets,
     port_v4: u16,
     port_v6: u16,
     /// Send-only sockets; the others belong to the receiver.
@@ -24,7 +24,15 @@ struct Flow {
 
 impl Flow {
     fn new(own_port: bool, priority: Priority) -> Self {
-        Self { own_port, priority, users: 1, exits: Exits::default(), port_v4: 0, port_v6: 0, sockets: Vec::new() }
+        Self {
+            own_port,
+            priority,
+            users: 1,
+            send_sockets: SendSockets::default(),
+            port_v4: 0,
+            port_v6: 0,
+            sockets: Vec::new(),
+        }
     }
 }
 
@@ -35,7 +43,7 @@ pub(super) struct Flows(Vec<Option<Flow>>);
 impl Default for Flows {
     fn default() -> Self {
         let mut default = Flow::new(false, Priority::of(0));
-        default.exits.express = true;
+        default.send_sockets.uses_connected = true;
         Self(vec![Some(default)])
     }
 }
@@ -81,11 +89,11 @@ impl Flows {
         if let Some(Some(flow)) = self.0.get_mut(usize::from(flow.0)) {
             match socket.family {
                 Family::V4 => {
-                    flow.exits.v4 = Some(socket.raw_fd());
+                    flow.send_sockets.v4 = Some(socket.raw_fd());
                     flow.port_v4 = socket.port();
                 }
                 Family::V6 => {
-                    flow.exits.v6 = Some(socket.raw_fd());
+                    flow.send_sockets.v6 = Some(socket.raw_fd());
                     flow.port_v6 = socket.port();
                 }
             }
@@ -146,9 +154,9 @@ impl Flows {
     }
 
     /// Returns the sockets that a flow sends through.
-    pub(super) fn exits(&self, id: FlowId) -> Result<Exits, TransportError> {
+    pub(super) fn send_sockets(&self, id: FlowId) -> Result<SendSockets, TransportError> {
         match self.0.get(usize::from(id.0)) {
-            Some(Some(flow)) => Ok(flow.exits),
+            Some(Some(flow)) => Ok(flow.send_sockets),
             _ => Err(unknown("commit to", id)),
         }
     }

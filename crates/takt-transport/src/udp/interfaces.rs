@@ -11,7 +11,7 @@ use super::syscall::{self, InterfaceAddress};
 use crate::{Interface, TransportError, Warning};
 
 /// Returns the selected interfaces, each with its selected addresses.
-pub(crate) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportError> {
+pub(crate) fn select(config: &UdpConfig) -> Result<Vec<Interface>, TransportError> {
     let present = present(config.ipv4, config.ipv6)
         .map_err(|e| TransportError::new("list network interfaces", "of this machine", e))?;
     let chosen = match &config.interfaces {
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn loopback_is_selected_by_name_and_by_address() {
         for name in ["lo", "127.0.0.1"] {
-            let chosen = choose(&config(&[name])).expect("lo exists");
+            let chosen = select(&config(&[name])).expect("lo exists");
             let [lo] = &chosen[..] else { panic!("{chosen:?}") };
             assert_eq!(lo.name, "lo");
             assert!(lo.loopback && lo.multicast && lo.index > 0 && lo.mtu >= 1500);
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn address_selects_itself_alone_and_once() {
-        let chosen = choose(&config(&["127.0.0.1", "127.0.0.1"])).expect("lo exists");
+        let chosen = select(&config(&["127.0.0.1", "127.0.0.1"])).expect("lo exists");
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].addresses, [(Ipv4Addr::LOCALHOST.into(), 8)]);
         let bind = BindAddresses::new(&config(&["127.0.0.1"]).interfaces, &chosen);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn unknown_interface_is_an_error_that_lists_the_existing_ones() {
-        let error = choose(&config(&["nosuch0"])).expect_err("no such interface");
+        let error = select(&config(&["nosuch0"])).expect_err("no such interface");
         let text = error.to_string();
         assert!(text.contains("nosuch0") && text.contains("lo"), "{text}");
     }

@@ -51,7 +51,7 @@ pub use interfaces::{Ipv6Alone, ipv6_alone};
 use receiver::{Receiver, Role};
 use sender::{MAX_MESSAGE_LEN, Sender};
 use socket::{Socket, Warnings, socket_error};
-use train::Trains;
+use train::Gso;
 
 use crate::interface::nearest;
 use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning};
@@ -91,7 +91,7 @@ impl UdpTransport {
     /// taken, another process holds a multicast port without sharing it, the domain has no
     /// multicast port, or the machine refuses.
     pub fn open(config: &UdpConfig) -> Result<Self, TransportError> {
-        let interfaces = interfaces::choose(config)?;
+        let interfaces = interfaces::select(config)?;
         let bind = bind_addresses(config, &interfaces);
         let unicast = ports::take(config, &bind)?;
         let receiver = Receiver::new(&interfaces, config.segmentation)
@@ -114,12 +114,12 @@ impl UdpTransport {
         }
         // User data first, so that these sockets are polled first.
         for socket in unicast.user {
-            udp.locators.default_unicast.extend(udp.reaching(&socket));
+            udp.locators.default_unicast.extend(udp.unicast_locators_of(&socket));
             udp.flows.add_send_socket(FlowId::DEFAULT, &socket);
             udp.receive_from(socket, Role::User(FlowId::DEFAULT))?;
         }
         for socket in unicast.metatraffic {
-            udp.locators.metatraffic_unicast.extend(udp.reaching(&socket));
+            udp.locators.metatraffic_unicast.extend(udp.unicast_locators_of(&socket));
             udp.receive_from(socket, Role::Metatraffic)?;
         }
         if config.multicast {
@@ -225,7 +225,7 @@ impl UdpTransport {
     /// Enables segmentation offload if the kernel supports it.
     fn probe_gso(&mut self, sockets: &[Socket]) {
         match sockets.iter().try_for_each(|socket| syscall::check_gso(socket.as_fd())) {
-            Ok(()) => self.sender.set_gso(Trains::ANY.beyond_packets(&self.interfaces)),
+            Ok(()) => self.sender.set_gso(Gso::ANY.beyond_packets(&self.interfaces)),
             Err(e) => self.warnings.add(Warning {
                 what: format!("datagrams are sent one by one: the kernel has no UDP segmentation offload ({e})"),
                 remedy: "use Linux 4.18 or later".into(),
@@ -244,7 +244,7 @@ impl UdpTransport {
     }
 
     /// Returns the unicast locators of a socket: its port at each selected address.
-    fn reaching(&self, socket: &Socket) -> Vec<Locator> {
+    fn unicast_locators_of(&self, socket: &Socket) -> Vec<Locator> {
         let port = socket.port();
         match socket.family {
             address::Family::V4 => addresses_v4(&self.interfaces).map(|ip| Locator::udp_v4(ip, port)).collect(),
@@ -314,12 +314,12 @@ impl Transport for UdpTransport {
     }
 
     fn may_have_moved(&self) -> bool {
-        self.receiver.has_news()
+        self.receiver.has_changes()
     }
 
     fn refresh(&mut self) -> Result<(), TransportError> {
-        match self.receiver.take_news() {
-            Some(news) => self.follow_interfaces(&news),
+        match self.receiver.take_changes() {
+            Some(news) => self.apply_interface_changes(&news),
             None => Ok(()),
         }
     }
@@ -345,7 +345,7 @@ impl Transport for UdpTransport {
                 self.flows.keep(flow, socket);
                 continue;
             }
-            reached_by.extend(self.reaching(&socket));
+            reached_by.extend(self.unicast_locators_of(&socket));
             if let Err(error) = self.receive_from(socket, Role::User(flow)) {
                 self.close_flow(flow)?;
                 return Err(error);
@@ -371,7 +371,7 @@ impl Transport for UdpTransport {
     }
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        let exits = self.flows.exits(flow)?;
+        let exits = self.flows.send_sockets(flow)?;
         self.sender
             .commit(len, exits, destinations, &mut self.stats)
             .map_err(|e| TransportError::new("commit", "a datagram", e))
@@ -384,7 +384,7 @@ impl Transport for UdpTransport {
         flow: FlowId,
         destinations: &[Locator],
     ) -> Result<(), TransportError> {
-        let exits = self.flows.exits(flow)?;
+        let exits = self.flows.send_sockets(flow)?;
         self.sender
             .commit_gathered(len, rest, exits, destinations, &mut self.stats)
             .map_err(|e| TransportError::new("commit", "a datagram", e))
@@ -405,8 +405,8 @@ impl Transport for UdpTransport {
         Ok(received.map(|(bytes, meta)| RxFrame::new(bytes, meta)))
     }
 
-    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let received = self.receiver.recv_common(scan, &mut self.stats);
+    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let received = self.receiver.recv_not_urgent(scan, &mut self.stats);
         Ok(received.map(|(bytes, meta)| RxFrame::new(bytes, meta)))
     }
 
@@ -418,8 +418,8 @@ impl Transport for UdpTransport {
         TransportStats { kernel_drops: self.receiver.kernel_drops(), ..self.stats }
     }
 
-    fn name_sources(&mut self) {
-        self.receiver.name_sources();
+    fn report_sources(&mut self) {
+        self.receiver.report_sources();
     }
 
     fn warnings(&self) -> &[Warning] {

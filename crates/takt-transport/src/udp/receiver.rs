@@ -26,7 +26,7 @@ use super::address::Family;
 use super::socket::Socket;
 use super::syscall::{self, Incoming};
 use super::train;
-use super::watch::{News, Watch};
+use super::watch::{InterfaceChanges, Watch};
 use crate::ahead::URGENT_IN_ROW_MAX;
 use crate::{FlowId, Interface, RxMeta, Scan, TransportError, TransportStats};
 
@@ -41,7 +41,7 @@ const STRIDE: usize = 65_536 + 64;
 const COLD_INTERVAL: u32 = 32;
 
 /// Number of empty calls after which a socket stops being hot.
-const ATTENTION: u32 = 64;
+const HOT_CALLS: u32 = 64;
 
 /// Epoll token of the watch for interfaces.
 const WATCH: u64 = u64::MAX;
@@ -69,13 +69,13 @@ struct Listener {
     /// Polled at every call, even without recent datagrams.
     pinned: bool,
     /// Remaining empty calls until the socket is not hot any more; 0 is cold.
-    attention: u32,
+    hot_calls_left: u32,
     /// Number of datagrams to request.
-    appetite: usize,
+    batch_len: usize,
     /// The last call received a datagram.
     busy: bool,
     /// Whether the kernel coalesces datagrams (GRO); `None`: not supported or not configured.
-    trains: Option<bool>,
+    gro: Option<bool>,
 }
 
 /// Receiving half of a UDP transport.
@@ -92,20 +92,20 @@ pub(super) struct Receiver {
     /// Urgent datagrams that [`recv`](Self::recv) returned since the last one that was not urgent.
     urgent_in_row: u32,
     /// Start index in `hot`; it advances, so that a busy socket does not starve others.
-    turn: usize,
+    next_hot: usize,
     calls: u32,
     /// Indices of the selected interfaces.
     interfaces: Vec<u32>,
     /// Watch for changes of interfaces.
     watch: Option<Watch>,
     /// A user socket is not pinned because there are too many.
-    crowded: bool,
+    has_unpinned: bool,
     /// Whether the sources of user data are requested.
-    names: bool,
+    reports_sources: bool,
     /// Datagrams that the kernel dropped at closed sockets.
     closed_socket_drops: u64,
     /// Whether GRO is enabled under load.
-    trains: bool,
+    gro: bool,
     batch: Batch,
     /// Batch of urgent sockets; has room for one datagram once there is such a socket.
     urgent_batch: Batch,
@@ -141,14 +141,14 @@ impl Receiver {
             hot: Vec::new(),
             urgent: Vec::new(),
             urgent_in_row: 0,
-            turn: 0,
+            next_hot: 0,
             calls: 0,
             interfaces: interfaces.iter().map(|i| i.index).collect(),
             watch: None,
-            crowded: false,
-            names: false,
+            has_unpinned: false,
+            reports_sources: false,
             closed_socket_drops: 0,
-            trains,
+            gro: trains,
             batch: Batch::new(BATCH),
             urgent_batch: Batch::new(0),
         })
@@ -162,12 +162,12 @@ impl Receiver {
     }
 
     /// Reports whether interfaces may have changed.
-    pub(super) fn has_news(&self) -> bool {
-        self.watch.as_ref().is_some_and(Watch::has_news)
+    pub(super) fn has_changes(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::has_changes)
     }
 
     /// Returns the changes of interfaces since the last call.
-    pub(super) fn take_news(&mut self) -> Option<News> {
+    pub(super) fn take_changes(&mut self) -> Option<InterfaceChanges> {
         self.watch.as_mut().and_then(Watch::take)
     }
 
@@ -200,7 +200,7 @@ impl Receiver {
             let socket = open(former.role, &former.socket)?;
             let Some(Listener { role, urgency, socket: former, .. }) = self.listeners[at].take() else { continue };
             self.closed_socket_drops += u64::from(former.drops());
-            self.forget(at);
+            self.remove_index(at);
             self.descriptors.retain(|descriptor| *descriptor != former.raw_fd());
             drop(former);
             let local = socket.local;
@@ -210,8 +210,8 @@ impl Receiver {
     }
 
     /// Requests the sources of user data from now on.
-    pub(super) fn name_sources(&mut self) {
-        self.names = true;
+    pub(super) fn report_sources(&mut self) {
+        self.reports_sources = true;
     }
 
     pub(super) fn descriptors(&self) -> &[RawFd] {
@@ -230,8 +230,9 @@ impl Receiver {
         let user = matches!(role, Role::User(_));
         let is_urgent = urgency > 0;
         let pinned = user && !is_urgent && self.pinned() < PINNED_MAX;
-        let trains = (user && !is_urgent && self.trains).then_some(false);
-        let listener = Some(Listener { socket, role, urgency, pinned, attention: 0, appetite: 1, busy: false, trains });
+        let trains = (user && !is_urgent && self.gro).then_some(false);
+        let listener =
+            Some(Listener { socket, role, urgency, pinned, hot_calls_left: 0, batch_len: 1, busy: false, gro: trains });
         match free {
             Some(at) => self.listeners[at] = listener,
             None => self.listeners.push(listener),
@@ -261,14 +262,14 @@ impl Receiver {
         for at in 0..self.listeners.len() {
             if let Some(listener) = self.listeners[at].take_if(|l| l.role == Role::User(flow)) {
                 self.closed_socket_drops += u64::from(listener.socket.drops());
-                self.forget(at);
+                self.remove_index(at);
             }
         }
         self.update_has_unpinned();
     }
 
     /// Removes the index of a closed listener.
-    fn forget(&mut self, at: usize) {
+    fn remove_index(&mut self, at: usize) {
         self.hot.retain(|other| *other != at);
         self.urgent.retain(|other| *other != at);
     }
@@ -280,7 +281,7 @@ impl Receiver {
 
     fn update_has_unpinned(&mut self) {
         let unpinned = |l: &Listener| matches!(l.role, Role::User(_)) && !l.pinned && l.urgency <= 0;
-        self.crowded = self.listeners.iter().flatten().any(unpinned);
+        self.has_unpinned = self.listeners.iter().flatten().any(unpinned);
     }
 
     /// Returns the number of datagrams that the kernel dropped because a receive buffer was full.
@@ -325,7 +326,7 @@ impl Receiver {
     }
 
     /// Returns the next datagram of a flow that is not urgent.
-    pub(super) fn recv_common(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
+    pub(super) fn recv_not_urgent(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
         let (range, meta) = self.next_other(scan, stats)?;
         Some((&self.batch.buffer[range], meta))
     }
@@ -339,7 +340,7 @@ impl Receiver {
     /// Takes one datagram of the most urgent socket above `above` that has one. The caller reads it
     /// at once, so the batch never keeps one.
     fn next_urgent(&mut self, above: i32, stats: &mut TransportStats) -> Option<(Range<usize>, RxMeta)> {
-        let Self { listeners, urgent, urgent_batch, interfaces, names, .. } = self;
+        let Self { listeners, urgent, urgent_batch, interfaces, reports_sources: names, .. } = self;
         for at in urgent {
             let Some(listener) = &mut listeners[*at] else {
                 unreachable!("a removed socket is removed from the urgent set");
@@ -347,7 +348,7 @@ impl Receiver {
             if listener.urgency <= above {
                 return None;
             }
-            while listener.ask(urgent_batch, *names, stats) {
+            while listener.fill_batch(urgent_batch, *names, stats) {
                 if let Some(next) = urgent_batch.next(interfaces, stats) {
                     return Some(next);
                 }
@@ -367,7 +368,7 @@ impl Receiver {
     /// Fills the batch from one socket that is ready. Returns false if none is.
     fn refill(&mut self, scan: Scan, stats: &mut TransportStats) -> bool {
         self.calls = self.calls.wrapping_add(1);
-        if self.crowded || self.calls.is_multiple_of(COLD_INTERVAL) {
+        if self.has_unpinned || self.calls.is_multiple_of(COLD_INTERVAL) {
             self.mark_ready_hot();
         }
         if self.poll_hot(stats) {
@@ -386,10 +387,10 @@ impl Receiver {
             }
             let at = token as usize;
             if let Some(listener) = listeners.get_mut(at).and_then(Option::as_mut) {
-                if listener.attention == 0 && !listener.pinned && listener.urgency <= 0 {
+                if listener.hot_calls_left == 0 && !listener.pinned && listener.urgency <= 0 {
                     hot.push(at);
                 }
-                listener.attention = ATTENTION;
+                listener.hot_calls_left = HOT_CALLS;
             }
         });
         // Fails only if the descriptor is no epoll instance.
@@ -398,24 +399,24 @@ impl Receiver {
 
     fn poll_hot(&mut self, stats: &mut TransportStats) -> bool {
         for _ in 0..self.hot.len() {
-            if self.turn >= self.hot.len() {
-                self.turn = 0;
+            if self.next_hot >= self.hot.len() {
+                self.next_hot = 0;
             }
-            let at = self.hot[self.turn];
+            let at = self.hot[self.next_hot];
             let Some(listener) = &mut self.listeners[at] else {
                 unreachable!("a removed socket is removed from the hot set");
             };
-            if listener.ask(&mut self.batch, self.names, stats) {
+            if listener.fill_batch(&mut self.batch, self.reports_sources, stats) {
                 self.batch.from = at;
-                listener.attention = ATTENTION;
-                self.turn += 1;
+                listener.hot_calls_left = HOT_CALLS;
+                self.next_hot += 1;
                 return true;
             }
-            listener.attention = listener.attention.saturating_sub(1);
-            if listener.attention == 0 && !listener.pinned {
-                self.hot.swap_remove(self.turn);
+            listener.hot_calls_left = listener.hot_calls_left.saturating_sub(1);
+            if listener.hot_calls_left == 0 && !listener.pinned {
+                self.hot.swap_remove(self.next_hot);
             } else {
-                self.turn += 1;
+                self.next_hot += 1;
             }
         }
         false
@@ -424,12 +425,12 @@ impl Receiver {
 
 impl Listener {
     /// Fills the batch with the queued datagrams of this socket; returns false if there are none.
-    fn ask(&mut self, batch: &mut Batch, names: bool, stats: &mut TransportStats) -> bool {
+    fn fill_batch(&mut self, batch: &mut Batch, names: bool, stats: &mut TransportStats) -> bool {
         let named = names || !matches!(self.role, Role::User(_));
         let count = match self.receive(batch, named) {
             Ok(count) => count,
             Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {
-                self.appetite = 1;
+                self.batch_len = 1;
                 self.busy = false;
                 return false;
             }
@@ -443,7 +444,7 @@ impl Listener {
                 }
             }
         };
-        self.appetite = match count == self.appetite {
+        self.batch_len = match count == self.batch_len {
             // Datagrams that stay in the kernel can still be overtaken.
             _ if self.urgency > 0 => 1,
             // A single datagram is often the only one; more are requested only after a second one
@@ -453,9 +454,9 @@ impl Listener {
             false => count.max(1),
         };
         self.busy = true;
-        if self.trains == Some(false) && train::is_load(&batch.incoming[..count]) {
+        if self.gro == Some(false) && train::is_load(&batch.incoming[..count]) {
             // A kernel without GRO returns single datagrams, as before.
-            self.trains = syscall::enable_gro(self.socket.as_fd()).is_ok().then_some(true);
+            self.gro = syscall::enable_gro(self.socket.as_fd()).is_ok().then_some(true);
         }
         batch.next = 0;
         batch.part = 0;
@@ -468,12 +469,12 @@ impl Listener {
     fn receive(&mut self, batch: &mut Batch, named: bool) -> io::Result<usize> {
         let fd = self.socket.as_fd();
         let control_matters = matches!(self.role, Role::Group(IpAddr::V6(_)));
-        if self.appetite == 1 && !control_matters && self.trains != Some(true) {
+        if self.batch_len == 1 && !control_matters && self.gro != Some(true) {
             let slot = &mut batch.buffer[..STRIDE];
             syscall::receive_one(fd, &mut batch.incoming[0], slot, named)?;
             return Ok(1);
         }
-        let incoming = &mut batch.incoming[..self.appetite];
+        let incoming = &mut batch.incoming[..self.batch_len];
         syscall::receive(fd, incoming, &mut batch.buffer, STRIDE)
     }
 }
@@ -570,7 +571,7 @@ mod tests {
     /// Returns the results of `step` for a buffer of `len` octets with datagrams of `each`.
     fn parts(len: u32, each: i32, truncated: bool) -> Vec<(usize, Range<usize>)> {
         let mut batch = Receiver::new(&[], true).expect("an epoll instance").batch;
-        batch.incoming[1] = Incoming { len, truncated, control: Control::joined(each), ..Incoming::EMPTY };
+        batch.incoming[1] = Incoming { len, truncated, control: Control::gro_segment(each), ..Incoming::EMPTY };
         (batch.next, batch.count) = (1, 2);
         let mut parts = Vec::new();
         while batch.next < batch.count {

@@ -17,13 +17,13 @@ use super::interfaces::{self, BindAddresses, addresses_v4, addresses_v6};
 use super::priority::Priority;
 use super::receiver::Role;
 use super::socket::{Socket, Warnings, socket_error};
-use super::watch::News;
+use super::watch::InterfaceChanges;
 use super::{Group, UdpTransport, no_multicast};
 use crate::{FlowId, TransportError};
 
 impl UdpTransport {
     /// Reads the interfaces again, and adapts to their changes.
-    pub(super) fn follow_interfaces(&mut self, news: &News) -> Result<(), TransportError> {
+    pub(super) fn apply_interface_changes(&mut self, news: &InterfaceChanges) -> Result<(), TransportError> {
         let present = interfaces::select_present(&self.config)
             .map_err(|e| TransportError::new("list network interfaces", "of this machine", e))?;
         if present != self.interfaces {
@@ -96,17 +96,17 @@ impl UdpTransport {
         self.receiver
             .sockets()
             .filter(|(role, _)| wanted(*role))
-            .flat_map(|(_, socket)| self.reaching(socket))
+            .flat_map(|(_, socket)| self.unicast_locators_of(socket))
             .collect()
     }
 
     /// Joins the groups at all interfaces that are new or may have changed.
-    fn join_groups(&mut self, news: &News) {
+    fn join_groups(&mut self, news: &InterfaceChanges) {
         self.locators.metatraffic_multicast.clear();
         self.locators.default_multicast.clear();
         for at in 0..self.groups.len() {
             let Group { address, port, is_metatraffic } = self.groups[at];
-            match self.join(address, port, |ifindex| news.concern(ifindex)) {
+            match self.join(address, port, |ifindex| news.affects(ifindex)) {
                 Ok(Some(locator)) if is_metatraffic => self.locators.metatraffic_multicast.push(locator),
                 Ok(Some(locator)) => self.locators.default_multicast.push(locator),
                 Ok(None) => {}

@@ -13,9 +13,9 @@ use std::os::fd::RawFd;
 use takt_wire::Locator;
 
 use super::address::{Control, Family, SockAddr};
-use super::express::Express;
+use super::express::ConnectedSockets;
 use super::syscall::{self, Outgoing};
-use super::train::Trains;
+use super::train::Gso;
 use crate::{Interface, SendErrors, TransportStats};
 
 /// Maximum UDP payload of IPv4: 65,535 less 20 and 8 for the headers. Used for IPv6 too, which
@@ -33,15 +33,15 @@ const STRIDE: usize = 65_536 + 64;
 
 /// Sockets that a flow sends through.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Exits {
+pub(super) struct SendSockets {
     pub(super) v4: Option<RawFd>,
     pub(super) v6: Option<RawFd>,
     /// Connected sockets may be used: the flow has neither its own source port nor a priority.
-    pub(super) express: bool,
+    pub(super) uses_connected: bool,
 }
 
-impl Exits {
-    fn of(&self, family: Family) -> Option<RawFd> {
+impl SendSockets {
+    fn of_family(&self, family: Family) -> Option<RawFd> {
         match family {
             Family::V4 => self.v4,
             Family::V6 => self.v6,
@@ -58,17 +58,17 @@ pub(super) struct Sender {
     queue: Vec<Outgoing>,
     /// Interfaces and source addresses of outgoing multicast; also used for link-local IPv6
     /// destinations.
-    multicast_v4: Vec<Way>,
-    multicast_v6: Vec<Way>,
+    multicast_v4: Vec<MulticastInterface>,
+    multicast_v6: Vec<MulticastInterface>,
     /// Control messages of those interfaces.
     controls: Vec<Control>,
-    express: Express,
-    trains: Trains,
+    connected_sockets: ConnectedSockets,
+    gso: Gso,
 }
 
 /// Interface of outgoing multicast.
 #[derive(Clone, Copy)]
-struct Way {
+struct MulticastInterface {
     ifindex: u32,
     /// Source address.
     address: IpAddr,
@@ -85,7 +85,7 @@ impl std::fmt::Debug for Sender {
 impl Sender {
     pub(super) fn new() -> Self {
         Self {
-            trains: Trains::NONE,
+            gso: Gso::NONE,
             // Zeroed memory becomes resident page by page when touched.
             buffer: vec![0; FRAMES * STRIDE],
             frame: 0,
@@ -94,18 +94,18 @@ impl Sender {
             multicast_v4: Vec::new(),
             multicast_v6: Vec::new(),
             controls: Vec::new(),
-            express: Express::new(),
+            connected_sockets: ConnectedSockets::new(),
         }
     }
 
     /// Enables segmentation offload, within the limits of `trains`.
-    pub(super) fn set_gso(&mut self, trains: Trains) {
-        self.trains = trains;
+    pub(super) fn set_gso(&mut self, gso: Gso) {
+        self.gso = gso;
     }
 
     /// Sets the current interfaces, whose MTU limits segmentation offload.
     pub(super) fn set_mtus(&mut self, interfaces: &[Interface]) {
-        self.trains = self.trains.beyond_packets(interfaces);
+        self.gso = self.gso.beyond_packets(interfaces);
     }
 
     /// Adds an interface and source address of outgoing multicast.
@@ -118,7 +118,7 @@ impl Sender {
             return;
         }
         if let Ok(index) = u16::try_from(self.controls.len()) {
-            ways.push(Way { ifindex, address, control: index });
+            ways.push(MulticastInterface { ifindex, address, control: index });
             self.controls.push(control);
         }
     }
@@ -128,7 +128,7 @@ impl Sender {
         self.multicast_v4.clear();
         self.multicast_v6.clear();
         self.controls.clear();
-        self.express = Express::new();
+        self.connected_sockets = ConnectedSockets::new();
     }
 
     /// Reports whether multicast of that family can be sent by any interface.
@@ -147,7 +147,7 @@ impl Sender {
     pub(super) fn commit(
         &mut self,
         len: usize,
-        exits: Exits,
+        exits: SendSockets,
         destinations: &[Locator],
         stats: &mut TransportStats,
     ) -> io::Result<()> {
@@ -180,7 +180,7 @@ impl Sender {
         &mut self,
         len: usize,
         rest: &[u8],
-        exits: Exits,
+        exits: SendSockets,
         destinations: &[Locator],
         stats: &mut TransportStats,
     ) -> io::Result<()> {
@@ -206,11 +206,11 @@ impl Sender {
     }
 
     /// Queues the frame for one destination; returns false if that is not served.
-    fn route(&mut self, len: usize, exits: Exits, to: &Locator, stats: &mut TransportStats) -> bool {
+    fn route(&mut self, len: usize, sockets: SendSockets, to: &Locator, stats: &mut TransportStats) -> bool {
         let Some(family) = Family::of_kind(to.kind) else {
             return false;
         };
-        let Some(fd) = exits.of(family) else {
+        let Some(fd) = sockets.of_family(family) else {
             return false;
         };
         let offset = (self.frame * STRIDE) as u32;
@@ -219,8 +219,8 @@ impl Sender {
             Family::V6 => !needs_interface_v6(to),
         };
         if is_plain
-            && exits.express
-            && let Some(fd) = self.express.socket_to(to, family, fd)
+            && sockets.uses_connected
+            && let Some(fd) = self.connected_sockets.socket_to(to, family, fd)
         {
             let (address, control) = (SockAddr::EMPTY, None);
             self.push(Outgoing { fd, connected: true, offset, len: len as u32, address, control }, stats);
@@ -235,7 +235,7 @@ impl Sender {
                 let only = to.interface().map(IpAddr::V4);
                 let mut any = false;
                 for i in 0..self.multicast_v4.len() {
-                    let Way { address, control, .. } = self.multicast_v4[i];
+                    let MulticastInterface { address, control, .. } = self.multicast_v4[i];
                     if only.is_none_or(|only| only == address) {
                         any = true;
                         self.push(Outgoing { control: Some(control), ..message }, stats);
@@ -245,7 +245,7 @@ impl Sender {
             }
             Family::V6 if needs_interface_v6(to) => {
                 for i in 0..self.multicast_v6.len() {
-                    let Way { ifindex, control, .. } = self.multicast_v6[i];
+                    let MulticastInterface { ifindex, control, .. } = self.multicast_v6[i];
                     let (control, address) = (Some(control), address.with_scope(ifindex));
                     self.push(Outgoing { control, address, ..message }, stats);
                 }
@@ -291,7 +291,7 @@ impl Sender {
                 Err(e) => {
                     count_error(&mut stats.send_errors, &e);
                     if one.connected && is_about_the_socket(&e) {
-                        self.express.give_up(one.fd);
+                        self.connected_sockets.disable(one.fd);
                     }
                 }
             }
@@ -308,17 +308,17 @@ impl Sender {
         let mut rest = &self.queue[..];
         while let Some(first) = rest.first() {
             let run = rest.iter().take_while(|m| m.fd == first.fd).count();
-            let trains = self.trains;
-            let send = || syscall::send_batch(&rest[..run], &self.controls, &self.buffer, |queue| trains.first(queue));
+            let gso = self.gso;
+            let send = || syscall::send_batch(&rest[..run], &self.controls, &self.buffer, |queue| gso.first(queue));
             let done = match retry_refused(stats, send) {
                 Ok(sent) => {
                     count_sent(stats, &rest[..sent]);
-                    stats.segmented_out += trains.count(&rest[..sent]);
+                    stats.segmented_out += gso.count(&rest[..sent]);
                     sent.max(1)
                 }
                 Err(e) => {
-                    let train = trains.first(&rest[..run]);
-                    if train > 1 && self.trains.refused(first.len, &e) {
+                    let train = gso.first(&rest[..run]);
+                    if train > 1 && self.gso.handle_refusal(first.len, &e) {
                         continue;
                     }
                     // The error concerns the first datagrams; those behind are tried without them.
@@ -326,7 +326,7 @@ impl Sender {
                         count_error(&mut stats.send_errors, &e);
                     }
                     if first.connected && is_about_the_socket(&e) {
-                        self.express.give_up(first.fd);
+                        self.connected_sockets.disable(first.fd);
                     }
                     train
                 }

@@ -519,9 +519,9 @@ pub(crate) fn open_interface_events() -> io::Result<OwnedFd> {
 }
 
 /// Reads a portion of the messages of a netlink socket; `WouldBlock` if there are none.
-pub(crate) fn read_interface_events(fd: BorrowedFd<'_>, portion: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn read_interface_events(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: `portion` is alive, with its true length; any bytes are valid in it.
-    let len = unsafe { libc::recv(fd.as_raw_fd(), portion.as_mut_ptr().cast(), portion.len(), libc::MSG_DONTWAIT) };
+    let len = unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT) };
     usize::try_from(len).map_err(|_| io::Error::last_os_error())
 }
 

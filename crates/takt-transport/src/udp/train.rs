@@ -31,22 +31,22 @@ const LONG: u32 = 16 << 10;
 
 /// Limits of segmentation offload on this machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trains {
+pub(super) struct Gso {
     /// Maximum length of the datagrams; 0 disables trains.
     longest: u32,
     /// MTU of the largest packet of an interface other than loopback; the octets of a train must
     /// exceed it.
-    packet: u32,
+    packet_len: u32,
 }
 
-impl Trains {
-    pub(super) const NONE: Self = Self { longest: 0, packet: 0 };
-    pub(super) const ANY: Self = Self { longest: LEN_MAX, packet: 0 };
+impl Gso {
+    pub(super) const NONE: Self = Self { longest: 0, packet_len: 0 };
+    pub(super) const ANY: Self = Self { longest: LEN_MAX, packet_len: 0 };
 
     /// Excludes trains that one packet of these interfaces can carry.
     pub(super) fn beyond_packets(self, interfaces: &[Interface]) -> Self {
         let largest = interfaces.iter().filter(|interface| !interface.loopback).map(|interface| interface.mtu).max();
-        Self { packet: largest.map_or(0, |mtu| u32::try_from(mtu).unwrap_or(u32::MAX)), ..self }
+        Self { packet_len: largest.map_or(0, |mtu| u32::try_from(mtu).unwrap_or(u32::MAX)), ..self }
     }
 
     /// Returns the number of datagrams, from the first, that form a train; 1 if there is none.
@@ -69,23 +69,23 @@ impl Trains {
                 break;
             }
         }
-        if len > self.packet { count } else { 1 }
+        if len > self.packet_len { count } else { 1 }
     }
 
     /// Returns the number of sent datagrams that were in trains.
     pub(super) fn count(self, mut sent: &[Outgoing]) -> u64 {
         let mut count = 0;
         while !sent.is_empty() {
-            let train = self.first(sent);
-            count += if train > 1 { train as u64 } else { 0 };
-            sent = &sent[train..];
+            let segments = self.first(sent);
+            count += if segments > 1 { segments as u64 } else { 0 };
+            sent = &sent[segments..];
         }
         count
     }
 
     /// Handles the refusal of a train of datagrams of this length. Reports whether to send them
     /// singly.
-    pub(super) fn refused(&mut self, len: u32, error: &std::io::Error) -> bool {
+    pub(super) fn handle_refusal(&mut self, len: u32, error: &std::io::Error) -> bool {
         match error.raw_os_error() {
             // The length may exceed the limit of this path alone.
             Some(libc::EINVAL | libc::EMSGSIZE) => self.longest = self.longest.min(len - 1),
@@ -115,7 +115,7 @@ mod tests {
 
     fn first(lens: &[u32]) -> usize {
         let queue: Vec<Outgoing> = lens.iter().map(|len| datagram(*len, 9)).collect();
-        Trains::ANY.first(&queue)
+        Gso::ANY.first(&queue)
     }
 
     #[test]
@@ -148,10 +148,10 @@ mod tests {
             loopback,
             multicast: true,
         };
-        let trains = Trains::ANY.beyond_packets(&[interface(65_536, true), interface(1500, false)]);
+        let trains = Gso::ANY.beyond_packets(&[interface(65_536, true), interface(1500, false)]);
         let first = |len: u32, count: usize| trains.first(&vec![datagram(len, 9); count]);
         assert_eq!((first(100, 15), first(100, 16), first(750, 2), first(751, 2)), (1, 16, 1, 2));
-        let elsewhere = Trains::ANY.beyond_packets(&[interface(65_536, true)]);
+        let elsewhere = Gso::ANY.beyond_packets(&[interface(65_536, true)]);
         assert_eq!(elsewhere.first(&[datagram(10, 9); 2]), 2, "there are no packets but to this machine");
     }
 
@@ -165,24 +165,24 @@ mod tests {
             datagram(10, 10),
         ];
         for other in others {
-            assert_eq!(Trains::ANY.first(&[plain, plain, other, other]), 2);
-            assert_eq!(Trains::ANY.first(&[other, plain]), 1);
+            assert_eq!(Gso::ANY.first(&[plain, plain, other, other]), 2);
+            assert_eq!(Gso::ANY.first(&[other, plain]), 1);
         }
         let by_one = [Outgoing { control: Some(1), ..plain }; 3];
-        assert_eq!(Trains::ANY.first(&by_one), 3, "a group by one interface");
+        assert_eq!(Gso::ANY.first(&by_one), 3, "a group by one interface");
         let connected = [datagram(10, 9), datagram(10, 10)].map(|one| Outgoing { connected: true, ..one });
-        assert_eq!(Trains::ANY.first(&connected), 2, "the socket has the address");
+        assert_eq!(Gso::ANY.first(&connected), 2, "the socket has the address");
     }
 
     #[test]
     fn refusal_lowers_the_limit_permanently() {
         let error = std::io::Error::from_raw_os_error;
         let queue = [datagram(9_000, 9); 2];
-        let mut trains = Trains::ANY;
-        assert!(!trains.refused(9_000, &error(libc::ECONNREFUSED)) && trains.first(&queue) == 2);
-        assert!(trains.refused(9_000, &error(libc::EINVAL)) && trains.first(&queue) == 1);
+        let mut trains = Gso::ANY;
+        assert!(!trains.handle_refusal(9_000, &error(libc::ECONNREFUSED)) && trains.first(&queue) == 2);
+        assert!(trains.handle_refusal(9_000, &error(libc::EINVAL)) && trains.first(&queue) == 1);
         assert_eq!(trains.first(&[datagram(8_999, 9); 2]), 2, "shorter ones may do");
-        assert!(trains.refused(1_000, &error(libc::EIO)) && trains.first(&[datagram(10, 9); 2]) == 1);
-        assert_eq!(Trains::NONE.first(&queue), 1);
+        assert!(trains.handle_refusal(1_000, &error(libc::EIO)) && trains.first(&[datagram(10, 9); 2]) == 1);
+        assert_eq!(Gso::NONE.first(&queue), 1);
     }
 }

@@ -10,7 +10,7 @@ use super::syscall;
 const AFFECTED_MAX: usize = 64;
 
 /// Size of the portions in which messages are read, in bytes.
-const PORTION: usize = 8192;
+const READ_LEN: usize = 8192;
 
 /// Maximum number of portions that one call reads. The socket stays readable if there is more.
 const READS_MAX: usize = 16;
@@ -22,36 +22,36 @@ const HEADER: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Watch {
     fd: OwnedFd,
-    news: News,
+    changes: InterfaceChanges,
 }
 
 /// Interfaces that may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct News {
-    concerned: Vec<u32>,
+pub(crate) struct InterfaceChanges {
+    affected: Vec<u32>,
     /// Messages were lost, so every interface may have changed.
     all: bool,
 }
 
-impl News {
+impl InterfaceChanges {
     fn none() -> Self {
-        Self { concerned: Vec::with_capacity(AFFECTED_MAX), all: false }
+        Self { affected: Vec::with_capacity(AFFECTED_MAX), all: false }
     }
 
     fn is_some(&self) -> bool {
-        self.all || !self.concerned.is_empty()
+        self.all || !self.affected.is_empty()
     }
 
     /// Reports whether this interface may have changed.
-    pub(crate) fn concern(&self, ifindex: u32) -> bool {
-        self.all || self.concerned.contains(&ifindex)
+    pub(crate) fn affects(&self, ifindex: u32) -> bool {
+        self.all || self.affected.contains(&ifindex)
     }
 
     fn add(&mut self, ifindex: u32) {
-        if self.concerned.len() == AFFECTED_MAX {
+        if self.affected.len() == AFFECTED_MAX {
             self.all = true;
-        } else if !self.concerned.contains(&ifindex) {
-            self.concerned.push(ifindex);
+        } else if !self.affected.contains(&ifindex) {
+            self.affected.push(ifindex);
         }
     }
 
@@ -78,38 +78,38 @@ impl News {
 
 impl Watch {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { fd: syscall::open_interface_events()?, news: News::none() })
+        Ok(Self { fd: syscall::open_interface_events()?, changes: InterfaceChanges::none() })
     }
 
     /// Reads the pending messages. Does not allocate.
     pub(crate) fn listen(&mut self) {
-        let mut portion = [0; PORTION];
+        let mut portion = [0; READ_LEN];
         for _ in 0..READS_MAX {
             match syscall::read_interface_events(self.fd.as_fd(), &mut portion) {
-                Ok(len) => self.news.read(&portion[..len]),
+                Ok(len) => self.changes.read(&portion[..len]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 // The socket's buffer overflowed.
-                Err(_) => self.news.all = true,
+                Err(_) => self.changes.all = true,
             }
         }
     }
 
-    pub(crate) fn has_news(&self) -> bool {
-        self.news.is_some()
+    pub(crate) fn has_changes(&self) -> bool {
+        self.changes.is_some()
     }
 
     /// Reports whether the changes since the last call or [`take`](Self::take) concern this
     /// interface, or whether there are any if `ifindex` is `None`. Does not allocate.
-    pub(crate) fn concerned(&mut self, ifindex: Option<u32>) -> bool {
-        let concerned = ifindex.map_or(self.news.is_some(), |ifindex| self.news.concern(ifindex));
-        self.news.concerned.clear();
-        self.news.all = false;
+    pub(crate) fn is_affected(&mut self, ifindex: Option<u32>) -> bool {
+        let concerned = ifindex.map_or(self.changes.is_some(), |ifindex| self.changes.affects(ifindex));
+        self.changes.affected.clear();
+        self.changes.all = false;
         concerned
     }
 
     /// Returns the changes since the last call.
-    pub(crate) fn take(&mut self) -> Option<News> {
-        self.news.is_some().then(|| std::mem::replace(&mut self.news, News::none()))
+    pub(crate) fn take(&mut self) -> Option<InterfaceChanges> {
+        self.changes.is_some().then(|| std::mem::replace(&mut self.changes, InterfaceChanges::none()))
     }
 }
 
@@ -134,26 +134,26 @@ mod tests {
 
     #[test]
     fn affected_interfaces_are_reported() {
-        let mut news = News::none();
-        news.read(
+        let mut changes = InterfaceChanges::none();
+        changes.read(
             &[message(libc::RTM_NEWADDR, 3), message(libc::RTM_NEWROUTE, 4), message(libc::RTM_DELLINK, 5)].concat(),
         );
-        assert!(news.concern(3) && !news.concern(4) && news.concern(5) && news.is_some());
+        assert!(changes.affects(3) && !changes.affects(4) && changes.affects(5) && changes.is_some());
     }
 
     #[test]
     fn truncated_or_too_many_messages_affect_all_interfaces() {
         let full = message(libc::RTM_NEWLINK, 3);
         for len in HEADER..full.len() {
-            let mut news = News::none();
-            news.read(&full[..len]);
-            assert!(news.concern(9), "{len} bytes");
+            let mut changes = InterfaceChanges::none();
+            changes.read(&full[..len]);
+            assert!(changes.affects(9), "{len} bytes");
         }
-        let mut news = News::none();
-        (0..=AFFECTED_MAX as u32).for_each(|index| news.read(&message(libc::RTM_NEWLINK, index)));
-        assert!(news.concern(1000));
-        let mut news = News::none();
-        news.read(&[0; 64]);
-        assert!(news.is_some(), "a length of 0 does not loop");
+        let mut changes = InterfaceChanges::none();
+        (0..=AFFECTED_MAX as u32).for_each(|index| changes.read(&message(libc::RTM_NEWLINK, index)));
+        assert!(changes.affects(1000));
+        let mut changes = InterfaceChanges::none();
+        changes.read(&[0; 64]);
+        assert!(changes.is_some(), "a length of 0 does not loop");
     }
 }

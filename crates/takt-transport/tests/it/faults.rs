@@ -35,7 +35,7 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(bytes.try_into().expect("four bytes were sent"))
 }
 
-fn both(seed: u64, faults: Faults) -> FaultConfig {
+fn both_directions(seed: u64, faults: Faults) -> FaultConfig {
     FaultConfig { seed, tx: faults, rx: faults }
 }
 
@@ -44,7 +44,7 @@ fn same_seed_has_the_same_effect() {
     let faults = Faults { loss: 0.1, duplication: 0.1, reorder: 0.2, hold: 4 };
     // Losses and duplicates only; the order depends on the kernel too.
     let effect = |seed| {
-        let (mut arrived, tx, rx) = run(70, both(seed, faults));
+        let (mut arrived, tx, rx) = run(70, both_directions(seed, faults));
         arrived.sort_unstable();
         (arrived, tx, rx)
     };
@@ -56,7 +56,7 @@ fn same_seed_has_the_same_effect() {
 #[test]
 fn every_loss_is_counted() {
     let faults = Faults { loss: 0.3, duplication: 0.1, reorder: 0.1, hold: 4 };
-    let (arrived, tx, rx) = run(71, both(3, faults));
+    let (arrived, tx, rx) = run(71, both_directions(3, faults));
     assert_eq!(tx.seen, u64::from(COUNT));
     assert_eq!(rx.seen, tx.seen - tx.lost + tx.duplicated);
     assert_eq!(arrived.len() as u64, rx.seen - rx.lost + rx.duplicated);

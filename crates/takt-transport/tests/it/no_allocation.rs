@@ -71,13 +71,13 @@ fn shared_memory_transport_does_not_allocate() {
     assert!(received > 10_000, "{received}");
     let errors = a.stats().send_errors;
     assert!(errors.unserved > 0 && errors.refused > 0);
-    drop(a.lend(10_000));
+    drop(a.loan_payload(10_000));
     let lent = allocations(|| {
         for round in 0..1000 {
-            let lent = a.lend(10_000).expect("memory is available").finish(10_000);
+            let lent = a.loan_payload(10_000).expect("memory is available").finish(10_000);
             a.loan().expect("a frame is loaned");
-            a.commit_lent(4, FlowId::DEFAULT, &to[..1], &lent).expect("the frame is accepted");
-            let held = b.recv(Scan::All).expect("receive succeeds").and_then(|frame| frame.lent().cloned());
+            a.commit_loaned(4, FlowId::DEFAULT, &to[..1], &lent).expect("the frame is accepted");
+            let held = b.recv(Scan::All).expect("receive succeeds").and_then(|frame| frame.loan().cloned());
             assert!(held.is_some_and(|held| held.is_intact()), "{round}");
         }
     });

@@ -11,7 +11,7 @@ use super::network::{Host, Network};
 use super::packet_conforms::open_on;
 use super::{receive, send, user_locator};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn raw(host: &Host, vlan: Option<u16>) -> PacketPort {
     host.run(|| PacketPort::open(&PacketConfig { vlan, ..PacketConfig::new("eth0") })).expect("root has the permission")
@@ -26,7 +26,7 @@ fn frame(source: MacAddress, destination: MacAddress, port: u16) -> Vec<u8> {
     bytes
 }
 
-fn throw(port: &mut PacketPort, frame: &[u8]) {
+fn send_raw(port: &mut PacketPort, frame: &[u8]) {
     port.loan()[..frame.len()].copy_from_slice(frame);
     assert!(port.send(frame.len()));
     port.flush().expect("the interface is up");
@@ -55,24 +55,24 @@ fn invalid_frames_are_counted_and_valid_ones_arrive() {
         with(&good, 20, &[0, 0]),
     ];
     for bad in &bad {
-        throw(&mut raw, bad);
+        send_raw(&mut raw, bad);
     }
     // Truncated before the end of the port, frames are refused by the filter, later by their
     // length.
     for len in 14..100 {
-        throw(&mut raw, &good[..len]);
+        send_raw(&mut raw, &good[..len]);
     }
     // To another host, a group that was not joined, a port that is not open, and of another
     // EtherType.
-    throw(&mut raw, &with(&good, 5, &[99]));
-    throw(&mut raw, &with(&good, 0, &[1, 0, 0x5e, 1, 2, 3]));
-    throw(&mut raw, &with(&good, 18, &[0, 9]));
-    throw(&mut raw, &with(&good, 12, &[0x88, 0xb6]));
-    throw(&mut raw, &good);
+    send_raw(&mut raw, &with(&good, 5, &[99]));
+    send_raw(&mut raw, &with(&good, 0, &[1, 0, 0x5e, 1, 2, 3]));
+    send_raw(&mut raw, &with(&good, 18, &[0, 9]));
+    send_raw(&mut raw, &with(&good, 12, &[0x88, 0xb6]));
+    send_raw(&mut raw, &good);
     let (bytes, meta) = receive(&mut transport);
     assert_eq!((bytes, meta.source.mac()), (good[22..].to_vec(), Some(raw.mac().0)));
     let malformed = (bad.len() + 80) as u64;
-    assert_eq!(transport.counters(), EthernetCounters { malformed, foreign: 1, ..EthernetCounters::default() });
+    assert_eq!(transport.counters(), EthernetCounters { malformed, not_addressed: 1, ..EthernetCounters::default() });
     assert!(transport.recv(Scan::All).expect("receive succeeds").is_none());
 }
 
@@ -81,7 +81,7 @@ fn other_traffic_of_the_interface_is_unaffected() {
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(false), network.host(false));
     let [udp, other] = [&here, &there].map(|host| host.run(|| UdpSocket::bind("0.0.0.0:7411")).expect("a port"));
-    other.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    other.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     for vlan in [None, Some(7)] {
         let config = PacketConfig { vlan, ..PacketConfig::new("eth0") };
         let (a, mut b) = (open_on(&here, &config, 0), open_on(&there, &config, 0));
@@ -112,7 +112,7 @@ fn vlan_tag_contains_the_priority() {
         let (flow, own) = transport.open_flow(&spec).expect("a port is free");
         send(&mut transport, b"urgent", flow, &[to]);
         while !tagged.recv(Scan::All).expect("receive succeeds") {
-            assert!(readiness::wait(tagged.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "nothing arrives");
+            assert!(readiness::wait(tagged.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "nothing arrives");
         }
         let frame = EthernetFrame::parse(tagged.received()).expect("a frame");
         assert_eq!(frame.header().tag, Some(VlanTag { pcp, dei: false, vid: 42 }));
@@ -147,7 +147,7 @@ fn frames_dropped_at_a_full_ring_are_counted() {
     }
     let since = Instant::now();
     while b.stats().kernel_drops < 136 {
-        assert!(since.elapsed() < PATIENCE, "{:?}", b.stats());
+        assert!(since.elapsed() < TIMEOUT, "{:?}", b.stats());
     }
     for n in 0..64 {
         assert_eq!(receive(&mut b).0, [n; 20]);

@@ -13,12 +13,12 @@ use super::network::{Host, Network, ip};
 use super::packet_conforms::{Packet, open_on};
 use super::{send, user_locator};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Sends until a datagram arrives, because links need time to come up. Returns its source.
 fn reaches(a: &mut Packet, b: &mut Packet) -> Option<Locator> {
     let since = Instant::now();
-    while since.elapsed() < PATIENCE {
+    while since.elapsed() < TIMEOUT {
         send(a, b"there?", FlowId::DEFAULT, &[user_locator(b)]);
         if let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
             assert_eq!(frame[..], *b"there?");
@@ -29,10 +29,10 @@ fn reaches(a: &mut Packet, b: &mut Packet) -> Option<Locator> {
 }
 
 /// Polls until the transport reports a change, and refreshes it.
-fn follow(transport: &mut Packet) {
+fn refresh_until(transport: &mut Packet) {
     let since = Instant::now();
     while !transport.may_have_moved() {
-        assert!(since.elapsed() < PATIENCE, "no event arrives");
+        assert!(since.elapsed() < TIMEOUT, "no event arrives");
         while transport.recv(Scan::All).expect("receive succeeds").is_some() {}
     }
     transport.refresh().expect("the interface can be looked at");
@@ -57,7 +57,7 @@ fn interface_continues_after_it_was_down() {
     let [mut a, mut b] = ["x0", "x1"].map(|name| open_on(&host, &PacketConfig::new(name), 0));
     assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
     host.run(|| ip("link set x0 down"));
-    follow(&mut a);
+    refresh_until(&mut a);
     let before = a.stats();
     for _ in 0..10 {
         send(&mut a, b"lost", FlowId::DEFAULT, &[user_locator(&b)]);
@@ -82,14 +82,14 @@ fn recreated_interface_is_followed() {
     let before = [user_locator(&a), user_locator(&b)];
     host.run(|| ip("link del x0"));
     for transport in [&mut a, &mut b] {
-        follow(transport);
+        refresh_until(transport);
         send(transport, b"lost", FlowId::DEFAULT, &[before[0], before[1]]);
         assert!(transport.stats().send_errors.network_unreachable > 0);
     }
     create_veth_pair(&host, 2);
     for transport in [&mut a, &mut b] {
         while user_locator(transport).mac().is_none_or(|mac| mac[5] != 2) {
-            follow(transport);
+            refresh_until(transport);
         }
     }
     assert_eq!(user_locator(&a).port, before[0].port, "the ports are unchanged");

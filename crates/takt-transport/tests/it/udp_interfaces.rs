@@ -9,13 +9,13 @@ use takt_transport::{FlowId, Scan, Transport};
 use super::network::{Network, ip};
 use super::{loopback, open, receive, send, user_locator};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Refreshes until the interfaces have `count` addresses.
-fn follow(transport: &mut UdpTransport, count: usize) {
+fn refresh_until(transport: &mut UdpTransport, count: usize) {
     let since = Instant::now();
     while transport.interfaces().iter().map(|interface| interface.addresses.len()).sum::<usize>() != count {
-        assert!(since.elapsed() < PATIENCE, "no event arrives");
+        assert!(since.elapsed() < TIMEOUT, "no event arrives");
         while transport.recv(Scan::All).expect("receive succeeds").is_some() {}
         if transport.may_have_moved() {
             transport.refresh().expect("the sockets are bound to the new address");
@@ -40,7 +40,7 @@ fn second_address_keeps_the_ports_while_a_child_process_has_copies_of_the_socket
             .collect();
         let addresses = transport.interfaces()[0].addresses.len();
         ip("addr add 10.78.1.1/24 dev eth0");
-        follow(&mut transport, addresses + 1);
+        refresh_until(&mut transport, addresses + 1);
         drop(copies);
         let at_second =
             transport.locators().default_unicast.iter().find(|locator| locator.address[12..] == [10, 78, 1, 1]);

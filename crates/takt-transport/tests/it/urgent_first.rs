@@ -76,7 +76,7 @@ fn flood_of_urgent_datagrams_lets_others_pass() {
 }
 
 #[test]
-fn call_for_common_datagrams_returns_no_urgent_ones() {
+fn recv_not_urgent_returns_no_urgent_datagrams() {
     let config = own_loopback();
     let (mut from, mut to) = (open(&config), open(&config));
     let default = to.locators().default_unicast[0];
@@ -85,7 +85,7 @@ fn call_for_common_datagrams_returns_no_urgent_ones() {
         send(&mut from, &[number], FlowId::DEFAULT, &[destination]);
     }
     let mut order = Vec::new();
-    while let Some(frame) = to.recv_common(Scan::All).expect("receive succeeds") {
+    while let Some(frame) = to.recv_not_urgent(Scan::All).expect("receive succeeds") {
         order.push((frame[0], frame.meta.flow));
     }
     assert_eq!(order, [(2, FlowId::DEFAULT), (4, FlowId::DEFAULT)]);

@@ -14,7 +14,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::refusal::{REFUSAL_MAGIC, disturbs};
+use super::refusal::{REFUSAL_MAGIC, disrupts_text};
 use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::parameter::{Parameter, ParameterListBuilder, ParameterWriter};
@@ -108,7 +108,7 @@ impl HostStages {
 
 /// Truncates the name and removes control characters.
 fn plain(name: &str) -> String {
-    name[..name.floor_char_boundary(STAGE_NAME_LEN_MAX)].chars().filter(|c| !disturbs(*c)).collect()
+    name[..name.floor_char_boundary(STAGE_NAME_LEN_MAX)].chars().filter(|c| !disrupts_text(*c)).collect()
 }
 
 fn put_time(value: &mut ParameterWriter<'_>, ns: u64) {

@@ -52,7 +52,7 @@ impl ReportedRefusal {
             let mut fields = line.splitn(3, ' ');
             let local = u32::from_str_radix(fields.next()?, 16).ok()?; // tidy-allow(dropped-cause): a malformed line is ignored.
             let remote = u128::from_str_radix(fields.next()?, 16).ok()?; // tidy-allow(dropped-cause): the same.
-            let reason = cut(fields.next()?).chars().filter(|c| !disturbs(*c)).collect();
+            let reason = truncate_reason(fields.next()?).chars().filter(|c| !disrupts_text(*c)).collect();
             Some(Self { local: EntityId(local.to_be_bytes()), remote: Guid::from_bytes(remote.to_be_bytes()), reason })
         })
     }
@@ -71,12 +71,12 @@ impl ReportedRefusal {
     }
 }
 
-fn cut(reason: &str) -> &str {
+fn truncate_reason(reason: &str) -> &str {
     &reason[..reason.floor_char_boundary(REFUSAL_LEN_MAX)]
 }
 
 /// Reports whether the character moves, hides or reorders adjacent characters.
-pub(super) fn disturbs(c: char) -> bool {
+pub(super) fn disrupts_text(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
@@ -85,7 +85,7 @@ pub(super) fn disturbs(c: char) -> bool {
 pub fn put_refusal(list: &mut ParameterListBuilder, reason: &str) {
     list.put(PID_TAKT_REFUSAL, |value| {
         value.bytes(&REFUSAL_MAGIC);
-        value.string(cut(reason));
+        value.string(truncate_reason(reason));
     });
 }
 
@@ -94,7 +94,7 @@ pub(super) fn parse(parameter: &Parameter<'_>) -> Option<String> {
     let mut value = parameter.cursor();
     let magic: [u8; 4] = value.array().ok()?; // tidy-allow(dropped-cause): the value belongs to another vendor.
     let text = value.string().ok().filter(|_| magic == REFUSAL_MAGIC)?; // tidy-allow(dropped-cause): the policies show the refusal, too.
-    Some(cut(text).chars().filter(|c| !disturbs(*c)).collect())
+    Some(truncate_reason(text).chars().filter(|c| !disrupts_text(*c)).collect())
 }
 
 #[cfg(test)]

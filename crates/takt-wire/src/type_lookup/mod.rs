@@ -14,7 +14,7 @@ mod tests;
 mod xcdr;
 
 pub use reply::{ReplyBody, TypeReply, TypesEmitter, dependencies_reply, failure_reply};
-pub use request::{Addressee, Question, TypeRequest};
+pub use request::{Addressee, Operation, TypeRequest};
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -18,21 +18,21 @@ pub enum Addressee {
     /// The service of this participant.
     Participant(Guid),
     /// Any service: the request has no instance name.
-    Anyone,
+    Any,
     /// An instance name that is not a participant's service.
-    Stranger,
+    Other,
 }
 
 impl Addressee {
     fn from_instance_name(name: &str) -> Self {
         let Some(digits) = name.strip_prefix(INSTANCE_NAME_PREFIX) else {
-            return if name.is_empty() { Self::Anyone } else { Self::Stranger };
+            return if name.is_empty() { Self::Any } else { Self::Other };
         };
         let is_hexadecimal = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         match u128::from_str_radix(digits, 16) {
-            Ok(0) if is_hexadecimal => Self::Anyone,
+            Ok(0) if is_hexadecimal => Self::Any,
             Ok(octets) if is_hexadecimal => Self::Participant(Guid::from_bytes(octets.to_be_bytes())),
-            _ => Self::Stranger,
+            _ => Self::Other,
         }
     }
 }
@@ -46,14 +46,14 @@ pub struct TypeRequest {
     /// Addressee of the request.
     pub addressee: Addressee,
     /// Requested operation and its arguments.
-    pub question: Question,
+    pub operation: Operation,
     /// Extensibility of the unions; the reply should use the same.
     pub form: UnionForm,
 }
 
 /// Requested operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Question {
+pub enum Operation {
     /// `getTypes`: the objects of these types.
     Types(Vec<EquivalenceId>),
     /// `getTypeDependencies`: all types that these refer to, directly or indirectly.
@@ -71,14 +71,14 @@ impl TypeRequest {
         let form = UnionForm::detect(&cursor)?;
         let mut call = form.open(&mut cursor)?;
         let question = match call.i32()? {
-            operation::GET_TYPES => Question::Types(Arguments::parse(&mut call)?.type_ids),
+            operation::GET_TYPES => Operation::Types(Arguments::parse(&mut call)?.type_ids),
             operation::GET_DEPENDENCIES => {
                 let arguments = Arguments::parse(&mut call)?;
-                Question::Dependencies(arguments.type_ids, arguments.continuation_point)
+                Operation::Dependencies(arguments.type_ids, arguments.continuation_point)
             }
-            _ => Question::Unknown,
+            _ => Operation::Unknown,
         };
-        Ok(Self { id, addressee, question, form })
+        Ok(Self { id, addressee, operation: question, form })
     }
 
     /// Returns the payload.
@@ -91,22 +91,22 @@ impl TypeRequest {
                 let digits = u128::from_be_bytes(guid.to_bytes());
                 out.string(&format!("{INSTANCE_NAME_PREFIX}{digits:032x}"));
             }
-            Addressee::Anyone | Addressee::Stranger => out.string(""),
+            Addressee::Any | Addressee::Other => out.string(""),
         }
         let place = self.form.begin(&mut out);
-        match &self.question {
-            Question::Types(type_ids) => {
+        match &self.operation {
+            Operation::Types(type_ids) => {
                 out.u32(operation::GET_TYPES as u32);
                 out.delimited(|out| emit_type_ids(out, type_ids));
             }
-            Question::Dependencies(type_ids, continuation_point) => {
+            Operation::Dependencies(type_ids, continuation_point) => {
                 out.u32(operation::GET_DEPENDENCIES as u32);
                 out.delimited(|out| {
                     emit_type_ids(out, type_ids);
                     continuation_point.emit(out);
                 });
             }
-            Question::Unknown => out.u32(0),
+            Operation::Unknown => out.u32(0),
         }
         UnionForm::close(place, &mut out);
         out.finish()

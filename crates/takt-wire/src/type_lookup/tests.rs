@@ -29,16 +29,17 @@ fn object(len: u8) -> Vec<u8> {
 fn requests() -> Vec<TypeRequest> {
     let point = ContinuationPoint::new(&[1, 2, 3]).expect("short");
     let questions = [
-        Question::Types(vec![id(EquivalenceId::COMPLETE, 1), id(EquivalenceId::MINIMAL, 2)]),
-        Question::Types(Vec::new()),
-        Question::Dependencies(vec![id(EquivalenceId::COMPLETE, 3)], point),
-        Question::Dependencies(vec![id(EquivalenceId::MINIMAL, 4)], ContinuationPoint::default()),
+        Operation::Types(vec![id(EquivalenceId::COMPLETE, 1), id(EquivalenceId::MINIMAL, 2)]),
+        Operation::Types(Vec::new()),
+        Operation::Dependencies(vec![id(EquivalenceId::COMPLETE, 3)], point),
+        Operation::Dependencies(vec![id(EquivalenceId::MINIMAL, 4)], ContinuationPoint::default()),
     ];
-    let addressees = [Addressee::Participant(guid()), Addressee::Anyone];
+    let addressees = [Addressee::Participant(guid()), Addressee::Any];
     let all = questions.into_iter().flat_map(|question| addressees.map(|addressee| (addressee, question.clone())));
     let forms = [UnionForm::Appendable, UnionForm::Final];
     let all = all.flat_map(|(addressee, question)| forms.map(|form| (addressee, question.clone(), form)));
-    all.map(|(addressee, question, form)| TypeRequest { id: request_id(), addressee, question, form }).collect()
+    all.map(|(addressee, question, form)| TypeRequest { id: request_id(), addressee, operation: question, form })
+        .collect()
 }
 
 fn replies(form: UnionForm) -> Vec<Vec<u8>> {
@@ -120,9 +121,9 @@ fn mutually_recursive_types_have_an_index_and_a_hash() {
     assert_eq!(EquivalenceId::from_bytes(&plain.to_bytes()), Some(plain));
     assert_eq!(EquivalenceId::from_bytes(&[4]), None, "a primitive type has no object");
     // The positions of the identifiers affect the alignment within them.
-    let question = Question::Types(vec![recursive, plain, recursive, recursive]);
-    let (addressee, form) = (Addressee::Anyone, UnionForm::Appendable);
-    let request = TypeRequest { id: request_id(), addressee, question, form };
+    let question = Operation::Types(vec![recursive, plain, recursive, recursive]);
+    let (addressee, form) = (Addressee::Any, UnionForm::Appendable);
+    let request = TypeRequest { id: request_id(), addressee, operation: question, form };
     assert_eq!(TypeRequest::parse(&request.to_bytes()), Ok(request));
     let mut types = TypesEmitter::new(request_id(), form, 4096);
     assert!(types.push(recursive, &object(5), Some(recursive)) && types.push(plain, &object(1), None));
@@ -145,7 +146,7 @@ fn changed_octet_neither_panics_nor_yields_more_than_was_sent() {
                 if let Ok(TypeReply { body: ReplyBody::Types { types, .. }, .. }) = TypeReply::parse(&changed) {
                     assert!(types.iter().map(|(_, object)| object.len()).sum::<usize>() < payload.len());
                 }
-                if let Ok(TypeRequest { question: Question::Types(ids), .. }) = TypeRequest::parse(&changed) {
+                if let Ok(TypeRequest { operation: Operation::Types(ids), .. }) = TypeRequest::parse(&changed) {
                     assert!(ids.len() * 15 <= payload.len());
                 }
             }
@@ -190,8 +191,8 @@ fn instance_name_that_is_no_guid_addresses_no_participant() {
         bytes[place] = digit;
         TypeRequest::parse(&bytes).expect("well-formed").addressee
     };
-    assert_eq!(text(b'+'), Addressee::Stranger);
-    assert_eq!(text(b'x'), Addressee::Stranger);
+    assert_eq!(text(b'+'), Addressee::Other);
+    assert_eq!(text(b'x'), Addressee::Other);
     assert_ne!(text(b'f'), Addressee::Participant(guid()));
     assert_eq!(text(b'0'), Addressee::Participant(guid()));
 }

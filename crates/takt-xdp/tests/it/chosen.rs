@@ -6,9 +6,9 @@ use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, DomainParticipantBuilder, Runtime, TRANSPORT_PROPERTY};
 
 use super::network::{Host, wire};
-use super::permissions::keep;
+use super::permissions::keep_only;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Blob {
@@ -53,7 +53,7 @@ fn reader(host: &Host, participant: &DomainParticipant, topic: &str, transport: 
 fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < PATIENCE, "the wait timed out: {what}");
+        assert!(since.elapsed() < TIMEOUT, "the wait timed out: {what}");
         std::thread::yield_now();
     }
 }
@@ -90,14 +90,14 @@ const DATAGRAMS_MIN: u64 = 100;
 const DISCOVERY_DATAGRAMS_MAX: u64 = 40;
 
 /// Returns the datagrams that each transport has sent and received.
-fn carried(participant: &DomainParticipant) -> Vec<(&'static str, u64, u64)> {
+fn transport_counts(participant: &DomainParticipant) -> Vec<(&'static str, u64, u64)> {
     let stats = participant.transport_stats().expect("open");
     stats.iter().map(|(name, stats)| (*name, stats.datagrams_out, stats.datagrams_in)).collect()
 }
 
 /// Returns the datagrams carried by the named transport since `before`, in both directions.
-fn since(before: &[(&'static str, u64, u64)], participant: &DomainParticipant, name: &str) -> u64 {
-    let now = carried(participant);
+fn count_since(before: &[(&'static str, u64, u64)], participant: &DomainParticipant, name: &str) -> u64 {
+    let now = transport_counts(participant);
     let place = now.iter().position(|(known, ..)| *known == name).expect("the transport is open");
     now[place].1 - before[place].1 + now[place].2 - before[place].2
 }
@@ -112,17 +112,17 @@ fn topics_use_the_transports_of_their_rule_and_discovery_another() {
             .topic_transports("Raw*", "packet:eth0")
     };
     let [one, other] = [participant(here, rules), participant(there, rules)];
-    assert_eq!(carried(&one).iter().map(|(name, ..)| *name).collect::<Vec<_>>(), ["udp", "xdp", "packet"]);
+    assert_eq!(transport_counts(&one).iter().map(|(name, ..)| *name).collect::<Vec<_>>(), ["udp", "xdp", "packet"]);
     for (topic, by) in [("FastLidar", "xdp"), ("RawLidar", "packet"), ("Log", "udp")] {
         let (writer, reader) = (writer(here, &one, topic, None), reader(there, &other, topic, None));
         matched(&writer, &reader);
-        let before = [carried(&one), carried(&other)];
+        let before = [transport_counts(&one), transport_counts(&other)];
         // UDP opens connected sockets for frequent destinations, in the namespace of the sending
         // thread.
         here.run(|| exchange(&writer, &reader));
         for (participant, before) in [&one, &other].into_iter().zip(&before) {
             for name in ["udp", "xdp", "packet"] {
-                let count = since(before, participant, name);
+                let count = count_since(before, participant, name);
                 match (name == by, name) {
                     (true, _) => assert!(count >= DATAGRAMS_MIN, "{topic} by {name}: {count}"),
                     (false, "udp") => assert!(count < DISCOVERY_DATAGRAMS_MAX, "{topic} by {name}: {count}"),
@@ -148,10 +148,10 @@ fn endpoint_property_overrides_the_rules() {
     let [one, other] = [participant(here, extra), participant(there, extra)];
     let (writer, reader) = (writer(here, &one, "T", Some("packet|xdp")), reader(there, &other, "T", Some("xdp:eth0")));
     matched(&writer, &reader);
-    let before = [carried(&one), carried(&other)];
+    let before = [transport_counts(&one), transport_counts(&other)];
     exchange(&writer, &reader);
     for (participant, before) in [&one, &other].into_iter().zip(&before) {
-        let (by_xdp, by_udp) = (since(before, participant, "xdp"), since(before, participant, "udp"));
+        let (by_xdp, by_udp) = (count_since(before, participant, "xdp"), count_since(before, participant, "udp"));
         assert!(by_xdp >= DATAGRAMS_MIN && by_udp < DISCOVERY_DATAGRAMS_MAX, "{by_xdp} {by_udp}");
         assert!(participant.transport_report().to_string().contains("  packet:nowhere0: refused, "));
     }
@@ -164,9 +164,9 @@ fn user_data_uses_ethernet_while_discovery_uses_udp() {
     let [one, other] = [participant(here, choose), participant(there, choose)];
     let (writer, reader) = (writer(here, &one, "T", None), reader(there, &other, "T", None));
     matched(&writer, &reader);
-    let before = carried(&one);
+    let before = transport_counts(&one);
     exchange(&writer, &reader);
-    let (by_frames, by_udp) = (since(&before, &one, "packet"), since(&before, &one, "udp"));
+    let (by_frames, by_udp) = (count_since(&before, &one, "packet"), count_since(&before, &one, "udp"));
     assert!(by_frames >= DATAGRAMS_MIN && by_udp < DISCOVERY_DATAGRAMS_MAX, "{by_frames} {by_udp}");
 }
 
@@ -180,7 +180,7 @@ fn discovery_and_user_data_use_ethernet_without_udp() {
     let (writer, reader) = (writer(here, &one, "T", None), reader(there, &other, "T", None));
     matched(&writer, &reader);
     exchange(&writer, &reader);
-    assert_eq!(carried(&one).iter().map(|(name, ..)| *name).collect::<Vec<_>>(), ["packet"]);
+    assert_eq!(transport_counts(&one).iter().map(|(name, ..)| *name).collect::<Vec<_>>(), ["packet"]);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn fallback_from_af_xdp_names_the_missing_capability() {
     let Some([here, _there]) = &wire(1) else { return };
     takt_xdp::register();
     let participant = here.run(|| {
-        keep(&[]);
+        keep_only(&[]);
         DomainParticipant::builder(0).user_data_transports(["xdp:eth0|packet:eth0", "udp:eth0"]).build()
     });
     let participant = participant.expect("UDP takes nothing");

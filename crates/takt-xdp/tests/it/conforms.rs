@@ -11,7 +11,7 @@ use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::checked::checked;
 use super::resident::Resident;
-use super::sites::Site;
+use super::sites::TestNetwork;
 
 fn config(domain_id: u32, mode: Mode) -> XdpConfig {
     XdpConfig { mode: Some(mode), rtps_only: false, ..XdpConfig::new(domain_id, "eth0") }
@@ -19,7 +19,7 @@ fn config(domain_id: u32, mode: Mode) -> XdpConfig {
 
 /// Runs a test of the suite with transports in this mode.
 fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Resident<XdpTransport>)) {
-    let Some(site) = Site::of_mtu(mtu) else { return };
+    let Some(site) = TestNetwork::of_mtu(mtu) else { return };
     let opened = AtomicUsize::new(0);
     let open = || {
         let host = site.host(opened.fetch_add(1, Ordering::Relaxed));

@@ -8,7 +8,7 @@ use takt_transport::{Scan, Transport};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
 
-use super::counting_calls::{Calls, watched};
+use super::counting_calls::{Calls, with_counted_calls};
 use super::datagrams::{commit, message, pair_of, receive, send, user};
 use super::network::Network;
 
@@ -24,7 +24,7 @@ const INTERVAL: usize = 128;
 /// Checks the system calls and allocations.
 fn send_all(calls: &Calls, transport: &mut impl Transport, to: Locator, len: usize) {
     let (bytes, mut count) = (message(1, len), 0);
-    let made = calls.of(|| {
+    let made = calls.during(|| {
         count = allocations(|| {
             for _ in 0..COUNT {
                 send(transport, &bytes, to);
@@ -32,7 +32,7 @@ fn send_all(calls: &Calls, transport: &mut impl Transport, to: Locator, len: usi
         });
     });
     assert_eq!((made, count), (vec![libc::SYS_sendto; COUNT], 0), "one system call per datagram");
-    let made = calls.of(|| {
+    let made = calls.during(|| {
         for _ in 0..10 {
             commit(transport, &bytes, to);
         }
@@ -45,7 +45,7 @@ fn send_all(calls: &Calls, transport: &mut impl Transport, to: Locator, len: usi
 /// made.
 fn receive_all(calls: &Calls, transport: &mut impl Transport, len: usize) -> Vec<i64> {
     let (mut received, mut count) = (0, 0);
-    let made = calls.of(|| {
+    let made = calls.during(|| {
         count = allocations(|| {
             for _ in 0..INTERVAL {
                 if let Some(frame) = transport.recv(Scan::Hot).expect("receive succeeds") {
@@ -70,7 +70,7 @@ fn udp_datagram_is_not_copied_and_takes_one_system_call_out_and_none_in() {
             // One-time work.
             send(&mut a, &message(0, 10), to);
             receive(&mut b);
-            let made = watched(|calls| {
+            let made = with_counted_calls(|calls| {
                 send_all(calls, &mut a, to, len);
                 receive_all(calls, &mut b, len)
             });
@@ -96,7 +96,7 @@ fn layer_2_frame_is_not_copied_and_takes_one_system_call_out_and_none_in() {
         let to = user(&b);
         send(&mut a, &message(0, 10), to);
         receive(&mut b);
-        let made = watched(|calls| {
+        let made = with_counted_calls(|calls| {
             send_all(calls, &mut a, to, 1000);
             receive_all(calls, &mut b, 1000)
         });

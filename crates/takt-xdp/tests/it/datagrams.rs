@@ -8,7 +8,7 @@ use takt_wire::Locator;
 use super::network::Network;
 
 /// Time limit for expected events.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Opens two transports, on hosts that know each other's hardware addresses.
 pub fn pair_of<T: Send>(network: &Network, open: impl Fn() -> Result<T, TransportError> + Sync) -> [T; 2] {
@@ -40,6 +40,6 @@ pub fn receive(transport: &mut impl Transport) -> Vec<u8> {
         if let Some(frame) = transport.recv(Scan::All).expect("receive succeeds") {
             return frame.to_vec();
         }
-        assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "nothing arrives");
+        assert!(readiness::wait(transport.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "nothing arrives");
     }
 }

@@ -10,7 +10,7 @@ use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
 use super::datagrams::{receive, send, user};
 use super::network::Host;
-use super::sites::Site;
+use super::sites::TestNetwork;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
@@ -34,7 +34,7 @@ pub fn by_packet(host: &Host, vlan: Option<u16>) -> Packet {
 
 /// Opens each transport of a test on the next host.
 fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Xdp)) {
-    let Some(site) = Site::of_mtu(mtu) else { return };
+    let Some(site) = TestNetwork::of_mtu(mtu) else { return };
     let first = open(&site.host(0), mode, None);
     assert_eq!((first.port().mode(), first.max_message_len()), (mode, mtu - 8));
     drop(first);
@@ -71,7 +71,7 @@ takt_transport::conformance_cases!(all [conforms] []);
 
 #[test]
 fn both_backends_interoperate() {
-    let Some(site) = Site::of_mtu(1500) else { return };
+    let Some(site) = TestNetwork::of_mtu(1500) else { return };
     let hosts = [site.host(0), site.host(1)];
     for (mode, vlan) in [(MODES[0], None), (MODES[1], None), (MODES[0], Some(42)), (MODES[1], Some(42))] {
         let mut xdp = open(&hosts[0], mode, vlan);
@@ -110,7 +110,7 @@ fn both_backends_interoperate() {
 
 #[test]
 fn large_frames_go_by_af_xdp_in_several_parts() {
-    let Some(site) = Site::of_mtu(9000) else { return };
+    let Some(site) = TestNetwork::of_mtu(9000) else { return };
     let hosts = [site.host(0), site.host(1)];
     for mode in MODES {
         let mut xdp = open(&hosts[0], mode, None);
@@ -134,7 +134,7 @@ fn large_frames_go_by_af_xdp_in_several_parts() {
 
 #[test]
 fn sending_and_receiving_do_not_allocate() {
-    let Some(site) = Site::of_mtu(1500) else { return };
+    let Some(site) = TestNetwork::of_mtu(1500) else { return };
     let hosts = [site.host(0), site.host(1)];
     for mode in MODES {
         let (mut a, mut b) = (open(&hosts[0], mode, None), open(&hosts[1], mode, None));

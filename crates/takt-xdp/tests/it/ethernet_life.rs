@@ -5,10 +5,10 @@ use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 use takt_transport::{Scan, Transport, TransportError, readiness};
 use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
-use super::datagrams::{PATIENCE, message, receive, send, user};
+use super::datagrams::{TIMEOUT, message, receive, send, user};
 use super::ethernet::by_packet;
 use super::kills::{Copy, MARK, await_detached, interface, round};
-use super::network::{Host, ip, lay, wire};
+use super::network::{Host, create_veth_pair, ip, wire};
 
 type Xdp = EthernetTransport<XdpPort>;
 
@@ -31,9 +31,9 @@ fn exchange(xdp: &mut Xdp, other: &mut impl Transport) -> (u64, u64) {
 }
 
 /// Waits for changes of the interface, and refreshes, until the condition holds.
-fn follow(host: &Host, xdp: &mut Xdp, until: impl Fn(&Xdp) -> bool) {
+fn refresh_until(host: &Host, xdp: &mut Xdp, until: impl Fn(&Xdp) -> bool) {
     while !until(xdp) {
-        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "no event arrives");
+        assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "no event arrives");
         while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
         if xdp.may_have_moved() {
             host.run(|| xdp.refresh()).expect("interfaces can be followed");
@@ -52,8 +52,8 @@ fn recreated_interface_has_a_queue_again() {
         for _ in 0..2 {
             let index = xdp.port().interface().index;
             here.run(|| ip("link del eth0"));
-            lay(&hosts, 1);
-            follow(here, &mut xdp, |xdp| {
+            create_veth_pair(&hosts, 1);
+            refresh_until(here, &mut xdp, |xdp| {
                 let now = xdp.port().interface().index;
                 now != index && now != 0 && interface(here).contains("xdp")
             });
@@ -120,7 +120,7 @@ fn killed_process_leaves_nothing_of_its_port() {
     drop(open(&here, &config).expect("AF_XDP can be opened"));
     for round in 1..=5 {
         let mut victim = Copy::start(&here, "ethernet_life::victim", round);
-        assert_eq!(victim.says(), "open", "round {round}");
+        assert_eq!(victim.next_line(), "open", "round {round}");
         assert!(interface(&here).contains("xdp"), "the program is there");
         open(&here, &config).map(drop).expect_err("the only queue is taken");
         victim.kill();

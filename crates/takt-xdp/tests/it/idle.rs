@@ -14,18 +14,18 @@ use super::network::wire;
 use super::parties::{Blob, PATIENCE};
 
 /// Time that the participant spins: much shorter than it takes to inspect its thread.
-const SPAN: Duration = Duration::from_micros(200);
+const SPIN_TIME: Duration = Duration::from_micros(200);
 
 /// Longer than any spurious sleep.
-const DEEP: Duration = Duration::from_millis(20);
+const LONG_SLEEP: Duration = Duration::from_millis(20);
 
 /// Longer than any test, so that only data wakes a thread.
-const NEVER: Duration = Duration::from_secs(100_000);
+const LONG_PERIOD: Duration = Duration::from_secs(100_000);
 
 /// Listener that reports the numbers of the samples and the thread that receives them.
-struct Hears(Sender<(u32, libc::pid_t)>);
+struct ReportingListener(Sender<(u32, libc::pid_t)>);
 
-impl DataReaderListener<Blob> for Hears {
+impl DataReaderListener<Blob> for ReportingListener {
     fn on_data_available(&mut self, reader: &DataReader<Blob>) {
         // SAFETY: no pointers; it cannot fail.
         let thread = unsafe { libc::gettid() };
@@ -37,7 +37,7 @@ impl DataReaderListener<Blob> for Hears {
 
 fn participant(transport: Box<dyn Transport>, idle: Idle) -> DomainParticipant {
     let builder = DomainParticipant::builder(0).runtime(Runtime::Shared).transport(transport).idle(idle);
-    builder.lease_duration(NEVER).announcement_period(Duration::from_secs(10_000)).build().expect("a participant")
+    builder.lease_duration(LONG_PERIOD).announcement_period(Duration::from_secs(10_000)).build().expect("a participant")
 }
 
 /// Returns whether a thread sleeps, and its number of voluntary context switches.
@@ -61,7 +61,7 @@ fn falls_asleep(thread: libc::pid_t, span: Duration) {
 }
 
 /// Waits for the next number and its thread.
-fn hear(heard: &Receiver<(u32, libc::pid_t)>) -> (u32, libc::pid_t) {
+fn next_report(heard: &Receiver<(u32, libc::pid_t)>) -> (u32, libc::pid_t) {
     heard.recv_timeout(PATIENCE).expect("the wake-up is reported")
 }
 
@@ -74,11 +74,11 @@ fn participant_that_spins_and_then_blocks_misses_no_sample() {
         assert!(xdp.scans_memory());
         let udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
         let (tell, heard) = channel();
-        let listening = here.run(|| participant(Box::new(xdp), Idle::SpinThenBlock(SPAN)));
+        let listening = here.run(|| participant(Box::new(xdp), Idle::SpinThenBlock(SPIN_TIME)));
         let topic = listening.create_topic::<Blob>("Numbers", TopicQos::default()).expect("a topic");
         let subscriber = listening.create_subscriber(SubscriberQos::default()).expect("a subscriber");
         let reader = subscriber.create_datareader(&topic, DataReaderQos::default()).expect("a reader");
-        reader.set_listener(Box::new(Hears(tell))).expect("a listener");
+        reader.set_listener(Box::new(ReportingListener(tell))).expect("a listener");
         let writing = there.run(|| participant(Box::new(udp), Idle::Block));
         let topic = writing.create_topic::<Blob>("Numbers", TopicQos::default()).expect("a topic");
         let publisher = writing.create_publisher(PublisherQos::default()).expect("a publisher");
@@ -97,7 +97,7 @@ fn participant_that_spins_and_then_blocks_misses_no_sample() {
             // The thread sleeps deeply, has just fallen asleep, is about to, or is awake after the
             // last sample.
             match (thread, number % 3) {
-                (Some(thread), 0) => falls_asleep(thread, if number % 30 == 0 { DEEP } else { Duration::ZERO }),
+                (Some(thread), 0) => falls_asleep(thread, if number % 30 == 0 { LONG_SLEEP } else { Duration::ZERO }),
                 (Some(_), 1) => {
                     let since = Instant::now();
                     while since.elapsed() < Duration::from_micros(180 + u64::from(number % 40)) {
@@ -107,7 +107,7 @@ fn participant_that_spins_and_then_blocks_misses_no_sample() {
                 _ => {}
             }
             writer.write(&Blob { number, octets: vec![1; 64] }).expect("the buffer has space");
-            let (got, by) = hear(&heard);
+            let (got, by) = next_report(&heard);
             assert_eq!(got, number);
             assert_eq!(*thread.get_or_insert(by), by, "a single thread receives");
         }

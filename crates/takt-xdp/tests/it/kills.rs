@@ -113,7 +113,7 @@ impl Copy {
         Self { child, lines }
     }
 
-    pub fn says(&self) -> String {
+    pub fn next_line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("the child prints a line")
     }
 
@@ -159,13 +159,13 @@ fn killed_process_leaves_nothing_on_the_interface() {
     let (host, other) = (network.host(true), network.host(true));
     host.run(|| XdpTransport::open(&config(0)).map(drop)).expect("AF_XDP can be opened");
     let survivor = Copy::start(&other, "kills::survivor", 0);
-    assert_eq!(survivor.says(), "open");
+    assert_eq!(survivor.next_line(), "open");
     let mut descriptors = None;
     for round in 1..=rounds() {
         let mut victim = Copy::start(&host, "kills::victim", round);
-        assert_eq!(victim.says(), "open", "round {round}");
+        assert_eq!(victim.next_line(), "open", "round {round}");
         assert!(interface(&host).contains("xdp"), "the program is there");
-        assert_eq!(survivor.says(), format!("heard {round}"));
+        assert_eq!(survivor.next_line(), format!("heard {round}"));
         let (now, waits) = survivor.descriptors();
         assert_eq!(*descriptors.get_or_insert(now), now, "of the survivor, round {round}");
         assert!(waits <= 2, "{waits} of the survivor, round {round}");

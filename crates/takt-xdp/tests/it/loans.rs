@@ -53,7 +53,7 @@ fn borrow(writer: &Party, reader: &Party, numbers: std::ops::Range<u32>) -> Vec<
 }
 
 /// Checks the content of the samples, numbered from `first`. Returns how many are loans.
-fn judge(samples: &[LoanedSample<Blob>], first: u32) -> usize {
+fn count_loans(samples: &[LoanedSample<Blob>], first: u32) -> usize {
     for (number, sample) in (first..).zip(samples) {
         let mut value = Blob::default();
         assert!(sample.decode(&mut value) && value == blob(number), "{number}: {value:?}");
@@ -66,18 +66,18 @@ fn judge(samples: &[LoanedSample<Blob>], first: u32) -> usize {
 fn borrow_and_release(writer: Party, reader: Party) {
     reader.reader.borrow_samples(true).expect("open");
     let mut first = borrow(&writer, &reader, 0..40);
-    assert_eq!(judge(&first, 0), HELD, "samples beyond the limit are copied");
+    assert_eq!(count_loans(&first, 0), HELD, "samples beyond the limit are copied");
     // All other frames are reused meanwhile.
     let second = borrow(&writer, &reader, 40..200);
-    assert_eq!((judge(&second, 40), judge(&first, 0)), (0, HELD));
+    assert_eq!((count_loans(&second, 40), count_loans(&first, 0)), (0, HELD));
     let last = first.swap_remove(0);
     drop((first, second));
-    assert_eq!(judge(&borrow(&writer, &reader, 200..210), 200), 10, "the send buffer has space again");
+    assert_eq!(count_loans(&borrow(&writer, &reader, 200..210), 200), 10, "the send buffer has space again");
     reader.reader.borrow_samples(false).expect("open");
-    assert_eq!(judge(&borrow(&writer, &reader, 210..220), 210), 0, "a reader without loans copies");
+    assert_eq!(count_loans(&borrow(&writer, &reader, 210..220), 210), 0, "a reader without loans copies");
     drop((writer, reader));
     assert!(last.is_loaned());
-    assert_eq!(judge(&[last], 0), 1, "the loan stays valid");
+    assert_eq!(count_loans(&[last], 0), 1, "the loan stays valid");
 }
 
 #[test]

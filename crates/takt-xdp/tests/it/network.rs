@@ -2,7 +2,7 @@
 
 use takt_testkit::{network, not_run, require};
 
-pub use network::{Host, ip, lay};
+pub use network::{Host, create_veth_pair, ip};
 
 /// MTU above which a packet takes several frames.
 const SEVERAL_FRAMES: usize = 3822;
@@ -43,5 +43,5 @@ impl Network {
 /// Makes two hosts with a wire between them; see [`network::wire`]. `None` if the test cannot run.
 pub fn wire(queues: u32) -> Option<[Host; 2]> {
     is_possible(0)?;
-    network::wire(queues)
+    network::veth_pair(queues)
 }

@@ -7,9 +7,9 @@ use takt_transport::udp::UdpTransport;
 use takt_transport::{FlowSpec, Scan, Transport, readiness};
 use takt_xdp::{XdpConfig, XdpTransport, drop_capabilities};
 
-use super::datagrams::{PATIENCE, message, receive, send};
-use super::network::{Host, ip, lay, wire};
-use super::reopening::{exchange, follow, is_there};
+use super::datagrams::{TIMEOUT, message, receive, send};
+use super::network::{Host, create_veth_pair, ip, wire};
+use super::reopening::{exchange, is_open, refresh_until};
 
 const NET_ADMIN: u32 = 12;
 pub const NET_RAW: u32 = 13;
@@ -21,7 +21,7 @@ fn config() -> XdpConfig {
 }
 
 /// Drops all other capabilities of the calling thread.
-pub fn keep(capabilities: &[u32]) {
+pub fn keep_only(capabilities: &[u32]) {
     let set = capabilities.iter().fold(0_u64, |set, capability| set | 1 << capability);
     let (low, high) = (set as u32, (set >> 32) as u32);
     let (mut header, sets) = ([0x2008_0522_u32, 0], [low, low, 0, high, high, 0]);
@@ -34,7 +34,7 @@ pub fn keep(capabilities: &[u32]) {
 /// Opens a transport with these capabilities alone.
 fn open(host: &Host, capabilities: &[u32]) -> Result<XdpTransport, String> {
     host.run(|| {
-        keep(capabilities);
+        keep_only(capabilities);
         XdpTransport::open(&config()).map_err(|why| why.to_string())
     })
 }
@@ -105,7 +105,7 @@ fn running_needs_no_capability() {
     // As in a participant whose threads were started without them.
     let refresh = |xdp: &mut XdpTransport, until: &dyn Fn(&XdpTransport) -> bool| {
         while !until(xdp) {
-            assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "no event arrives");
+            assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "no event arrives");
             while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
             here.run(|| {
                 drop_capabilities().expect("the capabilities are dropped");
@@ -122,15 +122,15 @@ fn running_needs_no_capability() {
     assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
     // A recreated interface needs them again.
     here.run(|| ip("link del eth0"));
-    refresh(&mut xdp, &|xdp| !is_there(xdp));
-    lay(&hosts, 1);
-    refresh(&mut xdp, &is_there);
+    refresh(&mut xdp, &|xdp| !is_open(xdp));
+    create_veth_pair(&hosts, 1);
+    refresh(&mut xdp, &is_open);
     let warned = xdp.warnings().iter().any(|warning| warning.what.contains("CAP_"));
     assert!(warned, "{:?}", xdp.warnings());
     let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("UDP can be opened");
     assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "all traffic uses kernel sockets");
     // With them, it is opened at the next change.
     here.run(|| ip("addr add 10.77.1.1/24 dev eth0"));
-    follow(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);
+    refresh_until(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);
     assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
 }

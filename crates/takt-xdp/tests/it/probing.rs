@@ -6,14 +6,14 @@ use takt_transport::choice::factories;
 use takt_transport::choice::probe::{Finding, Grade};
 
 use super::network::{Host, ip, wire};
-use super::permissions::{NET_RAW, keep};
+use super::permissions::{NET_RAW, keep_only};
 
 fn findings(host: &Host, name: &'static str, interface: &str, capabilities: Option<&[u32]>) -> Vec<Finding> {
     takt_xdp::register();
     let factory = factories().into_iter().find(|factory| factory.name() == name).expect("the factory is registered");
     host.run(|| {
         if let Some(capabilities) = capabilities {
-            keep(capabilities);
+            keep_only(capabilities);
         }
         factory.probe(interface)
     })

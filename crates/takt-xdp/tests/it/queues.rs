@@ -4,7 +4,7 @@ use takt_transport::udp::UdpTransport;
 use takt_transport::{FlowId, FlowSpec, Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
-use super::datagrams::{PATIENCE, message, receive, user};
+use super::datagrams::{TIMEOUT, message, receive, user};
 use super::network::wire;
 
 /// Sends one datagram of a flow.
@@ -81,7 +81,7 @@ fn queues_are_received_from_in_turn() {
     }
     // All datagrams are in their rings before the first receive: the last one sent woke the last
     // queue.
-    while !readiness::wait(receiver.descriptors(), Some(PATIENCE)).expect("wait succeeds") {}
+    while !readiness::wait(receiver.descriptors(), Some(TIMEOUT)).expect("wait succeeds") {}
     let mut order = Vec::new();
     while order.len() < 103 {
         if let Some(frame) = receiver.recv(Scan::Taken).expect("receive succeeds") {

@@ -7,16 +7,16 @@ use takt_transport::udp::UdpTransport;
 use takt_transport::{Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
-use super::datagrams::{PATIENCE, message, receive, send, user};
+use super::datagrams::{TIMEOUT, message, receive, send, user};
 use super::kills::{await_detached, interface};
-use super::network::{Host, ip, lay, wire};
+use super::network::{Host, create_veth_pair, ip, wire};
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
 /// Waits for changes of interfaces, and refreshes, until the condition holds.
-pub fn follow(host: &Host, xdp: &mut XdpTransport, until: impl Fn(&XdpTransport) -> bool) {
+pub fn refresh_until(host: &Host, xdp: &mut XdpTransport, until: impl Fn(&XdpTransport) -> bool) {
     while !until(xdp) {
-        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "no event arrives");
+        assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "no event arrives");
         while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
         if xdp.may_have_moved() {
             host.run(|| xdp.refresh()).expect("interfaces can be followed");
@@ -24,7 +24,7 @@ pub fn follow(host: &Host, xdp: &mut XdpTransport, until: impl Fn(&XdpTransport)
     }
 }
 
-pub fn is_there(xdp: &XdpTransport) -> bool {
+pub fn is_open(xdp: &XdpTransport) -> bool {
     !xdp.interfaces().is_empty() && !xdp.locators().default_unicast.is_empty()
 }
 
@@ -61,13 +61,13 @@ fn interface_is_used_again_after_it_was_down() {
         assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
         let at_udp = user(&udp);
         here.run(|| ip("link set eth0 down"));
-        follow(&here, &mut xdp, |xdp| !is_there(xdp));
+        refresh_until(&here, &mut xdp, |xdp| !is_open(xdp));
         let out = xdp.counters().datagrams_out;
         send(&mut xdp, &message(0, 300), at_udp);
         assert_eq!(xdp.counters().datagrams_out, out, "an interface that is down sends nothing");
         here.run(|| ip("link set eth0 up"));
         here.run(|| ip("neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 nud permanent dev eth0"));
-        follow(&here, &mut xdp, is_there);
+        refresh_until(&here, &mut xdp, is_open);
         while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
         assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
     }
@@ -84,12 +84,12 @@ fn recreated_interface_is_opened_again() {
         let before = xdp.max_message_len();
         for _ in 0..2 {
             here.run(|| ip("link del eth0"));
-            follow(here, &mut xdp, |xdp| !is_there(xdp));
+            refresh_until(here, &mut xdp, |xdp| !is_open(xdp));
             stays_asleep(&mut xdp);
             // The content of the loaned frame is kept.
             xdp.loan().expect("a frame is loaned")[..300].copy_from_slice(&message(77, 300));
-            lay(&hosts, 2);
-            follow(here, &mut xdp, |xdp| is_there(xdp) && xdp.report().queues.len() == 2);
+            create_veth_pair(&hosts, 2);
+            refresh_until(here, &mut xdp, |xdp| is_open(xdp) && xdp.report().queues.len() == 2);
             assert!(interface(here).contains("xdp"), "the filter is there again");
             assert_eq!(
                 (xdp.max_message_len(), &xdp.loan().expect("a frame is loaned")[..300]),
@@ -110,10 +110,10 @@ fn recreated_interface_without_a_free_queue_is_left_to_the_kernel_with_a_warning
     let config = XdpConfig::new(0, "eth0");
     let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
     here.run(|| ip("link del eth0"));
-    follow(here, &mut xdp, |xdp| !is_there(xdp));
-    lay(&hosts, 1);
+    refresh_until(here, &mut xdp, |xdp| !is_open(xdp));
+    create_veth_pair(&hosts, 1);
     let other = here.run(|| XdpTransport::open(&config)).expect("its only queue is free");
-    follow(here, &mut xdp, is_there);
+    refresh_until(here, &mut xdp, is_open);
     let warned = xdp.warnings().iter().any(|warning| warning.what.contains("eth0") && warning.what.contains("taken"));
     assert!(warned, "{:?}", xdp.warnings());
     let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
@@ -121,7 +121,7 @@ fn recreated_interface_without_a_free_queue_is_left_to_the_kernel_with_a_warning
     drop(other);
     // The next change triggers another attempt.
     here.run(|| ip("addr add 10.77.1.1/24 dev eth0"));
-    follow(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);
+    refresh_until(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);
     assert!(!xdp.warnings().iter().any(|warning| warning.what.contains("taken")), "{:?}", xdp.warnings());
     assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
 }

@@ -116,8 +116,8 @@ impl<T: Transport> Transport for Resident<T> {
         self.transport.recv_urgent(above)
     }
 
-    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.transport.recv_common(scan)
+    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.transport.recv_not_urgent(scan)
     }
 
     fn descriptors(&self) -> &[RawFd] {
@@ -128,8 +128,8 @@ impl<T: Transport> Transport for Resident<T> {
         self.transport.stats()
     }
 
-    fn name_sources(&mut self) {
-        self.transport.name_sources();
+    fn report_sources(&mut self) {
+        self.transport.report_sources();
     }
 
     fn warnings(&self) -> &[Warning] {

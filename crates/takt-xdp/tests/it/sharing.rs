@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use takt_transport::{Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
-use super::datagrams::{PATIENCE, message, receive, user};
+use super::datagrams::{TIMEOUT, message, receive, user};
 use super::kills::{self, Copy, await_detached, config, interface};
 use super::network::{Host, wire};
 
@@ -27,7 +27,7 @@ fn open_when_free(host: &Host, config: &XdpConfig) -> XdpTransport {
     loop {
         match open(host, config) {
             Ok(xdp) => return xdp,
-            Err(why) => assert!(since.elapsed() < PATIENCE, "{why}"),
+            Err(why) => assert!(since.elapsed() < TIMEOUT, "{why}"),
         }
         // tidy-allow(sleep): interval between two checks of the condition.
         std::thread::sleep(Duration::from_millis(1));
@@ -51,7 +51,7 @@ fn occupant() {
 /// Starts a copy of this program that occupies a queue.
 fn occupant_on(host: &Host, round: usize) -> Copy {
     let copy = Copy::start(host, "sharing::occupant", round);
-    assert_eq!(copy.says(), "open", "round {round}");
+    assert_eq!(copy.next_line(), "open", "round {round}");
     copy
 }
 
@@ -280,7 +280,7 @@ fn datagram_at_any_queue_wakes_a_waiting_thread() {
     for peer in peers(&there) {
         while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
         peer.send_to(&message(1, 50), to).expect("the datagram is sent");
-        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "no wake-up occurred");
+        assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "no wake-up occurred");
         assert_eq!(receive(&mut xdp), message(1, 50));
     }
     assert_eq!(xdp.counters().datagrams_in, FLOWS as u64, "the transport owns all queues");

@@ -8,23 +8,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::network::{Host, Network, is_possible};
 
 /// Network with its hosts, which know each other's hardware addresses.
-struct Made {
+struct NetworkState {
     mtu: usize,
     network: Network,
     hosts: Mutex<Vec<Host>>,
 }
 
 /// Networks that no test uses.
-static IDLE: Mutex<Vec<Arc<Made>>> = Mutex::new(Vec::new());
+static IDLE: Mutex<Vec<Arc<NetworkState>>> = Mutex::new(Vec::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Network of one test. Its transports must be dropped before it.
-pub struct Site(Arc<Made>);
+pub struct TestNetwork(Arc<NetworkState>);
 
-impl Site {
+impl TestNetwork {
     /// Takes an idle network of this MTU, or makes one; `None` if the test cannot run, which is
     /// reported.
     pub fn of_mtu(mtu: usize) -> Option<Self> {
@@ -32,7 +32,7 @@ impl Site {
         let mut idle = lock(&IDLE);
         let found = idle.iter().position(|made| made.mtu == mtu).map(|at| idle.swap_remove(at));
         drop(idle);
-        let new = || Some(Arc::new(Made { mtu, network: Network::of_mtu(mtu)?, hosts: Mutex::default() }));
+        let new = || Some(Arc::new(NetworkState { mtu, network: Network::of_mtu(mtu)?, hosts: Mutex::default() }));
         found.or_else(new).map(Self)
     }
 
@@ -46,7 +46,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for TestNetwork {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             lock(&IDLE).push(Arc::clone(&self.0));

@@ -7,7 +7,7 @@ use takt_transport::{FlowId, FlowSpec, Scan, Transport, readiness};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::datagrams::{PATIENCE, message, send, user};
+use super::datagrams::{TIMEOUT, message, send, user};
 use super::network::Network;
 
 fn urgent(transport: &mut XdpTransport, transport_priority: i32) -> (FlowId, Locator) {
@@ -35,7 +35,7 @@ fn most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
         // The first datagram resolves the hardware address, and is awaited so that all others are
         // in the ring.
         send(&mut udp, &message(0, 100), default);
-        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"));
+        assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"));
         assert_eq!(next(&mut xdp), Some(FlowId::DEFAULT));
         for _ in 0..100 {
             send(&mut udp, &message(1, 100), default);
@@ -80,8 +80,8 @@ fn urgent_datagrams_from_the_kernel_are_found_before_a_sleep() {
     let (brake, to_brake) = here.run(|| urgent(&mut xdp, 46));
     for number in 0..300 {
         send(&mut udp, &message(number, 100), to_brake);
-        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"));
-        assert!(xdp.recv_common(Scan::All).expect("receive succeeds").is_none(), "{number}");
+        assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"));
+        assert!(xdp.recv_not_urgent(Scan::All).expect("receive succeeds").is_none(), "{number}");
         let found = xdp.recv_urgent(0).expect("receive succeeds").map(|frame| frame.meta.flow);
         assert_eq!(found, Some(brake), "{number}");
     }

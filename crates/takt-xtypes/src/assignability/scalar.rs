@@ -4,13 +4,13 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::shape::{Bound, Label, Primitive, Shape, holds};
+use super::shape::{Bound, Label, Primitive, Shape, bound_covers};
 use super::{Checker, Inassignable, Keys, Relation, word};
 use crate::Extensibility;
 use crate::type_object::annotation::NameHash;
 use alloc::collections::BTreeMap;
 
-fn words(bound: Bound) -> String {
+fn describe_bound(bound: Bound) -> String {
     bound.map_or_else(|| String::from("without bound"), |bound| format!("up to {bound}"))
 }
 
@@ -111,8 +111,12 @@ impl<'a> Checker<'a> {
     }
 
     fn bounds(&self, reader: Bound, writer: Bound, same: bool, counts: bool) -> Result<(), Inassignable> {
-        if (same && reader != writer) || (counts && !holds(reader, writer)) {
-            return self.differs(format!("{} for the reader, {} from the writer", words(reader), words(writer)));
+        if (same && reader != writer) || (counts && !bound_covers(reader, writer)) {
+            return self.differs(format!(
+                "{} for the reader, {} from the writer",
+                describe_bound(reader),
+                describe_bound(writer)
+            ));
         }
         Ok(())
     }
@@ -131,7 +135,7 @@ impl<'a> Checker<'a> {
         let by_value: BTreeMap<i32, &Label<'_>> = reader.iter().map(|label| (label.value, label)).collect();
         let mut common = 0;
         for label in writer {
-            let name = label.name.or(what, label.value);
+            let name = label.name.display_or(what, label.value);
             match (by_name.get(&label.name.hash), by_value.get(&label.value)) {
                 (Some(named), _) if named.value != label.value => {
                     let (r, w) = (named.value, label.value);
@@ -139,7 +143,7 @@ impl<'a> Checker<'a> {
                 }
                 (None, Some(valued)) => {
                     let value = label.value;
-                    let other = valued.name.or(what, value);
+                    let other = valued.name.display_or(what, value);
                     return self.differs(format!("{what} {value} is {other} for the reader, {name} from the writer"));
                 }
                 (None, None) if all || key => {

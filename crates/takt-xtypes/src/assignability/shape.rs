@@ -80,7 +80,7 @@ pub(super) enum Primitive {
 pub(super) type Bound = Option<u32>;
 
 /// Reports whether every length within the bound `writer` is within the bound `reader`.
-pub(super) fn holds(reader: Bound, writer: Bound) -> bool {
+pub(super) fn bound_covers(reader: Bound, writer: Bound) -> bool {
     reader.is_none_or(|reader| writer.is_some_and(|writer| writer <= reader))
 }
 
@@ -150,7 +150,7 @@ impl<'a> Name<'a> {
     }
 
     /// Returns the text for a reason: the name, or a number in its place.
-    pub(super) fn or(&self, what: &str, number: impl fmt::Display) -> String {
+    pub(super) fn display_or(&self, what: &str, number: impl fmt::Display) -> String {
         match self.text {
             Some(text) => text.chars().filter(|c| !c.is_control()).take(NAME_LEN_MAX).collect(),
             None => alloc::format!("{what} {number}"),

@@ -33,10 +33,10 @@ impl<'a> Checker<'a> {
             self.names(&r_by_id, &w_by_id)?;
         }
         let all = equivalent || r_ext == Extensibility::Final;
-        self.lonely(&r_members, &w_by_id, all, "writer")?;
-        self.lonely(&w_members, &r_by_id, all || self.rules.prevent_type_widening, "reader")?;
+        self.check_missing_members(&r_members, &w_by_id, all, "writer")?;
+        self.check_missing_members(&w_members, &r_by_id, all || self.rules.prevent_type_widening, "reader")?;
         if all || r_ext == Extensibility::Appendable {
-            self.places(&r_members, &w_members)?;
+            self.check_order(&r_members, &w_members)?;
         }
         let strongly = r_ext != Extensibility::Mutable;
         let mut common = 0;
@@ -61,13 +61,13 @@ impl<'a> Checker<'a> {
         let by_name: BTreeMap<NameHash, &Member<'_>> =
             reader.values().map(|member| (member.name.hash, *member)).collect();
         for (id, member) in writer {
-            let name = member.name.or("member", id);
+            let name = member.name.display_or("member", id);
             if let Some(named) = by_name.get(&member.name.hash).filter(|named| named.id != *id) {
                 let other = named.id;
                 return self.differs(format!("member '{name}' has id {other} for the reader, {id} from the writer"));
             }
             if let Some(other) = reader.get(id).filter(|other| other.name.hash != member.name.hash) {
-                let other = other.name.or("member", id);
+                let other = other.name.display_or("member", id);
                 return self.differs(format!("member {id} is '{other}' for the reader, '{name}' from the writer"));
             }
         }
@@ -75,7 +75,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks members that the side `who` lacks: fails unless the side may lack them.
-    fn lonely(
+    fn check_missing_members(
         &self,
         members: &[Member<'_>],
         others: &BTreeMap<u32, &Member<'_>>,
@@ -92,7 +92,7 @@ impl<'a> Checker<'a> {
             } else {
                 continue;
             };
-            let name = member.name.or("member", member.id);
+            let name = member.name.display_or("member", member.id);
             let space = if why.is_empty() { "" } else { " " };
             return self.differs(format!("the {who}'s type lacks the {why}{space}member '{name}'"));
         }
@@ -100,17 +100,17 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks that the n-th members of both sides are the same, up to the shorter length.
-    fn places(&self, reader: &[Member<'_>], writer: &[Member<'_>]) -> Result<(), Inassignable> {
+    fn check_order(&self, reader: &[Member<'_>], writer: &[Member<'_>]) -> Result<(), Inassignable> {
         for (place, (r, w)) in reader.iter().zip(writer).enumerate() {
             if r.id != w.id {
-                let (r_name, w_name) = (r.name.or("member", r.id), w.name.or("member", w.id));
+                let (r_name, w_name) = (r.name.display_or("member", r.id), w.name.display_or("member", w.id));
                 let place = place + 1;
                 return self.differs(format!(
                     "member number {place} is '{r_name}' for the reader, '{w_name}' from the writer"
                 ));
             }
             if r.optional != w.optional {
-                let (name, who) = (r.name.or("member", r.id), if r.optional { "reader" } else { "writer" });
+                let (name, who) = (r.name.display_or("member", r.id), if r.optional { "reader" } else { "writer" });
                 return self.differs(format!("member '{name}' is optional for the {who} only"));
             }
         }
@@ -126,8 +126,8 @@ impl<'a> Checker<'a> {
         keys: Keys,
         strongly: bool,
     ) -> Result<(), Inassignable> {
-        let name = reader.name.or("member", reader.id);
-        let name = if reader.name.text.is_none() { writer.name.or("member", writer.id) } else { name };
+        let name = reader.name.display_or("member", reader.id);
+        let name = if reader.name.text.is_none() { writer.name.display_or("member", writer.id) } else { name };
         if relation == Relation::Equivalent {
             let differs = [
                 ("a key", reader.key, writer.key),

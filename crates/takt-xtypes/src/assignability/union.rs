@@ -43,12 +43,12 @@ impl<'a> Checker<'a> {
         let by_name: BTreeMap<NameHash, u32> = reader.cases.iter().map(|case| (case.name.hash, case.id)).collect();
         let by_id: BTreeMap<u32, &Case<'_>> = reader.cases.iter().map(|case| (case.id, case)).collect();
         for case in &writer.cases {
-            let (id, name) = (case.id, case.name.or("case", case.id));
+            let (id, name) = (case.id, case.name.display_or("case", case.id));
             if let Some(other) = by_name.get(&case.name.hash).filter(|other| **other != id) {
                 return self.differs(format!("case '{name}' has id {other} for the reader, {id} from the writer"));
             }
             if let Some(other) = by_id.get(&id).filter(|other| other.name.hash != case.name.hash) {
-                let other = other.name.or("case", id);
+                let other = other.name.display_or("case", id);
                 return self.differs(format!("case {id} is '{other}' for the reader, '{name}' from the writer"));
             }
         }
@@ -75,7 +75,7 @@ impl<'a> Checker<'a> {
             let selected = r_by_label.get(label).copied();
             common |= selected.is_some();
             if selected.is_none() && (all || (self.rules.prevent_type_widening && r_default.is_none())) {
-                let name = w_case.name.or("case", w_case.id);
+                let name = w_case.name.display_or("case", w_case.id);
                 return self.differs(format!("the reader's type lacks label {label}, case '{name}'"));
             }
             if let Some(r_case) = selected.or(r_default) {
@@ -84,7 +84,7 @@ impl<'a> Checker<'a> {
         }
         for (label, r_case) in r_by_label.iter().filter(|(label, _)| !w_by_label.contains_key(label)) {
             if all {
-                let name = r_case.name.or("case", r_case.id);
+                let name = r_case.name.display_or("case", r_case.id);
                 return self.differs(format!("the writer's type lacks label {label}, case '{name}'"));
             }
             if let Some(w_case) = w_default {
@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
         relation: Relation,
         keys: Keys,
     ) -> Result<(), Inassignable> {
-        self.require(reader.of, writer.of, relation, keys, writer.name.or("case", writer.id))
+        self.require(reader.of, writer.of, relation, keys, writer.name.display_or("case", writer.id))
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn name(
     registry: &mut TypeRegistry,
 ) -> Result<TypeIdentifiers, TypeError> {
     let mut naming =
-        Naming { definitions, registry, known: BTreeMap::new(), open: Vec::new(), places: BTreeMap::new(), depth: 0 };
+        Naming { definitions, registry, known: BTreeMap::new(), open: Vec::new(), indexes: BTreeMap::new(), depth: 0 };
     naming.visit(root)?;
     naming.identifiers_of(root)
 }
@@ -30,7 +30,7 @@ struct Naming<'a> {
     known: BTreeMap<DefinitionId, TypeIdentifiers>,
     /// Types whose component is not complete yet.
     open: Vec<DefinitionId>,
-    places: BTreeMap<DefinitionId, usize>,
+    indexes: BTreeMap<DefinitionId, usize>,
     depth: u8,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Naming<'a> {
         if self.known.contains_key(&id) {
             return Ok(None);
         }
-        if let Some(&place) = self.places.get(&id) {
+        if let Some(&place) = self.indexes.get(&id) {
             return Ok(Some(place));
         }
         if self.depth >= MAX_NESTING {
@@ -49,7 +49,7 @@ impl<'a> Naming<'a> {
         }
         let index = self.open.len();
         self.open.push(id);
-        self.places.insert(id, index);
+        self.indexes.insert(id, index);
         self.depth += 1;
         let (mut lowest, mut is_recursive) = (index, false);
         for part in self.definition(id)?.parts() {
@@ -63,7 +63,7 @@ impl<'a> Naming<'a> {
         }
         let component = self.open.split_off(index);
         for id in &component {
-            self.places.remove(id);
+            self.indexes.remove(id);
         }
         if component.len() == 1 && !is_recursive {
             let identifiers = self.build(id)?.keep_own(self.registry);

@@ -83,7 +83,7 @@ struct Step {
 }
 
 /// Result of a step.
-enum Place {
+enum Location {
     /// The decoder is at the start of the value.
     Here,
     /// The value is absent.
@@ -237,9 +237,9 @@ impl Field {
             let place = walker.enter(step, is_row, &mut d)?;
             is_row = matches!(ty.types.resolved(step.node), Node::Array { .. });
             match place {
-                Place::Here => {}
-                Place::Absent => return Ok(None),
-                Place::Default => return Ok(Scalar::of(&step.default)),
+                Location::Here => {}
+                Location::Absent => return Ok(None),
+                Location::Default => return Ok(Scalar::of(&step.default)),
             }
         }
         let before = d.remaining();
@@ -324,7 +324,7 @@ struct Walker<'t> {
 impl Walker<'_> {
     /// Enters the value that a step selects. With `is_row`, the value is an element of an array, as
     /// an array without a header.
-    fn enter(self, step: &Step, is_row: bool, d: &mut Decoder<'_>) -> Result<Place, DecodeError> {
+    fn enter(self, step: &Step, is_row: bool, d: &mut Decoder<'_>) -> Result<Location, DecodeError> {
         match self.types.resolved(step.node) {
             Node::Struct(structure) => self.enter_structure(structure, step.index, d),
             Node::Union(union) => self.enter_union(union, step.index, d),
@@ -334,23 +334,23 @@ impl Walker<'_> {
                 }
                 let count = self.count(&[*element], d)?;
                 if step.index >= count {
-                    return Ok(Place::Absent);
+                    return Ok(Location::Absent);
                 }
                 self.skip_elements(*element, step.index, d)?;
-                Ok(Place::Here)
+                Ok(Location::Here)
             }
             Node::Array { element, .. } => {
                 if !is_row && self.types.is_array_delimited(d.representation(), *element) {
                     d.enter_delimited()?;
                 }
                 self.skip_rows(*element, step.index, d)?;
-                Ok(Place::Here)
+                Ok(Location::Here)
             }
-            _ => Ok(Place::Absent),
+            _ => Ok(Location::Absent),
         }
     }
 
-    fn enter_structure(self, structure: &Struct, index: usize, d: &mut Decoder<'_>) -> Result<Place, DecodeError> {
+    fn enter_structure(self, structure: &Struct, index: usize, d: &mut Decoder<'_>) -> Result<Location, DecodeError> {
         match (effective(structure.extensibility, d.scope()), d.representation()) {
             (Extensibility::Final, _) => self.enter_in_order(structure, index, false, d),
             (Extensibility::Appendable, Representation::Xcdr1) => self.enter_in_order(structure, index, true, d),
@@ -373,7 +373,7 @@ impl Walker<'_> {
         index: usize,
         may_end: bool,
         d: &mut Decoder<'_>,
-    ) -> Result<Place, DecodeError> {
+    ) -> Result<Location, DecodeError> {
         for member in &structure.members[..index] {
             if may_end && d.remaining() == 0 {
                 break;
@@ -385,17 +385,17 @@ impl Walker<'_> {
             return not_sent(member, d);
         }
         if !member.optional {
-            return Ok(Place::Here);
+            return Ok(Location::Here);
         }
         match optional_len(member, d)? {
-            Presence::Absent => return Ok(Place::Absent),
+            Presence::Absent => return Ok(Location::Absent),
             Presence::Here => {}
             Presence::Parameter(len) => d.enter_parameter(len)?,
         }
-        Ok(Place::Here)
+        Ok(Location::Here)
     }
 
-    fn enter_union(self, union: &Union, index: usize, d: &mut Decoder<'_>) -> Result<Place, DecodeError> {
+    fn enter_union(self, union: &Union, index: usize, d: &mut Decoder<'_>) -> Result<Location, DecodeError> {
         let extensibility = effective(union.extensibility, d.scope());
         if extensibility != Extensibility::Final && d.representation() == Representation::Xcdr2 {
             d.enter_delimited()?;
@@ -407,10 +407,10 @@ impl Walker<'_> {
         };
         if extensibility != Extensibility::Mutable {
             if !selects(&decode::decode(self.types, union.discriminator, d)?) {
-                return Ok(Place::Absent);
+                return Ok(Location::Absent);
             }
             let ends = extensibility == Extensibility::Appendable && d.remaining() == 0;
-            return Ok(if ends { Place::Default } else { Place::Here });
+            return Ok(if ends { Location::Default } else { Location::Here });
         }
         let header = match parameter::read(d)? {
             Some(header) if header.id == DISCRIMINATOR.id => header,
@@ -419,7 +419,7 @@ impl Walker<'_> {
         let mut discriminator = d.clone();
         enter_member(&mut discriminator, header.len)?;
         if !selects(&decode::decode(self.types, union.discriminator, &mut discriminator)?) {
-            return Ok(Place::Absent);
+            return Ok(Location::Absent);
         }
         d.take(header.len)?;
         let mut found = None;
@@ -437,9 +437,9 @@ impl Walker<'_> {
         Ok(match found {
             Some(inside) => {
                 *d = inside;
-                Place::Here
+                Location::Here
             }
-            None => Place::Default,
+            None => Location::Default,
         })
     }
 
@@ -584,15 +584,15 @@ fn optional_len(member: &StructMember, d: &mut Decoder<'_>) -> Result<Presence, 
 }
 
 /// Returns the default of a member that the writer did not send, or an error for a key member.
-fn not_sent(member: &StructMember, d: &Decoder<'_>) -> Result<Place, DecodeError> {
+fn not_sent(member: &StructMember, d: &Decoder<'_>) -> Result<Location, DecodeError> {
     if member.member.key {
         return Err(d.error(DecodeErrorKind::MissingKey { id: member.member.id }));
     }
-    Ok(if member.optional { Place::Absent } else { Place::Default })
+    Ok(if member.optional { Location::Absent } else { Location::Default })
 }
 
 /// Enters a member of a mutable structure: the last one with its id, as in decoding.
-fn enter_by_id(structure: &Struct, index: usize, d: &mut Decoder<'_>) -> Result<Place, DecodeError> {
+fn enter_by_id(structure: &Struct, index: usize, d: &mut Decoder<'_>) -> Result<Location, DecodeError> {
     let mut found = None;
     while let Some(header) = parameter::read(d)? {
         match structure.index_of(header.id) {
@@ -611,7 +611,7 @@ fn enter_by_id(structure: &Struct, index: usize, d: &mut Decoder<'_>) -> Result<
     match found {
         Some(inside) => {
             *d = inside;
-            Ok(Place::Here)
+            Ok(Location::Here)
         }
         None => not_sent(&structure.members[index], d),
     }

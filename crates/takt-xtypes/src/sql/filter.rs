@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::lexer::{Operator, Token, number};
-use super::parser::{Condition, Placed, Predicate, QueryExpression, Step, Term};
+use super::parser::{Condition, Positioned, Predicate, QueryExpression, Step, Term};
 use super::pattern::{like, matches};
 use super::{FieldPart, PARAMETER_LEN_MAX, PARAMETERS_MAX, SqlError, error};
 use crate::DecodeError;
@@ -223,20 +223,20 @@ impl Bound {
         match self {
             Self::Compare { left, operator, right } => {
                 let (Some(left), Some(right)) = (left.value(read)?, right.value(read)?) else { return Ok(None) };
-                Ok(Some(holds(left, *operator, right, budget)))
+                Ok(Some(compare_scalars(left, *operator, right, budget)))
             }
             Self::Between { field, negated, low, high } => {
                 let Some(value) = field.value(read)? else { return Ok(None) };
                 let (Some(low), Some(high)) = (low.value(read)?, high.value(read)?) else { return Ok(None) };
-                let is_above = holds(value, Operator::GreaterOrEqual, low, budget);
-                let inside = is_above && holds(value, Operator::LessOrEqual, high, budget);
+                let is_above = compare_scalars(value, Operator::GreaterOrEqual, low, budget);
+                let inside = is_above && compare_scalars(value, Operator::LessOrEqual, high, budget);
                 Ok(Some(inside != *negated))
             }
         }
     }
 }
 
-fn holds(left: Scalar<'_>, operator: Operator, right: Scalar<'_>, budget: &Budget) -> bool {
+fn compare_scalars(left: Scalar<'_>, operator: Operator, right: Scalar<'_>, budget: &Budget) -> bool {
     if let Operator::Like | Operator::Match = operator {
         let (Some(text), Some(pattern)) = (left.text(), right.text()) else { return false };
         let is_like = operator == Operator::Like;
@@ -293,7 +293,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
     }
 
     /// Binds both sides of a comparison. A constant takes the type of the field on the other side.
-    fn pair(&self, left: &Placed, right: &Placed) -> Result<(Operand, Operand), SqlError> {
+    fn pair(&self, left: &Positioned, right: &Positioned) -> Result<(Operand, Operand), SqlError> {
         match (self.field(left), self.field(right)) {
             (Some(Ok(a)), Some(Ok(b))) => {
                 if !are_comparable(self.ty, &a, &b) {
@@ -322,14 +322,14 @@ impl<S: AsRef<str>> Binder<'_, S> {
     }
 
     /// Returns the field that a term names; `None` for a constant.
-    fn field(&self, placed: &Placed) -> Option<Result<Field, SqlError>> {
+    fn field(&self, placed: &Positioned) -> Option<Result<Field, SqlError>> {
         match &placed.term {
             Term::Name(path) => Some(self.ty.field(path).map_err(|wrong| error(placed.position, wrong.what))),
             _ => None,
         }
     }
 
-    fn parameter(&self, placed: &Placed, number: usize) -> Result<&str, SqlError> {
+    fn parameter(&self, placed: &Positioned, number: usize) -> Result<&str, SqlError> {
         match self.parameters.get(number) {
             Some(text) => Ok(text.as_ref()),
             None => Err(error(placed.position, format!("parameter %{number} has no value"))),
@@ -337,7 +337,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
     }
 
     /// Returns a constant of the field's type.
-    fn literal(&self, placed: &Placed, field: &Field) -> Result<Literal, SqlError> {
+    fn literal(&self, placed: &Positioned, field: &Field) -> Result<Literal, SqlError> {
         let found = match &placed.term {
             Term::Name(path) => match path.as_slice() {
                 [FieldPart::Name(word)] => field.literal(self.ty, word).map(Literal::Enum),
@@ -346,7 +346,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
             Term::Parameter(number) => {
                 let text = self.parameter(placed, *number)?;
                 let what = || format!("parameter %{number} = {text} is not {}", name(field.kind()));
-                return self.written(field, text).ok_or_else(|| error(placed.position, what()));
+                return self.parameter_literal(field, text).ok_or_else(|| error(placed.position, what()));
             }
             Term::Bool(value) => (field.kind() == FieldKind::Bool).then_some(Literal::Bool(*value)),
             Term::Integer(value) => match field.kind() {
@@ -356,7 +356,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
             Term::Float(value) => {
                 matches!(field.kind(), FieldKind::Integer | FieldKind::Float).then_some(Literal::Float(*value))
             }
-            Term::Text(text) => self.quoted(field, text),
+            Term::Text(text) => self.quoted_literal(field, text),
         };
         match (&placed.term, found) {
             (_, Some(literal)) => Ok(literal),
@@ -369,7 +369,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
     }
 
     /// Interprets a quoted string for a field.
-    fn quoted(&self, field: &Field, text: &str) -> Option<Literal> {
+    fn quoted_literal(&self, field: &Field, text: &str) -> Option<Literal> {
         match field.kind() {
             FieldKind::Text => Some(Literal::Text(text.to_string())),
             FieldKind::Enum => field.literal(self.ty, text).map(Literal::Enum),
@@ -386,16 +386,16 @@ impl<S: AsRef<str>> Binder<'_, S> {
 
     /// Interprets the value of a parameter for a field. INTEROP(Fast DDS 2.9): strings have quotes
     /// here; other vendors omit them, so both forms are accepted.
-    fn written(&self, field: &Field, text: &str) -> Option<Literal> {
+    fn parameter_literal(&self, field: &Field, text: &str) -> Option<Literal> {
         let plain = unquoted(text);
         match field.kind() {
-            FieldKind::Text | FieldKind::Char => self.quoted(field, plain.unwrap_or(text)),
+            FieldKind::Text | FieldKind::Char => self.quoted_literal(field, plain.unwrap_or(text)),
             FieldKind::Bool if text.trim().eq_ignore_ascii_case("TRUE") => Some(Literal::Bool(true)),
             FieldKind::Bool if text.trim().eq_ignore_ascii_case("FALSE") => Some(Literal::Bool(false)),
             FieldKind::Bool => None,
             FieldKind::Enum => match number(text.trim()) {
                 Some(Token::Integer(value)) => Some(Literal::Integer(value)),
-                _ => self.quoted(field, plain.unwrap_or(text).trim()),
+                _ => self.quoted_literal(field, plain.unwrap_or(text).trim()),
             },
             FieldKind::Integer | FieldKind::Float => match number(text.trim())? {
                 Token::Integer(value) => Some(Literal::Integer(value)),
@@ -406,7 +406,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
     }
 
     /// Returns a constant by its syntax.
-    fn constant(&self, placed: &Placed) -> Result<Literal, SqlError> {
+    fn constant(&self, placed: &Positioned) -> Result<Literal, SqlError> {
         Ok(match &placed.term {
             Term::Integer(value) => Literal::Integer(*value),
             Term::Float(value) => Literal::Float(*value),

@@ -25,15 +25,15 @@ pub(super) enum Term {
 
 /// Term with its position.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Placed {
+pub(super) struct Positioned {
     pub(super) position: usize,
     pub(super) term: Term,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Predicate {
-    Compare { left: Placed, operator: Operator, right: Placed },
-    Between { field: Placed, negated: bool, low: Placed, high: Placed },
+    Compare { left: Positioned, operator: Operator, right: Positioned },
+    Between { field: Positioned, negated: bool, low: Positioned, high: Positioned },
 }
 
 /// Instruction of the program.
@@ -112,7 +112,7 @@ impl Condition {
     /// Returns the highest parameter number `%n` in the condition.
     #[must_use]
     pub fn parameter_max(&self) -> Option<usize> {
-        let number = |placed: &Placed| match placed.term {
+        let number = |placed: &Positioned| match placed.term {
             Term::Parameter(number) => Some(number),
             _ => None,
         };
@@ -142,7 +142,7 @@ impl QueryExpression {
                     Some(Token::Name(field)) => order_by.push((position, field)),
                     _ => return Err(error(position, "expected a field to order by")),
                 }
-                if !parser.goes_on(order_by.len())? {
+                if !parser.takes_comma(order_by.len())? {
                     break;
                 }
             }
@@ -242,7 +242,7 @@ impl Parser {
 
     /// Consumes a comma and reports whether another element of a list with `count` elements
     /// follows.
-    fn goes_on(&mut self, count: usize) -> Result<bool, SqlError> {
+    fn takes_comma(&mut self, count: usize) -> Result<bool, SqlError> {
         if !self.takes(&Token::Comma) {
             return Ok(false);
         }
@@ -342,7 +342,7 @@ impl Parser {
         Ok(Predicate::Compare { left, operator, right: self.term()? })
     }
 
-    fn term(&mut self) -> Result<Placed, SqlError> {
+    fn term(&mut self) -> Result<Positioned, SqlError> {
         /// Words that cannot be fields, since they are keywords in this position.
         const RESERVED: [&str; 6] = ["AND", "OR", "NOT", "BETWEEN", "LIKE", "MATCH"];
         let position = self.position();
@@ -359,7 +359,7 @@ impl Parser {
             }
             _ => return Err(error(position, "expected a field, a literal or a parameter")),
         };
-        Ok(Placed { position, term })
+        Ok(Positioned { position, term })
     }
 
     /// `a.b, c AS d, e f`
@@ -378,7 +378,7 @@ impl Parser {
                 }
             };
             selected.push(Selected { field, name, position });
-            if !self.goes_on(selected.len())? {
+            if !self.takes_comma(selected.len())? {
                 return Ok(selected);
             }
         }

@@ -6,7 +6,7 @@
 use crate::dynamic::{Budget, Chars, Text};
 
 /// Element of a pattern.
-enum Place<'a> {
+enum Element<'a> {
     /// Any characters, possibly none.
     Many,
     /// One character of a set.
@@ -31,11 +31,11 @@ impl Wanted<'_> {
 
 /// Matches a `LIKE` pattern: `%` stands for any characters, `_` for one.
 pub(super) fn like(text: Text<'_>, pattern: Text<'_>, budget: &Budget) -> bool {
-    fits(text.chars(), pattern.chars(), budget, |pattern| {
+    matches_pattern(text.chars(), pattern.chars(), budget, |pattern| {
         Some(match pattern.next()? {
-            '%' => Place::Many,
-            '_' => Place::One(Wanted::Any),
-            char => Place::One(Wanted::This(char)),
+            '%' => Element::Many,
+            '_' => Element::One(Wanted::Any),
+            char => Element::One(Wanted::This(char)),
         })
     })
 }
@@ -44,7 +44,7 @@ pub(super) fn like(text: Text<'_>, pattern: Text<'_>, budget: &Budget) -> bool {
 pub(super) fn matches(text: Text<'_>, patterns: Text<'_>, budget: &Budget) -> bool {
     let mut rest = patterns.chars();
     loop {
-        if fits(text.chars(), rest.clone(), budget, next_of_glob) {
+        if matches_pattern(text.chars(), rest.clone(), budget, next_of_glob) {
             return true;
         }
         while next_of_glob(&mut rest).is_some() {
@@ -57,11 +57,11 @@ pub(super) fn matches(text: Text<'_>, patterns: Text<'_>, budget: &Budget) -> bo
     }
 }
 
-fn next_of_glob<'a>(pattern: &mut Chars<'a>) -> Option<Place<'a>> {
+fn next_of_glob<'a>(pattern: &mut Chars<'a>) -> Option<Element<'a>> {
     Some(match pattern.next()? {
         ',' => return None,
-        '*' => Place::Many,
-        '?' => Place::One(Wanted::Any),
+        '*' => Element::Many,
+        '?' => Element::One(Wanted::Any),
         '[' => {
             let set = pattern.clone();
             let mut is_first = true;
@@ -70,16 +70,16 @@ fn next_of_glob<'a>(pattern: &mut Chars<'a>) -> Option<Place<'a>> {
                     // Without a closing bracket, an opening bracket is an ordinary character.
                     None => {
                         *pattern = set;
-                        break Place::One(Wanted::This('['));
+                        break Element::One(Wanted::This('['));
                     }
-                    Some(']') if !is_first => break Place::One(Wanted::Of(set)),
+                    Some(']') if !is_first => break Element::One(Wanted::Of(set)),
                     Some('!' | '^') if is_first => {}
                     Some(_) => is_first = false,
                 }
             }
         }
-        '\\' => Place::One(Wanted::This(pattern.next().unwrap_or('\\'))),
-        char => Place::One(Wanted::This(char)),
+        '\\' => Element::One(Wanted::This(pattern.next().unwrap_or('\\'))),
+        char => Element::One(Wanted::This(char)),
     })
 }
 
@@ -111,18 +111,18 @@ fn set_includes(mut set: Chars<'_>, char: char, budget: &Budget) -> bool {
 ///
 /// Also false if the budget is exceeded. Each comparison of a pattern element with a character
 /// takes one step.
-fn fits<'p>(
+fn matches_pattern<'p>(
     mut text: Chars<'_>,
     mut pattern: Chars<'p>,
     budget: &Budget,
-    next: impl Fn(&mut Chars<'p>) -> Option<Place<'p>>,
+    next: impl Fn(&mut Chars<'p>) -> Option<Element<'p>>,
 ) -> bool {
     // Position to resume at if the match of the last wildcard must be extended.
     let mut resume: Option<(Chars<'_>, Chars<'p>)> = None;
     while budget.spend(1) {
         let mut ahead = pattern.clone();
         let place = next(&mut ahead);
-        if let Some(Place::Many) = place {
+        if let Some(Element::Many) = place {
             resume = Some((text.clone(), ahead.clone()));
             pattern = ahead;
             continue;
@@ -130,10 +130,10 @@ fn fits<'p>(
         let mut rest = text.clone();
         let agrees = match (place, rest.next()) {
             (None, None) => return true,
-            (Some(Place::One(wanted)), Some(char)) => wanted.includes(char, budget),
+            (Some(Element::One(wanted)), Some(char)) => wanted.includes(char, budget),
             // The rest of the pattern needs a character, and the text has ended.
             (Some(_), None) => return false,
-            (None | Some(Place::Many), Some(_)) => false,
+            (None | Some(Element::Many), Some(_)) => false,
         };
         if agrees {
             (text, pattern) = (rest, ahead);

@@ -14,7 +14,7 @@ use super::{LOOKUP_BYTES, LOOKUP_TIME};
 
 /// Time after which an unanswered request is repeated with the other union form. A server does not
 /// announce which form it understands.
-const PATIENCE: Duration = Duration::from_millis(400);
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(400);
 /// Consecutive answers without a new definition after which the server is assumed not to know the
 /// types.
 const EMPTY_ANSWERS_MAX: u32 = 2;
@@ -36,7 +36,7 @@ pub(super) enum Progress {
 /// Lookup of a type at a remote participant.
 #[derive(Debug)]
 pub(super) struct Lookup {
-    whom: GuidPrefix,
+    participant: GuidPrefix,
     root: TypeIdentifier,
     types: TypeRegistry,
     /// Identifiers to request next.
@@ -47,7 +47,7 @@ pub(super) struct Lookup {
     form: UnionForm,
     repeat_at: Instant,
     deadline: Instant,
-    futile: u32,
+    empty_answers: u32,
     checks: Vec<TypeCheck>,
 }
 
@@ -64,7 +64,7 @@ impl Lookup {
             [&information.complete, &information.minimal].into_iter().filter(|form| !form.type_id.is_none());
         let first = forms.next()?;
         let mut lookup = Self {
-            whom: whom.prefix,
+            participant: whom.prefix,
             root: TypeIdentifier::default(),
             types: TypeRegistry::with_limit(LOOKUP_BYTES),
             wanted: Vec::new(),
@@ -73,17 +73,17 @@ impl Lookup {
             form: UnionForm::default(),
             repeat_at: now,
             deadline: now.after(LOOKUP_TIME),
-            futile: 0,
+            empty_answers: 0,
             checks: vec![check],
         };
         lookup.set_target(first);
-        lookup.ask(core, now);
+        lookup.send_request(core, now);
         Some(lookup)
     }
 
     fn set_target(&mut self, form: &TypeIdentifierWithDependencies) {
         self.root = form.type_id.clone();
-        self.futile = 0;
+        self.empty_answers = 0;
         self.wanted = self.types.missing(&self.root);
         let listed = form.dependencies.iter().map(|(identifier, _)| identifier);
         let further = listed.filter(|identifier| **identifier != form.type_id && identifier.hash().is_some());
@@ -93,7 +93,7 @@ impl Lookup {
     /// Reports whether this is the lookup of the given type at the given participant.
     pub(super) fn is_of(&self, whom: GuidPrefix, information: &TypeInformation) -> bool {
         let is_it = [&information.complete.type_id, &information.minimal.type_id].contains(&&self.root);
-        whom == self.whom && is_it
+        whom == self.participant && is_it
     }
 
     pub(super) fn add(&mut self, check: TypeCheck) {
@@ -108,15 +108,15 @@ impl Lookup {
         self.repeat_at.min(self.deadline)
     }
 
-    fn ask(&mut self, core: &mut Participant, now: Instant) {
+    fn send_request(&mut self, core: &mut Participant, now: Instant) {
         self.cancel(core);
         let ids = self.wanted.iter().filter_map(|id| EquivalenceId::from_bytes(&id.to_bytes()));
         let ids: Vec<EquivalenceId> = ids.take(TYPE_IDS_MAX).collect();
         // If the core has no capacity for a request, the timeout repeats the attempt.
-        if let Ok(request) = core.request_types(now, self.whom, &ids, self.form) {
+        if let Ok(request) = core.request_types(now, self.participant, &ids, self.form) {
             self.request = Some(request);
         }
-        self.repeat_at = now.after(PATIENCE);
+        self.repeat_at = now.after(REQUEST_TIMEOUT);
     }
 
     fn cancel(&mut self, core: &mut Participant) {
@@ -131,7 +131,7 @@ impl Lookup {
         self.request = None;
         let before = self.types.len();
         match answer {
-            TypeAnswer::Types { types, big_endian: false, .. } => self.keep(types),
+            TypeAnswer::Types { types, big_endian: false, .. } => self.store(types),
             // Type hashes are computed over little-endian definitions. No known implementation
             // answers a little-endian request in big endian.
             TypeAnswer::Types { .. } | TypeAnswer::Refused(_) | TypeAnswer::Dependencies { .. } => {}
@@ -141,23 +141,23 @@ impl Lookup {
         if missing.is_empty() {
             return Progress::Learned;
         }
-        self.futile = if self.types.len() > before { 0 } else { self.futile + 1 };
-        if self.futile > EMPTY_ANSWERS_MAX {
+        self.empty_answers = if self.types.len() > before { 0 } else { self.empty_answers + 1 };
+        if self.empty_answers > EMPTY_ANSWERS_MAX {
             let Some(fallback) = self.fallback.take() else { return Progress::Incomplete };
             self.set_target(&fallback);
         } else {
             // The list may be wrong, or longer than one answer holds. The last requests name the
             // identifiers known to be missing.
             self.wanted.retain(|identifier| self.types.get(identifier).is_none());
-            if self.wanted.is_empty() || self.futile > 0 {
+            if self.wanted.is_empty() || self.empty_answers > 0 {
                 self.wanted = missing;
             }
         }
-        self.ask(core, now);
+        self.send_request(core, now);
         Progress::Waits
     }
 
-    fn keep(&mut self, found: Vec<(EquivalenceId, Box<[u8]>)>) {
+    fn store(&mut self, found: Vec<(EquivalenceId, Box<[u8]>)>) {
         for (id, object) in found {
             let identifier = TypeIdentifier::parse(&id.to_bytes());
             let (Ok(identifier), Ok(object)) = (identifier, TypeObject::parse(&object)) else { continue };
@@ -175,13 +175,13 @@ impl Lookup {
             return Progress::Silent;
         }
         self.form = self.form.other();
-        self.ask(core, now);
+        self.send_request(core, now);
         Progress::Waits
     }
 
     /// Ends the lookup. Returns the participant, the endpoint pairs and the definitions learned.
     pub(super) fn finish(mut self, core: &mut Participant) -> (GuidPrefix, Vec<TypeCheck>, Definition) {
         self.cancel(core);
-        (self.whom, self.checks, Definition { root: self.root, types: self.types })
+        (self.participant, self.checks, Definition { root: self.root, types: self.types })
     }
 }

@@ -30,9 +30,9 @@ use takt_wire::{Guid, GuidPrefix};
 use takt_xtypes::type_object::TypeInformation;
 
 use lookup::{Lookup, Progress};
-use verdict::{judged, own, unlearned};
+use verdict::{compare_for_vendors, own, type_unavailable};
 
-pub(crate) use verdict::{Definition, compared, involves_cyclone, join_cautions, refused_by_cyclone};
+pub(crate) use verdict::{Definition, compare, involves_cyclone, join_cautions, refused_by_cyclone};
 
 /// Maximum number of concurrent lookups.
 const LOOKUPS_MAX: usize = 16;
@@ -70,7 +70,7 @@ impl TypeChecks {
             Event::TypeAnswer(request) => {
                 let Some(at) = self.lookups.iter().position(|lookup| lookup.waits_for(request)) else { return false };
                 let progress = self.lookups[at].handle_answer(core, now);
-                self.go_on(core, now, at, progress);
+                self.handle_progress(core, now, at, progress);
                 true
             }
             _ => false,
@@ -91,25 +91,26 @@ impl TypeChecks {
             } else {
                 Progress::Waits
             };
-            if !self.go_on(core, now, at, progress) {
+            if !self.handle_progress(core, now, at, progress) {
                 at += 1;
             }
         }
         while self.waiting.front().is_some_and(|(_, until)| *until <= now) {
             if let Some((check, _)) = self.waiting.pop_front() {
-                judge(core, now, check, |reader| unlearned(reader, "too many type lookups are pending"));
+                set_verdict(core, now, check, |reader| type_unavailable(reader, "too many type lookups are pending"));
             }
         }
     }
 
     /// Checks a pair: immediately if the known information suffices, else when its lookup ends.
     fn begin(&mut self, core: &mut Participant, now: Instant, check: TypeCheck) {
-        let unknown = |core: &mut Participant, why: &str| judge(core, now, check, |reader| unlearned(reader, why));
+        let unknown =
+            |core: &mut Participant, why: &str| set_verdict(core, now, check, |reader| type_unavailable(reader, why));
         let Some([of_writer, of_reader]) = informations(core, check) else {
             return unknown(core, "its type information cannot be parsed");
         };
         if is_same(&of_writer, &of_reader) {
-            return core.set_type_verdict(now, check, TypeVerdict::Fit);
+            return core.set_type_verdict(now, check, TypeVerdict::Compatible);
         }
         let (whom, theirs) = match (is_own(core, check.writer), is_own(core, check.reader)) {
             (true, true) => return conclude(core, now, check, None),
@@ -136,7 +137,7 @@ impl TypeChecks {
     }
 
     /// Handles the progress of a lookup. Returns true if the lookup has ended and was removed.
-    fn go_on(&mut self, core: &mut Participant, now: Instant, at: usize, progress: Progress) -> bool {
+    fn handle_progress(&mut self, core: &mut Participant, now: Instant, at: usize, progress: Progress) -> bool {
         if matches!(progress, Progress::Waits) {
             return false;
         }
@@ -157,7 +158,7 @@ impl TypeChecks {
         for check in checks {
             match why {
                 None => conclude(core, now, check, Some(&definition)),
-                Some(why) => judge(core, now, check, |reader| unlearned(reader, why)),
+                Some(why) => set_verdict(core, now, check, |reader| type_unavailable(reader, why)),
             }
         }
         for _ in 0..LOOKUPS_MAX {
@@ -210,21 +211,29 @@ fn conclude(core: &mut Participant, now: Instant, check: TypeCheck, theirs: Opti
         }
         let [of_writer, of_reader] = &kept;
         let vendors = [check.writer, check.reader].map(|guid| core.vendor_of(guid.prefix));
-        Some(judged(vendors, writer, reader, of_writer.as_ref().or(theirs)?, of_reader.as_ref().or(theirs)?))
+        Some(compare_for_vendors(
+            vendors,
+            writer,
+            reader,
+            of_writer.as_ref().or(theirs)?,
+            of_reader.as_ref().or(theirs)?,
+        ))
     })();
     match verdict {
         Some(verdict) => core.set_type_verdict(now, check, verdict),
-        None => judge(core, now, check, |reader| unlearned(reader, "the local type is too large for a type lookup")),
+        None => set_verdict(core, now, check, |reader| {
+            type_unavailable(reader, "the local type is too large for a type lookup")
+        }),
     }
 }
 
-fn judge(
+fn set_verdict(
     core: &mut Participant,
     now: Instant,
     check: TypeCheck,
     verdict: impl FnOnce(&takt_wire::discovery::SubscriptionData) -> TypeVerdict,
 ) {
-    let verdict = core.subscription(check.reader).map_or(TypeVerdict::Fit, verdict);
+    let verdict = core.subscription(check.reader).map_or(TypeVerdict::Compatible, verdict);
     core.set_type_verdict(now, check, verdict);
 }
 

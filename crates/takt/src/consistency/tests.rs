@@ -161,7 +161,7 @@ impl World {
         panic!("neither matched nor refused at {:?}", self.now);
     }
 
-    fn why(&self) -> String {
+    fn refusal_reason(&self) -> String {
         self.nodes[0].refusals().next().expect("a refusal").to_string()
     }
 }
@@ -176,7 +176,11 @@ fn served_types_are_compared() {
     assert!(world.outcome().1);
     let mut world = World::new::<Old, Other>(Server::Whole, TypeConsistency::default());
     assert!(!world.outcome().1);
-    assert!(world.why().ends_with("member 'a': int32 for the reader, a string from the writer"), "{}", world.why());
+    assert!(
+        world.refusal_reason().ends_with("member 'a': int32 for the reader, a string from the writer"),
+        "{}",
+        world.refusal_reason()
+    );
     assert!(world.checks.lookups.is_empty() && world.checks.silent.is_empty());
     let same = TypeConsistency::of(TypeConsistencyKind::DisallowTypeCoercion);
     let mut world = World::new::<Old, New>(Server::Whole, same);
@@ -189,7 +193,11 @@ fn missing_definitions_match_by_name_unless_validation_is_forced() {
     assert!(world.outcome().1);
     let mut world = World::new::<Old, Other>(Server::Lacking, forced());
     assert!(!world.outcome().1);
-    assert!(world.why().ends_with("its participant does not return all type definitions"), "{}", world.why());
+    assert!(
+        world.refusal_reason().ends_with("its participant does not return all type definitions"),
+        "{}",
+        world.refusal_reason()
+    );
 }
 
 #[test]
@@ -199,6 +207,10 @@ fn unanswered_lookup_ends_after_its_time_limit() {
     assert_eq!(world.checks.silent.len(), 1);
     let mut world = World::new::<Old, Other>(Server::Mute, forced());
     assert_eq!(world.outcome(), (LOOKUP_TIME, false));
-    assert!(world.why().ends_with("its participant does not answer type lookups"), "{}", world.why());
+    assert!(
+        world.refusal_reason().ends_with("its participant does not answer type lookups"),
+        "{}",
+        world.refusal_reason()
+    );
     assert_eq!(world.checks.poll_timeout(), None, "nothing is left to wait for");
 }

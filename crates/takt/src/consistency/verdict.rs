@@ -43,7 +43,7 @@ pub(super) fn own(core: &Participant, information: &[u8]) -> Option<Definition> 
 }
 
 /// Compares the types of a writer and a reader under the reader's policy.
-pub(crate) fn compared(
+pub(crate) fn compare(
     writer: &PublicationData,
     reader: &SubscriptionData,
     of_writer: &Definition,
@@ -73,19 +73,21 @@ pub(crate) fn involves_cyclone(vendors: [VendorId; 2]) -> bool {
     vendors.contains(&VendorId::CYCLONE)
 }
 
-pub(super) fn judged(
+pub(super) fn compare_for_vendors(
     vendors: [VendorId; 2],
     writer: &PublicationData,
     reader: &SubscriptionData,
     of_writer: &Definition,
     of_reader: &Definition,
 ) -> TypeVerdict {
-    match compared(writer, reader, of_writer, of_reader) {
-        Ok(cautions) if cautions.is_empty() => TypeVerdict::Fit,
-        Ok(cautions) if involves_cyclone(vendors) => TypeVerdict::Differ { why: refused_by_cyclone(&cautions).into() },
+    match compare(writer, reader, of_writer, of_reader) {
+        Ok(cautions) if cautions.is_empty() => TypeVerdict::Compatible,
+        Ok(cautions) if involves_cyclone(vendors) => {
+            TypeVerdict::Incompatible { reason: refused_by_cyclone(&cautions).into() }
+        }
         Ok(cautions) => TypeVerdict::CompatibleWithCaution { what: join_cautions(&cautions).into() },
-        Err(why @ Inassignable::Differs { .. }) => TypeVerdict::Differ { why: why.to_string().into() },
-        Err(why) => unlearned(reader, &why.to_string()),
+        Err(why @ Inassignable::Differs { .. }) => TypeVerdict::Incompatible { reason: why.to_string().into() },
+        Err(why) => type_unavailable(reader, &why.to_string()),
     }
 }
 
@@ -101,10 +103,10 @@ pub(crate) fn refused_by_cyclone(cautions: &[Caution]) -> String {
 }
 
 /// Returns the verdict on a pair of which one type is unavailable.
-pub(super) fn unlearned(reader: &SubscriptionData, why: &str) -> TypeVerdict {
+pub(super) fn type_unavailable(reader: &SubscriptionData, why: &str) -> TypeVerdict {
     if reader.qos.type_consistency.force_type_validation {
         let why = format!("force_type_validation is set, but the other type is unavailable: {why}");
-        return TypeVerdict::Differ { why: why.into() };
+        return TypeVerdict::Incompatible { reason: why.into() };
     }
-    TypeVerdict::Fit
+    TypeVerdict::Compatible
 }

@@ -20,9 +20,9 @@ use crate::runtime::event_count::EventCount;
 use crate::{DomainParticipant, Duration, Error, Result};
 
 /// Time after which an unanswered request is repeated with the other union form.
-const PATIENCE: StdDuration = StdDuration::from_millis(500);
+const REQUEST_TIMEOUT: StdDuration = StdDuration::from_millis(500);
 /// Period of the search for an endpoint of the topic.
-const LOOK_PERIOD: StdDuration = StdDuration::from_millis(20);
+const SEARCH_PERIOD: StdDuration = StdDuration::from_millis(20);
 /// Consecutive answers without a new definition after which the server is assumed not to know the
 /// types.
 const EMPTY_ANSWERS_MAX: u32 = 2;
@@ -158,16 +158,16 @@ pub(crate) fn announce<T: TypeSupport>(core: &mut Participant) -> Option<Vec<u8>
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeComparison {
     /// The types permit a match.
-    Fit,
+    Compatible,
     /// The types permit a match, but other implementations may refuse it.
     CompatibleWithCaution {
         /// The members that differ, and how.
         what: String,
     },
     /// The types prevent a match.
-    Differ {
+    Incompatible {
         /// The member that differs, and how.
-        why: String,
+        reason: String,
     },
 }
 
@@ -187,8 +187,8 @@ impl DomainParticipant {
         timeout: impl Into<Duration>,
     ) -> Result<Option<String>> {
         Ok(match self.compare_types(writer, reader, timeout)? {
-            TypeComparison::Differ { why } => Some(why),
-            TypeComparison::Fit | TypeComparison::CompatibleWithCaution { .. } => None,
+            TypeComparison::Incompatible { reason: why } => Some(why),
+            TypeComparison::Compatible | TypeComparison::CompatibleWithCaution { .. } => None,
         })
     }
 
@@ -215,31 +215,31 @@ impl DomainParticipant {
         deadline: Option<Instant>,
     ) -> Result<TypeComparison> {
         let forced = |why: String| match reader.qos.type_consistency.force_type_validation {
-            true => TypeComparison::Differ { why },
-            false => TypeComparison::Fit,
+            true => TypeComparison::Incompatible { reason: why },
+            false => TypeComparison::Compatible,
         };
         let of_writer = announced(writer.type_information.as_deref());
         let (Some(of_writer), Some(of_reader)) = (of_writer, announced(reader.type_information.as_deref())) else {
             return Ok(forced("force_type_validation is set, but an endpoint announces no type".to_owned()));
         };
         if consistency::is_same(&of_writer, &of_reader) {
-            return Ok(TypeComparison::Fit);
+            return Ok(TypeComparison::Compatible);
         }
         let learned = self.definition(writer.guid, of_writer, deadline).and_then(|of_writer| {
             let of_reader = self.definition(reader.guid, of_reader, deadline)?;
-            Ok(consistency::compared(writer, reader, &of_writer, &of_reader))
+            Ok(consistency::compare(writer, reader, &of_writer, &of_reader))
         });
         match learned {
-            Ok(Ok(cautions)) if cautions.is_empty() => Ok(TypeComparison::Fit),
+            Ok(Ok(cautions)) if cautions.is_empty() => Ok(TypeComparison::Compatible),
             Ok(Ok(cautions)) => {
                 let guids = [writer.guid, reader.guid];
-                let vendors = self.look(|core| guids.map(|guid| core.vendor_of(guid.prefix)))?;
+                let vendors = self.inspect(|core| guids.map(|guid| core.vendor_of(guid.prefix)))?;
                 Ok(match consistency::involves_cyclone(vendors) {
-                    true => TypeComparison::Differ { why: consistency::refused_by_cyclone(&cautions) },
+                    true => TypeComparison::Incompatible { reason: consistency::refused_by_cyclone(&cautions) },
                     false => TypeComparison::CompatibleWithCaution { what: consistency::join_cautions(&cautions) },
                 })
             }
-            Ok(Err(why @ Inassignable::Differs { .. })) => Ok(TypeComparison::Differ { why: why.to_string() }),
+            Ok(Err(why @ Inassignable::Differs { .. })) => Ok(TypeComparison::Incompatible { reason: why.to_string() }),
             Ok(Err(why)) => Ok(forced(why.to_string())),
             Err(Error::TypeUnavailable(why)) => Ok(forced(why.to_string())),
             Err(error) => Err(error),
@@ -288,7 +288,7 @@ impl DomainParticipant {
             if impossible || deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(reason);
             }
-            self.linger(now)?;
+            self.wait_search_period(now)?;
         }
     }
 
@@ -318,10 +318,10 @@ impl DomainParticipant {
         let source = TypeSource::from(data);
         let deadline = deadline_after(timeout)?;
         let (information, root, listed) = announced_type(source)?;
-        let inquiry = Inquiry::new(source.guid, root, listed);
+        let inquiry = TypeFetch::new(source.guid, root, listed);
         Ok(TypeLearning {
             participant: self.clone(),
-            inquiry,
+            type_fetch: inquiry,
             type_name: source.type_name.to_owned(),
             information,
             deadline,
@@ -341,7 +341,7 @@ impl DomainParticipant {
     }
 
     fn endpoints_of(&self, topic_name: &str) -> Result<(Vec<PublicationData>, Vec<SubscriptionData>)> {
-        self.engine().look(|driver| {
+        self.engine().inspect(|driver| {
             let core = &driver.core;
             let publications = core.discovered_publications().filter(|data| data.topic_name == topic_name);
             let subscriptions = core.discovered_subscriptions().filter(|data| data.topic_name == topic_name);
@@ -350,8 +350,8 @@ impl DomainParticipant {
     }
 
     /// Drives discovery for one [`LOOK_PERIOD`].
-    fn linger(&self, now: Instant) -> Result<()> {
-        let until = Some(now.after(LOOK_PERIOD));
+    fn wait_search_period(&self, now: Instant) -> Result<()> {
+        let until = Some(now.after(SEARCH_PERIOD));
         match self.engine().block_on(&EventCount::new(), || until, |_, _| Ok(None::<()>)) {
             Ok(()) | Err(Error::Timeout { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -399,7 +399,7 @@ fn fetch(
     deadline: Option<Instant>,
 ) -> Result<()> {
     let progress = std::sync::Arc::clone(&engine.enter()?.type_answers);
-    let mut inquiry = Inquiry::new(endpoint, root.clone(), listed);
+    let mut inquiry = TypeFetch::new(endpoint, root.clone(), listed);
     loop {
         if inquiry.step(engine, deadline)? {
             *types = std::mem::take(&mut inquiry.types);
@@ -425,25 +425,25 @@ struct Request {
 /// Requests to the participant of one endpoint until all definitions of its type are known. At most
 /// one request is outstanding.
 #[derive(Debug)]
-struct Inquiry {
+struct TypeFetch {
     endpoint: Guid,
     root: TypeIdentifier,
     types: TypeRegistry,
     wanted: Vec<TypeIdentifier>,
     /// Consecutive answers without a new definition.
-    futile: u32,
+    empty_answers: u32,
     form: UnionForm,
     request: Option<Request>,
     answer: Option<(TypeAnswer, Vec<TypeIdentifier>)>,
 }
 
-impl Inquiry {
+impl TypeFetch {
     fn new(endpoint: Guid, root: TypeIdentifier, listed: Vec<TypeIdentifier>) -> Self {
         let types = TypeRegistry::new();
         let mut wanted = types.missing(&root);
         wanted.extend(listed.into_iter().filter(|identifier| *identifier != root && identifier.hash().is_some()));
         let (futile, form, request, answer) = Default::default();
-        Self { endpoint, root, types, wanted, futile, form, request, answer }
+        Self { endpoint, root, types, wanted, empty_answers: futile, form, request, answer }
     }
 
     /// Returns the time at which the outstanding request is repeated.
@@ -472,19 +472,19 @@ impl Inquiry {
             engine.call(|driver, _| Ok(self.take_answer(&mut driver.core)))?;
         }
         if let Some((answer, wanted)) = self.answer.take() {
-            self.keep(answer, &wanted)?;
+            self.store(answer, &wanted)?;
         }
         let missing = self.types.missing(&self.root);
         if missing.is_empty() {
             return Ok(true);
         }
-        if self.futile > EMPTY_ANSWERS_MAX {
+        if self.empty_answers > EMPTY_ANSWERS_MAX {
             return Err(TypeUnavailable::Incomplete { endpoint, missing: missing.len() }.into());
         }
         let now = clock::now();
         let is_late = deadline.is_some_and(|deadline| now >= deadline);
         if self.repetition().is_some_and(|repetition| is_late || now >= repetition) {
-            engine.look(|driver| {
+            engine.inspect(|driver| {
                 self.cancel(&mut driver.core);
                 Ok(())
             })?;
@@ -495,21 +495,21 @@ impl Inquiry {
             return Err(TypeUnavailable::NoAnswer { endpoint }.into());
         }
         if self.request.is_none() {
-            self.ask(engine, missing)?;
+            self.send_request(engine, missing)?;
         }
         Ok(false)
     }
 
     /// Sends one request for the missing definitions.
-    fn ask(&mut self, engine: &Engine, missing: Vec<TypeIdentifier>) -> Result<()> {
+    fn send_request(&mut self, engine: &Engine, missing: Vec<TypeIdentifier>) -> Result<()> {
         let whom: GuidPrefix = self.endpoint.prefix;
-        if !engine.look(|driver| Ok(driver.core.serves_types(whom)))? {
+        if !engine.inspect(|driver| Ok(driver.core.serves_types(whom)))? {
             return Err(TypeUnavailable::NoService { endpoint: self.endpoint }.into());
         }
         // The announced list may be wrong, or longer than one answer: later requests name the
         // definitions that are known to be missing.
         self.wanted.retain(|identifier| self.types.get(identifier).is_none());
-        if self.wanted.is_empty() || self.futile > 0 {
+        if self.wanted.is_empty() || self.empty_answers > 0 {
             self.wanted = missing;
         }
         let wanted = self.wanted.clone();
@@ -517,12 +517,12 @@ impl Inquiry {
         let ids: Vec<EquivalenceId> = ids.take(TYPE_IDS_MAX).collect();
         let form = self.form;
         let id = engine.call(|driver, now| Ok(driver.core.request_types(now, whom, &ids, form)?))?;
-        self.request = Some(Request { id, wanted, repetition: clock::now().after(PATIENCE) });
+        self.request = Some(Request { id, wanted, repetition: clock::now().after(REQUEST_TIMEOUT) });
         Ok(())
     }
 
     /// Stores the definitions of an answer that were requested and that match their identifiers.
-    fn keep(&mut self, answer: TypeAnswer, wanted: &[TypeIdentifier]) -> Result<()> {
+    fn store(&mut self, answer: TypeAnswer, wanted: &[TypeIdentifier]) -> Result<()> {
         let (endpoint, before) = (self.endpoint, self.types.len());
         match answer {
             TypeAnswer::Types { types: found, big_endian: false, .. } => {
@@ -545,7 +545,7 @@ impl Inquiry {
             TypeAnswer::Gone => return Err(TypeUnavailable::NoAnswer { endpoint }.into()),
             TypeAnswer::Refused(_) | TypeAnswer::Dependencies { .. } => {}
         }
-        self.futile = if self.types.len() > before { 0 } else { self.futile + 1 };
+        self.empty_answers = if self.types.len() > before { 0 } else { self.empty_answers + 1 };
         self.form = UnionForm::default();
         Ok(())
     }
@@ -554,7 +554,7 @@ impl Inquiry {
 /// Non-blocking lookup of a remote writer's type. Dropping it cancels the request.
 pub struct TypeLearning {
     participant: DomainParticipant,
-    inquiry: Inquiry,
+    type_fetch: TypeFetch,
     type_name: String,
     information: TypeInformation,
     deadline: Option<Instant>,
@@ -569,19 +569,19 @@ impl TypeLearning {
     /// [`Error::TypeUnavailable`] with the reason, also when the timeout expires;
     /// [`Error::OutOfResources`] if too many requests are outstanding.
     pub fn poll(&mut self) -> Result<Option<DynamicTypeSupport>> {
-        if !self.inquiry.step(self.participant.engine(), self.deadline)? {
+        if !self.type_fetch.step(self.participant.engine(), self.deadline)? {
             return Ok(None);
         }
-        let (root, types) = (&self.inquiry.root, std::mem::take(&mut self.inquiry.types));
-        let has_key = self.inquiry.endpoint.entity_id.has_key();
+        let (root, types) = (&self.type_fetch.root, std::mem::take(&mut self.type_fetch.types));
+        let has_key = self.type_fetch.endpoint.entity_id.has_key();
         DynamicTypeSupport::learned(self.type_name.clone(), has_key, root, self.information.clone(), types).map(Some)
     }
 }
 
 impl Drop for TypeLearning {
     fn drop(&mut self) {
-        let Self { participant, inquiry, .. } = self;
-        let cancelled = participant.engine().look(|driver| {
+        let Self { participant, type_fetch: inquiry, .. } = self;
+        let cancelled = participant.engine().inspect(|driver| {
             inquiry.cancel(&mut driver.core);
             Ok(())
         });

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use takt_core::ranks::{self, Informed};
+use takt_core::ranks::{self, HasSampleInfo};
 use takt_core::{ReadCursor, ReaderFilter, ReaderSpec, SampleInfo, Selector};
 use takt_xtypes::DecodeError;
 use takt_xtypes::dynamic::DynamicData;
@@ -37,7 +37,7 @@ pub struct DynamicSample {
     pub value: Option<std::result::Result<DynamicData, DecodeError>>,
 }
 
-impl Informed for DynamicSample {
+impl HasSampleInfo for DynamicSample {
     fn info(&self) -> &SampleInfo {
         &self.info
     }
@@ -150,7 +150,7 @@ impl DynamicDataReader {
             driver.core.end_read(now, self.core.handle)?;
             Ok(samples)
         })?;
-        ranks::settle(&mut samples);
+        ranks::compute_ranks(&mut samples);
         Ok(samples)
     }
 
@@ -161,7 +161,7 @@ impl DynamicDataReader {
     /// [`Error::PreconditionNotMet`] if the reader has no filter, [`Error::BadParameter`] if the
     /// values do not match the expression. The parameters are then unchanged.
     pub fn set_expression_parameters(&self, parameters: &[&str]) -> Result<()> {
-        let data = self.core.engine.look(|driver| Ok(driver.core.subscription_data(self.guid())))?;
+        let data = self.core.engine.inspect(|driver| Ok(driver.core.subscription_data(self.guid())))?;
         let none = || Error::PreconditionNotMet { what: "the reader has no content filter".to_owned() };
         let property = data.and_then(|data| data.content_filter).ok_or_else(none)?;
         let (name, expression) = (&property.content_filtered_topic_name, &property.filter_expression);

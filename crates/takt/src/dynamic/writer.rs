@@ -108,7 +108,7 @@ impl DynamicDataWriter {
         let payload_len = payload.len();
         let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len };
         self.core.check_len(payload_len)?;
-        let patience = self.core.patience;
+        let patience = self.core.max_blocking_time;
         self.core.engine.block_on(
             &self.core.progress,
             || clock::deadline(clock::now(), patience),
@@ -120,7 +120,7 @@ impl DynamicDataWriter {
                 match written {
                     Ok(_) => Ok(Some(())),
                     Err(WriteError::WouldBlock) => Ok(None),
-                    Err(WriteError::Refused(error)) => Err(self.core.refusal(error, payload_len)),
+                    Err(WriteError::Refused(error)) => Err(self.core.length_error(error, payload_len)),
                     Err(WriteError::Serialize) => unreachable!("copying does not fail"),
                 }
             },

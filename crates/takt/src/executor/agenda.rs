@@ -24,7 +24,7 @@ pub(super) type Work = Box<dyn FnMut() + Send>;
 /// Identifies a job of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobId {
-    place: usize,
+    slot: usize,
     generation: u64,
 }
 
@@ -88,7 +88,7 @@ struct Jobs {
 }
 
 /// Application jobs of an executor.
-pub(crate) struct Agenda {
+pub(crate) struct JobQueue {
     idle: Idle,
     /// Number of jobs. Executors without jobs, the majority, need not take the lock.
     count: AtomicUsize,
@@ -97,7 +97,7 @@ pub(crate) struct Agenda {
 
 impl Jobs {
     fn get(&mut self, id: JobId) -> Option<&mut Entry> {
-        self.entries.get_mut(id.place)?.as_mut().filter(|entry| entry.generation == id.generation)
+        self.entries.get_mut(id.slot)?.as_mut().filter(|entry| entry.generation == id.generation)
     }
 
     /// Releases a run. Returns true if no run was pending.
@@ -119,7 +119,7 @@ impl Jobs {
         }
         entry.is_waiting = true;
         let priority = entry.statistics.priority;
-        self.waiting.push(priority, (id.place, id.generation));
+        self.waiting.push(priority, (id.slot, id.generation));
     }
 
     /// Removes a job from the ready queue if it is there.
@@ -127,7 +127,7 @@ impl Jobs {
         let Some(entry) = self.get(id) else { return };
         if std::mem::take(&mut entry.is_waiting) {
             let priority = entry.statistics.priority;
-            self.waiting.remove(priority, |waiting| *waiting == (id.place, id.generation));
+            self.waiting.remove(priority, |waiting| *waiting == (id.slot, id.generation));
         }
     }
 
@@ -135,7 +135,7 @@ impl Jobs {
     fn take_first(&mut self) -> Option<(JobId, Work, Instant)> {
         loop {
             let (_, (place, generation)) = self.waiting.pop()?;
-            let id = JobId { place, generation };
+            let id = JobId { slot: place, generation };
             let Some(entry) = self.get(id) else { continue };
             entry.is_waiting = false;
             // A job that is running is queued again when its run ends.
@@ -153,7 +153,7 @@ impl Jobs {
             && at <= now
         {
             self.due.pop();
-            let id = JobId { place, generation };
+            let id = JobId { slot: place, generation };
             let Some(Recurrence::Every(period_ns)) = self.get(id).map(|entry| entry.recurrence) else { continue };
             // Missed periods are skipped and counted, not run later.
             let over = now.0.saturating_sub(at.0) / period_ns;
@@ -167,7 +167,7 @@ impl Jobs {
     }
 }
 
-impl Agenda {
+impl JobQueue {
     pub(super) fn new(idle: Idle) -> Self {
         let jobs = Jobs {
             entries: Vec::new(),
@@ -212,7 +212,7 @@ impl Agenda {
             jobs.due.push(Reverse((Instant(now.0.saturating_add(period_ns)), place, generation)));
         }
         self.count.fetch_add(1, Ordering::Release);
-        Ok(JobId { place, generation })
+        Ok(JobId { slot: place, generation })
     }
 
     /// Removes a job. Returns its work unless it is running; the caller drops it without holding
@@ -222,8 +222,8 @@ impl Agenda {
         let mut jobs = self.jobs.lock().expect(UNDISTURBED);
         jobs.get(id)?;
         jobs.unqueue(id);
-        let entry = jobs.entries[id.place].take()?;
-        jobs.due.retain(|Reverse((_, place, generation))| (*place, *generation) != (id.place, id.generation));
+        let entry = jobs.entries[id.slot].take()?;
+        jobs.due.retain(|Reverse((_, place, generation))| (*place, *generation) != (id.slot, id.generation));
         drop(jobs);
         self.count.fetch_sub(1, Ordering::Release);
         entry.work

@@ -19,7 +19,7 @@ use takt_exec::report::{self, JobStatisticsRow};
 use takt_exec::{JobClass, JobKind, Priority, ThreadSettings};
 use takt_transport::TransportError;
 
-pub(crate) use agenda::Agenda;
+pub(crate) use agenda::JobQueue;
 pub use agenda::{JOBS_MAX, JobStatistics};
 use agenda::{JobId, NewJob, Recurrence};
 use task::TaskWork;
@@ -74,22 +74,22 @@ impl ExecutorBuilder {
         }
         let name = if self.name.is_empty() { "takt-exec".to_owned() } else { self.name };
         let shared = Arc::new(Shared::new(name.clone(), self.idle)?);
-        let (tell, told) = mpsc::sync_channel(1);
+        let (start_sender, start_receiver) = mpsc::sync_channel(1);
         let (settings, running) = (self.thread_settings, Arc::clone(&shared));
         let run = move || {
             let applied = settings.apply();
             let is_ready = applied.is_ok();
             running.thread.store(ThreadToken::of_driving_thread().to_bits(), Ordering::Relaxed);
-            if tell.send(applied).is_ok() && is_ready {
+            if start_sender.send(applied).is_ok() && is_ready {
                 running.run();
             }
         };
         // The kernel limits thread names to 15 octets.
         let thread = std::thread::Builder::new().name(name.chars().take(15).collect()).spawn(run);
         let thread = thread.map_err(|source| TransportError::new("start", format!("thread {name}"), source))?;
-        told.recv().expect("the thread reports its result before it ends")?;
-        let life = Some(Arc::new(Life(Arc::clone(&shared))));
-        Ok(Executor { inner: Arc::new(Inner { shared, life, thread: Some(thread) }) })
+        start_receiver.recv().expect("the thread reports its result before it ends")?;
+        let life = Some(Arc::new(Lifetime(Arc::clone(&shared))));
+        Ok(Executor { inner: Arc::new(Inner { shared, lifetime: life, thread: Some(thread) }) })
     }
 }
 
@@ -114,25 +114,25 @@ pub struct Executor {
 struct Inner {
     shared: Arc<Shared>,
     /// `None` only during drop.
-    life: Option<Arc<Life>>,
+    lifetime: Option<Arc<Lifetime>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// State shared by handles and jobs. Dropping it ends the thread.
-struct Life(Arc<Shared>);
+struct Lifetime(Arc<Shared>);
 
 /// State shared by the thread and the handles.
 struct Shared {
     name: String,
     waker: Arc<Waker>,
-    agenda: Agenda,
+    job_queue: JobQueue,
     engines: PiMutex<Vec<Weak<Engine>>>,
     /// Number of changes of `engines`.
-    edition: AtomicU64,
+    generation: AtomicU64,
     /// [`ThreadToken`] of the thread.
     thread: AtomicU64,
     /// Notified after each scheduling round.
-    passed: EventCount,
+    run_completed: EventCount,
     is_stopped: AtomicBool,
     /// The thread has ended.
     has_ended: AtomicBool,
@@ -164,15 +164,15 @@ impl Executor {
     ///
     /// # Errors
     /// Returns the errors of `out`.
-    pub fn write_job_accounts(&self, out: impl io::Write) -> io::Result<()> {
+    pub fn write_job_statistics(&self, out: impl io::Write) -> io::Result<()> {
         let engines = self.inner.shared.engines.lock().expect(UNDISTURBED).clone();
         let mut classes: Vec<JobClass> = Vec::new();
         let mut participants = 0;
         for engine in engines.iter().filter_map(Weak::upgrade) {
             participants += 1;
             // A closed participant has no statistics.
-            let told = engine.inspect_state(|state| Ok(state.ledger.accounts.classes().to_vec()));
-            for class in told.unwrap_or_default() {
+            let of_engine = engine.inspect_state(|state| Ok(state.job_recorder.statistics.classes().to_vec()));
+            for class in of_engine.unwrap_or_default() {
                 match classes.iter_mut().find(|known| (known.kind, known.priority) == (class.kind, class.priority)) {
                     // A job may have to wait for the locks of all participants.
                     Some(known) if class.kind == JobKind::LockHold => {
@@ -185,7 +185,7 @@ impl Executor {
                 }
             }
         }
-        let of_application = self.inner.shared.agenda.all_statistics();
+        let of_application = self.inner.shared.job_queue.all_statistics();
         let named = of_application.iter().map(|job| JobStatisticsRow {
             kind: JobKind::Application,
             name: Some(&job.name),
@@ -273,11 +273,11 @@ impl Executor {
 
     fn add(&self, priority: Priority, name: &str, recurrence: Recurrence, work: agenda::Work) -> Result<Job> {
         self.check_running()?;
-        let life = self.inner.life.as_ref().expect("only drop takes it");
+        let life = self.inner.lifetime.as_ref().expect("only drop takes it");
         let new = NewJob { name: name.to_owned(), priority, recurrence, work };
-        let id = life.0.agenda.add(new, clock::now())?;
+        let id = life.0.job_queue.add(new, clock::now())?;
         life.0.waker.wake();
-        Ok(Job { life: Arc::clone(life), id })
+        Ok(Job { lifetime: Arc::clone(life), id })
     }
 
     /// Reports whether the thread has ended because a job or listener panicked. The executor's
@@ -305,10 +305,10 @@ impl Executor {
     /// two such threads that wait for each other would deadlock.
     pub(crate) fn wait_for_run(&self) {
         let shared = &self.inner.shared;
-        let ticket = shared.passed.ticket();
+        let ticket = shared.run_completed.ticket();
         shared.waker.wake();
-        while !ThreadToken::drives() && shared.passed.ticket() == ticket && !self.has_ended() {
-            shared.passed.wait(ticket, clock::now(), None);
+        while !ThreadToken::drives() && shared.run_completed.ticket() == ticket && !self.has_ended() {
+            shared.run_completed.wait(ticket, clock::now(), None);
         }
     }
 
@@ -321,7 +321,7 @@ impl Executor {
         engines.retain(|known| known.strong_count() > 0);
         engines.push(Arc::downgrade(engine));
         drop(engines);
-        shared.edition.fetch_add(1, Ordering::Release);
+        shared.generation.fetch_add(1, Ordering::Release);
         shared.waker.wake();
         Ok(())
     }
@@ -331,11 +331,11 @@ impl Executor {
 #[cfg(test)]
 impl Executor {
     /// Creates an executor that the calling thread drives by [`drive_until`](Self::drive_until).
-    pub(crate) fn unthreaded(name: &str) -> Result<Self> {
+    pub(crate) fn without_thread(name: &str) -> Result<Self> {
         let shared = Arc::new(Shared::new(name.to_owned(), Idle::Block)?);
         shared.thread.store(ThreadToken::of_driving_thread().to_bits(), Ordering::Relaxed);
-        let life = Some(Arc::new(Life(Arc::clone(&shared))));
-        Ok(Self { inner: Arc::new(Inner { shared, life, thread: None }) })
+        let life = Some(Arc::new(Lifetime(Arc::clone(&shared))));
+        Ok(Self { inner: Arc::new(Inner { shared, lifetime: life, thread: None }) })
     }
 
     /// Moves the first participant to the end of the list.
@@ -343,7 +343,7 @@ impl Executor {
         let shared = &self.inner.shared;
         let mut engines = shared.engines.lock().expect(UNDISTURBED);
         engines.rotate_left(1);
-        shared.edition.fetch_add(1, Ordering::Release);
+        shared.generation.fetch_add(1, Ordering::Release);
     }
 
     /// Drives until `is_done` returns true; it is evaluated after each round.
@@ -360,11 +360,11 @@ impl Shared {
         Ok(Self {
             name,
             waker: Arc::new(Waker::new()?),
-            agenda: Agenda::new(idle),
+            job_queue: JobQueue::new(idle),
             engines: PiMutex::new(Vec::new()),
-            edition: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
             thread: AtomicU64::new(ThreadToken::NONE.to_bits()),
-            passed: EventCount::new(),
+            run_completed: EventCount::new(),
             is_stopped: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
         })
@@ -373,7 +373,7 @@ impl Shared {
     /// Entry point of the thread.
     fn run(&self) {
         let mut driving = Driving::default();
-        let _ending = Ending(self);
+        let _ending = CloseOnExit(self);
         while !self.is_stopped.load(Ordering::Acquire) {
             if self.round(&mut driving, || false).is_err() {
                 break;
@@ -384,19 +384,19 @@ impl Shared {
     /// Drives until the set of participants changes, `is_done` returns true, or the executor is
     /// stopped.
     fn round(&self, driving: &mut Driving, mut is_done: impl FnMut() -> bool) -> Result<()> {
-        let edition = self.edition.load(Ordering::Acquire);
+        let edition = self.generation.load(Ordering::Acquire);
         let engines = self.engines.lock().expect(UNDISTURBED).clone();
         let mut living: Vec<Arc<Engine>> = engines.iter().filter_map(Weak::upgrade).collect();
         living.retain(|engine| engine.enter().is_ok_and(|state| !state.is_closed()));
-        let scheduler = Scheduler { engines: &living, agenda: Some(&self.agenda) };
+        let scheduler = Scheduler { engines: &living, job_queue: Some(&self.job_queue) };
         // Resetting the waker here loses no wakeup: the cause of an earlier wakeup is seen before
         // the next sleep.
         let ended = drive(&scheduler, &self.waker, driving, clock::now(), None, |_| {
             self.waker.reset();
-            self.passed.notify();
+            self.run_completed.notify();
             is_done()
                 || self.is_stopped.load(Ordering::Acquire)
-                || self.edition.load(Ordering::Acquire) != edition
+                || self.generation.load(Ordering::Acquire) != edition
                 || living.iter().any(|engine| Arc::strong_count(engine) == 1)
         });
         match ended {
@@ -408,9 +408,9 @@ impl Shared {
 
 /// Closes the participants of the thread when it ends, even by a panic of a job or listener.
 /// Otherwise they would remain open without being driven.
-struct Ending<'a>(&'a Shared);
+struct CloseOnExit<'a>(&'a Shared);
 
-impl Drop for Ending<'_> {
+impl Drop for CloseOnExit<'_> {
     fn drop(&mut self) {
         let mut engines = self.0.engines.lock().expect(UNDISTURBED);
         self.0.has_ended.store(true, Ordering::Release);
@@ -422,11 +422,11 @@ impl Drop for Ending<'_> {
                 "jobs run with the lock released: {closed:?}"
             );
         }
-        self.0.passed.notify();
+        self.0.run_completed.notify();
     }
 }
 
-impl Drop for Life {
+impl Drop for Lifetime {
     fn drop(&mut self) {
         self.0.is_stopped.store(true, Ordering::Release);
         self.0.waker.wake();
@@ -437,7 +437,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // A driving thread does not join, since the other thread may in turn wait for it. The
         // thread continues while jobs exist.
-        let is_last = self.life.take().and_then(Arc::into_inner).is_some();
+        let is_last = self.lifetime.take().and_then(Arc::into_inner).is_some();
         if let Some(thread) = self.thread.take().filter(|_| is_last && !ThreadToken::drives()) {
             // The panic hook has already reported the panic of a job.
             drop(thread.join());
@@ -448,7 +448,7 @@ impl Drop for Inner {
 /// Application job of an executor, which it keeps running. Dropping the `Job` ends it; a run in
 /// progress is completed.
 pub struct Job {
-    life: Arc<Life>,
+    lifetime: Arc<Lifetime>,
     id: JobId,
 }
 
@@ -462,8 +462,8 @@ impl Job {
     /// Requests one run of the job. If a run is already pending, no second one is added. May be
     /// called from any thread.
     pub fn trigger(&self) {
-        if self.life.0.agenda.trigger(self.id, clock::now()) {
-            self.life.0.waker.wake();
+        if self.lifetime.0.job_queue.trigger(self.id, clock::now()) {
+            self.lifetime.0.waker.wake();
         }
     }
 
@@ -474,31 +474,31 @@ impl Job {
     /// [`Error::BadParameter`] for a negative budget.
     pub fn set_budget(&self, budget: impl Into<Duration>, suspends: bool) -> Result<()> {
         let budget_ns = clock::not_negative("a budget", budget)?.as_nanos();
-        self.life.0.agenda.set_budget(self.id, budget_ns, suspends);
+        self.lifetime.0.job_queue.set_budget(self.id, budget_ns, suspends);
         Ok(())
     }
 
     /// Ends a suspension of the job.
     pub fn resume(&self) {
-        self.life.0.agenda.resume(self.id);
-        self.life.0.waker.wake();
+        self.lifetime.0.job_queue.resume(self.id);
+        self.lifetime.0.waker.wake();
     }
 
     /// Returns the number of runs, their execution times and their response times.
     #[must_use]
     pub fn statistics(&self) -> JobStatistics {
-        self.life.0.agenda.statistics(self.id)
+        self.lifetime.0.job_queue.statistics(self.id)
     }
 
     /// Returns a waker that triggers the job as long as it exists.
     pub(crate) fn waker(&self) -> std::task::Waker {
-        task::waker(Arc::downgrade(&self.life.0), self.id)
+        task::waker(Arc::downgrade(&self.lifetime.0), self.id)
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        let work = self.life.0.agenda.remove(self.id);
+        let work = self.lifetime.0.job_queue.remove(self.id);
         drop(work);
     }
 }

@@ -22,7 +22,7 @@ impl Wake for Trigger {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if let Some(shared) = self.shared.upgrade()
-            && shared.agenda.trigger(self.id, clock::now())
+            && shared.job_queue.trigger(self.id, clock::now())
         {
             shared.waker.wake();
         }

@@ -26,7 +26,7 @@ mod tree;
 pub use endpoint::{DataReaderListener, DataWriterListener};
 pub(crate) use endpoint::{TypedReader, TypedWriter};
 pub use tree::{DomainParticipantListener, PublisherListener, SubscriberListener, TopicListener};
-pub(crate) use tree::{notify_publisher, notify_subscriber, tell_topic};
+pub(crate) use tree::{notify_publisher, notify_subscriber, notify_topic};
 
 use crate::status::StatusMask;
 

@@ -96,23 +96,23 @@ pub(crate) fn notify_subscriber(listener: &mut dyn SubscriberListener, reader: &
         return listener.on_data_available(reader);
     }
     if statuses.intersects(StatusMask::REQUESTED_INCOMPATIBLE_QOS) {
-        tell(reader.requested_incompatible_qos_status(), |status| {
+        notify(reader.requested_incompatible_qos_status(), |status| {
             listener.on_requested_incompatible_qos(reader, status);
         });
     }
     if statuses.intersects(StatusMask::SUBSCRIPTION_MATCHED) {
-        tell(reader.subscription_matched_status(), |status| listener.on_subscription_matched(reader, status));
+        notify(reader.subscription_matched_status(), |status| listener.on_subscription_matched(reader, status));
     }
     if statuses.intersects(StatusMask::LIVELINESS_CHANGED) {
-        tell(reader.liveliness_changed_status(), |status| listener.on_liveliness_changed(reader, status));
+        notify(reader.liveliness_changed_status(), |status| listener.on_liveliness_changed(reader, status));
     }
     if statuses.intersects(StatusMask::REQUESTED_DEADLINE_MISSED) {
-        tell(reader.requested_deadline_missed_status(), |status| {
+        notify(reader.requested_deadline_missed_status(), |status| {
             listener.on_requested_deadline_missed(reader, status);
         });
     }
     if statuses.intersects(StatusMask::SAMPLE_LOST) {
-        tell(reader.sample_lost_status(), |status| listener.on_sample_lost(reader, status));
+        notify(reader.sample_lost_status(), |status| listener.on_sample_lost(reader, status));
     }
     if statuses.intersects(StatusMask::LATENCY_EXCEEDED)
         && let Ok(Some(status)) = reader.latency_exceeded_status()
@@ -120,7 +120,7 @@ pub(crate) fn notify_subscriber(listener: &mut dyn SubscriberListener, reader: &
         listener.on_latency_exceeded(reader, status);
     }
     if statuses.intersects(StatusMask::SAMPLE_REJECTED) {
-        tell(reader.sample_rejected_status(), |status| listener.on_sample_rejected(reader, status));
+        notify(reader.sample_rejected_status(), |status| listener.on_sample_rejected(reader, status));
     }
     if statuses.intersects(StatusMask::DATA_ON_READERS) {
         listener.on_data_on_readers(&reader.subscriber());
@@ -133,33 +133,33 @@ pub(crate) fn notify_subscriber(listener: &mut dyn SubscriberListener, reader: &
 /// Calls the listener's method for each status in the set.
 pub(crate) fn notify_publisher(listener: &mut dyn PublisherListener, writer: &AnyDataWriter, statuses: StatusMask) {
     if statuses.intersects(StatusMask::OFFERED_INCOMPATIBLE_QOS) {
-        tell(writer.offered_incompatible_qos_status(), |status| {
+        notify(writer.offered_incompatible_qos_status(), |status| {
             listener.on_offered_incompatible_qos(writer, status);
         });
     }
     if statuses.intersects(StatusMask::OFFERED_DEADLINE_MISSED) {
-        tell(writer.offered_deadline_missed_status(), |status| {
+        notify(writer.offered_deadline_missed_status(), |status| {
             listener.on_offered_deadline_missed(writer, status);
         });
     }
     if statuses.intersects(StatusMask::LIVELINESS_LOST) {
-        tell(writer.liveliness_lost_status(), |status| listener.on_liveliness_lost(writer, status));
+        notify(writer.liveliness_lost_status(), |status| listener.on_liveliness_lost(writer, status));
     }
     if statuses.intersects(StatusMask::PUBLICATION_MATCHED) {
-        tell(writer.publication_matched_status(), |status| listener.on_publication_matched(writer, status));
+        notify(writer.publication_matched_status(), |status| listener.on_publication_matched(writer, status));
     }
 }
 
 /// Calls the listener's method for the only status of topics.
-pub(crate) fn tell_topic(listener: &mut dyn TopicListener, topic: &Arc<TopicInner>, statuses: StatusMask) {
+pub(crate) fn notify_topic(listener: &mut dyn TopicListener, topic: &Arc<TopicInner>, statuses: StatusMask) {
     if statuses.intersects(StatusMask::INCONSISTENT_TOPIC) {
         let topic = AnyTopic::from_inner(Arc::clone(topic));
-        tell(topic.inconsistent_topic_status(), |status| listener.on_inconsistent_topic(&topic, status));
+        notify(topic.inconsistent_topic_status(), |status| listener.on_inconsistent_topic(&topic, status));
     }
 }
 
 /// Passes a status to the listener, unless the entity was closed meanwhile.
-fn tell<S>(status: Result<S>, listener: impl FnOnce(S)) {
+fn notify<S>(status: Result<S>, listener: impl FnOnce(S)) {
     if let Ok(status) = status {
         listener(status);
     }

@@ -50,7 +50,7 @@ fn at<'a>(data: &'a DynamicData, path: &[FieldPart]) -> Option<&'a DynamicData> 
     })
 }
 
-fn bad(what: String) -> Error {
+fn bad_parameter(what: String) -> Error {
     Error::BadParameter { what }
 }
 
@@ -63,28 +63,29 @@ impl Plan {
             names.iter().map(|a| names.iter().map(|b| in_common(a, b)).collect()).collect();
         for topic in 1..types.len() {
             if common[topic][..topic].iter().all(Vec::is_empty) {
-                return Err(bad("a joined topic shares no member with the topics before it".to_owned()));
+                return Err(bad_parameter("a joined topic shares no member with the topics before it".to_owned()));
             }
             for name in common[topic][..topic].iter().flatten() {
                 let path = [FieldPart::Name(name.clone())];
-                types[topic].field(&path).map_err(|error| bad(format!("{name}: {error}")))?;
+                types[topic].field(&path).map_err(|error| bad_parameter(format!("{name}: {error}")))?;
             }
         }
         let wanted = members(&result.default_data());
         let sources = if selected.is_empty() {
             let by_name = wanted.into_iter().map(|name| {
                 let topic = names.iter().position(|names| names.contains(&name));
-                let topic = topic.ok_or_else(|| bad(format!("no joined topic has a member {name}")))?;
+                let topic = topic.ok_or_else(|| bad_parameter(format!("no joined topic has a member {name}")))?;
                 Ok((name.clone(), topic, vec![FieldPart::Name(name)]))
             });
             by_name.collect::<Result<_>>()?
         } else {
             let by_choice = selected.iter().map(|selected| {
                 if !wanted.contains(&selected.name) {
-                    return Err(bad(format!("{} has no member {}", result.name(), selected.name)));
+                    return Err(bad_parameter(format!("{} has no member {}", result.name(), selected.name)));
                 }
                 let topic = defaults.iter().position(|data| at(data, &selected.field).is_some());
-                let topic = topic.ok_or_else(|| bad(format!("no joined topic has a field for {}", selected.name)))?;
+                let topic =
+                    topic.ok_or_else(|| bad_parameter(format!("no joined topic has a field for {}", selected.name)))?;
                 Ok((selected.name.clone(), topic, selected.field.clone()))
             });
             by_choice.collect::<Result<_>>()?
@@ -93,7 +94,7 @@ impl Plan {
         let made = plan.make(&defaults.iter().collect::<Vec<_>>(), result);
         match result.encode(&made, Representation::Xcdr2) {
             Ok(_) => Ok(plan),
-            Err(error) => Err(bad(format!("the selected fields do not fit {}: {error}", result.name()))),
+            Err(error) => Err(bad_parameter(format!("the selected fields do not fit {}: {error}", result.name()))),
         }
     }
 
@@ -112,7 +113,7 @@ impl Plan {
     }
 
     /// Reports whether samples of two topics have equal values in their common members.
-    fn agree(&self, (a, data_a): (usize, &DynamicData), (b, data_b): (usize, &DynamicData)) -> bool {
+    fn joins(&self, (a, data_a): (usize, &DynamicData), (b, data_b): (usize, &DynamicData)) -> bool {
         self.common[a][b].iter().all(|name| {
             let (Some(left), Some(right)) = (data_a.member(name), data_b.member(name)) else { return false };
             let order = Scalar::of(left).zip(Scalar::of(right)).and_then(|(left, right)| left.compare(right));
@@ -127,7 +128,7 @@ impl Memory {
     }
 
     /// Removes an instance that is no longer alive.
-    pub(crate) fn forget(&mut self, topic: usize, instance: InstanceHandle) {
+    pub(crate) fn remove(&mut self, topic: usize, instance: InstanceHandle) {
         self.topics[topic].remove(&instance);
     }
 
@@ -147,7 +148,7 @@ impl Memory {
         known.insert(instance, data);
         let mut search = Search { plan, topics: &self.topics, chosen: vec![None; self.topics.len()], steps: 0 };
         search.chosen[topic] = self.topics[topic].get(&instance);
-        let complete = search.go_on(&mut |parts| made(plan.make(parts, result)));
+        let complete = search.search(&mut |parts| made(plan.make(parts, result)));
         self.refused += u64::from(!complete);
     }
 }
@@ -163,7 +164,7 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     /// Chooses a sample for each topic that has none yet. The recursion depth is at most the number
     /// of topics. Returns false if the limit of steps was reached.
-    fn go_on(&mut self, made: &mut impl FnMut(&[&DynamicData])) -> bool {
+    fn search(&mut self, made: &mut impl FnMut(&[&DynamicData])) -> bool {
         // Prefer a topic that shares members with those chosen, so that few of its samples match.
         let linked = |topic: &usize| {
             self.chosen[*topic].is_none()
@@ -183,9 +184,9 @@ impl<'a> Search<'a> {
                 return false;
             }
             let chosen = self.chosen.iter().enumerate().filter_map(|(other, chosen)| Some((other, (*chosen)?)));
-            if chosen.into_iter().all(|other| self.plan.agree((topic, data), other)) {
+            if chosen.into_iter().all(|other| self.plan.joins((topic, data), other)) {
                 self.chosen[topic] = Some(data);
-                let complete = self.go_on(made);
+                let complete = self.search(made);
                 self.chosen[topic] = None;
                 if !complete {
                     return false;

@@ -64,7 +64,7 @@ pub(crate) struct Inner {
     name: String,
     expression: String,
     /// Joined topics in the order of the expression, each with its type.
-    parts: Vec<(String, DynamicTypeSupport)>,
+    constituents: Vec<(String, DynamicTypeSupport)>,
     plan: Plan,
     /// Type of the result.
     type_: Arc<DynamicType>,
@@ -115,7 +115,7 @@ impl DomainParticipant {
         let filter = Filter::bind(Arc::clone(&type_), parsed.condition, parameters).map_err(refused)?;
         let state = Mutex::new(State { filter, parameters: owned(parameters) });
         let (name, expression) = (name.to_owned(), expression.to_owned());
-        let inner = Arc::new(Inner { name, expression, parts, plan, type_, state });
+        let inner = Arc::new(Inner { name, expression, constituents: parts, plan, type_, state });
         Ok(MultiTopic { inner, type_: PhantomData })
     }
 }

@@ -49,7 +49,7 @@ impl Subscriber {
         topic: &MultiTopic<T>,
         qos: &DataReaderQos,
     ) -> Result<MultiTopicReader<T>> {
-        let parts = topic.inner.parts.iter();
+        let parts = topic.inner.constituents.iter();
         let readers = parts.map(|(name, type_)| self.create_dynamic_datareader(name, type_, qos.clone()));
         let readers = readers.collect::<Result<Vec<_>>>()?;
         let memory = Memory::new(readers.len());
@@ -86,7 +86,7 @@ impl<T: TypeSupport> MultiTopicReader<T> {
                             results.push_back(Sample { data: Some(value), key: None, info });
                         });
                     }
-                    _ if info.instance_state != InstanceState::Alive => state.memory.forget(topic, instance),
+                    _ if info.instance_state != InstanceState::Alive => state.memory.remove(topic, instance),
                     _ => {}
                 }
             }

@@ -16,7 +16,7 @@ use takt_wire::Locator;
 use takt_wire::discovery::{HOST_PROPERTY, PROCESS_PROPERTY};
 
 use super::config::NetworkConfig;
-use super::transports::{Assembly, Beside, Configs, assemble};
+use super::transports::{AdditionalTransports, Assembly, Configs, assemble};
 use super::{Defaults, DomainParticipant, Entities, ParticipantInner, TransportReport, environment, guid_prefix};
 use crate::builtin::BuiltinReaders;
 use crate::log::{self, Level};
@@ -457,7 +457,7 @@ impl DomainParticipantBuilder {
             return Err(Error::BadParameter { what: "Runtime::Inline supports no executor".into() });
         }
         let executor_name = self.executor_name();
-        let timing_plan = self.timing_plan.take().map(|plan| plan.on(&executor_name)).transpose()?;
+        let timing_plan = self.timing_plan.take().map(|plan| plan.for_executor(&executor_name)).transpose()?;
         let mut network = std::mem::take(&mut self.network).or_environment(|name| std::env::var(name).ok())?;
         network.choose_daemon();
         let held = self.process_settings.apply()?;
@@ -479,7 +479,7 @@ impl DomainParticipantBuilder {
         let has_tcp = config.has_tcp;
         if config.checks_sources {
             // Without source addresses the core accepts all datagrams at a user port.
-            transports.iter_mut().for_each(|transport| transport.name_sources());
+            transports.iter_mut().for_each(|transport| transport.report_sources());
         }
         warnings.extend(transports.iter().flat_map(|transport| transport.warnings().to_vec()));
         let label = self.label();
@@ -540,7 +540,7 @@ impl DomainParticipantBuilder {
             timing_plan,
             renewal,
             _watch: watch,
-            _held: held,
+            _process_settings: held,
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
     }
@@ -641,13 +641,14 @@ impl DomainParticipantBuilder {
         let is_chosen = network.transports.is_set() && self.transports.is_empty() && !self.is_server;
         let is_plain = self.transports.is_empty() && self.wrappers.is_empty() && network.udp != Some(false);
         let has_daemon = is_chosen && network.has_daemon();
-        let beside = Beside { tcp: has_tcp, shm: network.shared_memory.unwrap_or(is_plain && !has_daemon) };
-        if beside.shm || is_chosen {
+        let additional =
+            AdditionalTransports { tcp: has_tcp, shm: network.shared_memory.unwrap_or(is_plain && !has_daemon) };
+        if additional.shm || is_chosen {
             shm.check().map_err(|what| Error::BadParameter { what })?;
         }
         if is_chosen {
             let configs = Configs { udp, tcp: &tcp, shm: &shm };
-            return assemble(&network.transports, &configs, beside);
+            return assemble(&network.transports, &configs, additional);
         }
         let mut transports = std::mem::take(&mut self.transports);
         if transports.is_empty() && network.udp != Some(false) {
@@ -664,7 +665,7 @@ impl DomainParticipantBuilder {
         if network.transports.is_set() {
             warnings.push(no_choice());
         }
-        if beside.shm {
+        if additional.shm {
             match ShmTransport::open(&shm) {
                 Ok(shared_memory) => transports.push(Box::new(shared_memory)),
                 Err(error) => warnings.push(no_shared_memory(&error)),
@@ -739,7 +740,7 @@ fn wrap_first(transports: Vec<Box<dyn Transport>>, wrap: Wrapper) -> Vec<Box<dyn
 /// cannot be applied, the thread has ended when this returns.
 fn start_thread(engine: &Arc<Engine>, settings: ThreadSettings) -> Result<std::thread::JoinHandle<()>> {
     let engine = Arc::clone(engine);
-    let (tell, told) = mpsc::sync_channel(1);
+    let (applied_sender, applied_receiver) = mpsc::sync_channel(1);
     let run = move || {
         let applied = settings.apply();
         let is_ready = applied.is_ok();
@@ -747,13 +748,13 @@ fn start_thread(engine: &Arc<Engine>, settings: ThreadSettings) -> Result<std::t
         if settings == ThreadSettings::default() && engine.idle == Idle::Block {
             engine.leadership.open();
         }
-        if tell.send(applied).is_ok() && is_ready {
+        if applied_sender.send(applied).is_ok() && is_ready {
             engine.run();
         }
     };
     let thread = std::thread::Builder::new().name("takt-rx".to_owned()).spawn(run);
     let thread = thread.map_err(|source| TransportError::new("start", "thread takt-rx", source))?;
-    match told.recv().expect("the thread reports its result before it ends") {
+    match applied_receiver.recv().expect("the thread reports its result before it ends") {
         Ok(()) => Ok(thread),
         Err(refused) => {
             thread.join().expect("the thread only reports the refused setting");

@@ -9,7 +9,7 @@ use takt_wire::Locator;
 
 use super::peers;
 use super::transports::TransportConfig;
-use crate::runtime::diagnosis::Named;
+use crate::runtime::diagnosis::ConfiguredPeer;
 use crate::{Error, Result};
 
 /// Network interfaces to use, by name or address, comma-separated.
@@ -178,13 +178,13 @@ impl NetworkConfig {
 
     /// Returns the peers and servers with their locators. Those that could not be located have
     /// caused an error earlier.
-    pub(super) fn named(&self, domain_id: u32) -> Vec<Named> {
+    pub(super) fn named(&self, domain_id: u32) -> Vec<ConfiguredPeer> {
         let roles = [(&self.peers, false), (&self.servers, true)];
         let all =
             roles.into_iter().flat_map(|(names, is_server)| names.iter().flatten().map(move |name| (name, is_server)));
         let located = all.filter_map(|(text, is_server)| {
             let Ok(locators) = peers::locate(text, domain_id, self.ipv6.unwrap_or(false)) else { return None };
-            Some(Named { text: text.clone(), locators, is_server })
+            Some(ConfiguredPeer { text: text.clone(), locators, is_server })
         });
         located.collect()
     }

@@ -37,11 +37,11 @@ pub(crate) struct Entities {
     topics: Vec<Weak<TopicInner>>,
 }
 
-fn living<T>(entities: &[Weak<T>]) -> Vec<Arc<T>> {
+fn existing<T>(entities: &[Weak<T>]) -> Vec<Arc<T>> {
     entities.iter().filter_map(Weak::upgrade).collect()
 }
 
-fn adopt<T>(entities: &mut Vec<Weak<T>>, entity: &Arc<T>) {
+fn register<T>(entities: &mut Vec<Weak<T>>, entity: &Arc<T>) {
     entities.retain(|known| known.strong_count() > 0);
     entities.push(Arc::downgrade(entity));
 }
@@ -169,14 +169,14 @@ impl DomainParticipant {
     #[must_use]
     pub fn publishers(&self) -> Vec<Publisher> {
         let entities = self.inner.entities.lock().expect(UNDISTURBED);
-        living(&entities.publishers).into_iter().map(|inner| Publisher { inner }).collect()
+        existing(&entities.publishers).into_iter().map(|inner| Publisher { inner }).collect()
     }
 
     /// Returns the existing subscribers of the participant.
     #[must_use]
     pub fn subscribers(&self) -> Vec<Subscriber> {
         let entities = self.inner.entities.lock().expect(UNDISTURBED);
-        living(&entities.subscribers).into_iter().map(|inner| Subscriber { inner }).collect()
+        existing(&entities.subscribers).into_iter().map(|inner| Subscriber { inner }).collect()
     }
 
     /// Returns the topic of this name if the participant has created one
@@ -184,7 +184,7 @@ impl DomainParticipant {
     #[must_use]
     pub fn lookup_topic(&self, name: &str) -> Option<AnyTopic> {
         let entities = self.inner.entities.lock().expect(UNDISTURBED);
-        living(&entities.topics).into_iter().find(|topic| topic.name == name).map(AnyTopic::from_inner)
+        existing(&entities.topics).into_iter().find(|topic| topic.name == name).map(AnyTopic::from_inner)
     }
 
     /// Reports whether `handle`, the GUID of an endpoint, belongs to this participant.
@@ -260,17 +260,17 @@ impl ParticipantInner {
     }
 
     pub(crate) fn register_publisher(&self, publisher: &Arc<PublisherInner>) {
-        adopt(&mut self.entities.lock().expect(UNDISTURBED).publishers, publisher);
+        register(&mut self.entities.lock().expect(UNDISTURBED).publishers, publisher);
     }
 
     pub(crate) fn register_subscriber(&self, subscriber: &Arc<SubscriberInner>) {
-        adopt(&mut self.entities.lock().expect(UNDISTURBED).subscribers, subscriber);
+        register(&mut self.entities.lock().expect(UNDISTURBED).subscribers, subscriber);
     }
 
     /// Returns all existing writers and readers.
     pub(crate) fn endpoints(&self) -> (Vec<AnyDataWriter>, Vec<AnyDataReader>) {
         let entities = self.entities.lock().expect(UNDISTURBED);
-        let (publishers, subscribers) = (living(&entities.publishers), living(&entities.subscribers));
+        let (publishers, subscribers) = (existing(&entities.publishers), existing(&entities.subscribers));
         drop(entities);
         let writers = publishers.into_iter().flat_map(|inner| Publisher { inner }.datawriters());
         let readers = subscribers.into_iter().flat_map(|inner| Subscriber { inner }.datareaders());
@@ -315,10 +315,10 @@ impl ParticipantInner {
             parent: self.add_parent()?,
             is_registered,
             qos: PiMutex::new(qos),
-            told: 0.into(),
+            reported_count: 0.into(),
         });
         if is_registered {
-            adopt(&mut self.entities.lock().expect(UNDISTURBED).topics, &topic);
+            register(&mut self.entities.lock().expect(UNDISTURBED).topics, &topic);
         }
         Ok(topic)
     }

@@ -9,7 +9,7 @@ use takt_transport::Warning;
 use crate::log::{self, Level, TAKT_LOG};
 
 /// Variables that every participant evaluates.
-const HEEDED: &[&str] = &[
+const EVALUATED: &[&str] = &[
     "TAKT_CHECK_SOURCES",
     "TAKT_DAEMON",
     "TAKT_DISCOVERY_SERVERS",
@@ -93,7 +93,7 @@ const TEST_PREFIX: &str = "TAKT_TEST_";
 #[doc(hidden)]
 #[must_use]
 pub fn variables_of_settings() -> Vec<&'static str> {
-    HEEDED.iter().chain(EVALUATED_BY_SETTINGS).copied().collect()
+    EVALUATED.iter().chain(EVALUATED_BY_SETTINGS).copied().collect()
 }
 
 /// Returns warnings for variables that are set but that no participant evaluates, for programs that
@@ -101,11 +101,11 @@ pub fn variables_of_settings() -> Vec<&'static str> {
 #[doc(hidden)]
 #[must_use]
 pub fn variable_warnings() -> Vec<Warning> {
-    unheeded(true).into_iter().map(|(warning, _)| warning).collect()
+    without_effect(true).into_iter().map(|(warning, _)| warning).collect()
 }
 
 /// Returns the variables that are set but not evaluated, with their warnings.
-fn unheeded(is_from_settings: bool) -> Vec<(Warning, String)> {
+fn without_effect(is_from_settings: bool) -> Vec<(Warning, String)> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let names: BTreeSet<String> = names.filter(|name| name.starts_with("TAKT_")).collect();
     names.into_iter().filter_map(|name| Some((warning(&name, is_from_settings)?, name))).collect()
@@ -114,7 +114,7 @@ fn unheeded(is_from_settings: bool) -> Vec<(Warning, String)> {
 /// Returns warnings for variables that are set but not evaluated. Each is logged once per process.
 pub(super) fn warnings(is_from_settings: bool) -> Vec<Warning> {
     static RECORDED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let found = unheeded(is_from_settings);
+    let found = without_effect(is_from_settings);
     let mut recorded = RECORDED.lock().unwrap_or_else(PoisonError::into_inner);
     for (warning, name) in &found {
         if recorded.insert(name.clone()) {
@@ -125,11 +125,11 @@ pub(super) fn warnings(is_from_settings: bool) -> Vec<Warning> {
 }
 
 fn warning(name: &str, is_from_settings: bool) -> Option<Warning> {
-    if name == TAKT_LOG || name.starts_with(TEST_PREFIX) || HEEDED.contains(&name) {
+    if name == TAKT_LOG || name.starts_with(TEST_PREFIX) || EVALUATED.contains(&name) {
         return None;
     }
     if !EVALUATED_BY_SETTINGS.contains(&name) {
-        let all = HEEDED.iter().chain(EVALUATED_BY_SETTINGS).chain(&[TAKT_LOG]);
+        let all = EVALUATED.iter().chain(EVALUATED_BY_SETTINGS).chain(&[TAKT_LOG]);
         let nearest = all.min_by_key(|known| distance(name, known)).filter(|known| distance(name, known) <= 3);
         let remedy =
             nearest.map_or("see docs/reference/settings.md".to_owned(), |nearest| format!("did you mean {nearest}?"));

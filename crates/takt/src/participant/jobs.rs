@@ -15,7 +15,7 @@ use takt_wire::qos::{DataReaderQos, DataWriterQos, Property};
 use super::{DomainParticipant, ParticipantInner};
 use crate::runtime::clock;
 use crate::runtime::state::State;
-use crate::timing::Timing;
+use crate::timing::SchedulingProperties;
 use crate::timing_plan::latency_terms;
 use crate::{Error, Executor, PRIORITY_PROPERTY, Result, TopicTiming};
 
@@ -28,7 +28,7 @@ pub struct BudgetOverrun {
     /// Priority of the job.
     pub priority: Priority,
     /// Execution time of the job.
-    pub took: Duration,
+    pub execution_time: Duration,
     /// Budget of the job.
     pub budget: Duration,
     /// Endpoint whose listener the job called, with its topic; `None` for a job of the middleware.
@@ -42,7 +42,7 @@ impl BudgetOverrun {
         Self {
             kind: run.kind,
             priority: run.priority,
-            took: Duration::from_nanos(run.duration_ns()),
+            execution_time: Duration::from_nanos(run.duration_ns()),
             budget: Duration::from_nanos(budget_ns),
             endpoint: None,
             suspended: false,
@@ -52,7 +52,7 @@ impl BudgetOverrun {
 
 impl fmt::Display for BudgetOverrun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, priority, took, budget, endpoint, suspended } = self;
+        let Self { kind, priority, execution_time: took, budget, endpoint, suspended } = self;
         write!(f, "{kind} of priority {priority} took {took:?}, budget {budget:?}")?;
         if let Some((guid, topic)) = endpoint {
             write!(f, ", {guid} of topic {topic}")?;
@@ -90,13 +90,13 @@ pub const TRACE_JOBS_MAX: usize = 1 << 20;
 
 impl ParticipantInner {
     /// Returns the executor's timing parameters of a writer of this topic.
-    pub(crate) fn writer_timing(&self, topic: &str, qos: &DataWriterQos) -> Result<Timing> {
-        Timing::of_writer(qos, self.planned(topic, &qos.property)?.map(|planned| planned.writer))
+    pub(crate) fn writer_timing(&self, topic: &str, qos: &DataWriterQos) -> Result<SchedulingProperties> {
+        SchedulingProperties::of_writer(qos, self.planned(topic, &qos.property)?.map(|planned| planned.writer))
     }
 
     /// Returns the executor's timing parameters of a reader of this topic.
-    pub(crate) fn reader_timing(&self, topic: &str, qos: &DataReaderQos) -> Result<Timing> {
-        Timing::of_reader(qos, self.planned(topic, &qos.property)?.map(|planned| planned.reader))
+    pub(crate) fn reader_timing(&self, topic: &str, qos: &DataReaderQos) -> Result<SchedulingProperties> {
+        SchedulingProperties::of_reader(qos, self.planned(topic, &qos.property)?.map(|planned| planned.reader))
     }
 
     /// Returns the latency limit and bound that the system file states for a reader of this topic.
@@ -143,7 +143,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn job_classes(&self) -> Result<Vec<JobClass>> {
-        self.inspect_jobs(|state| Ok(state.ledger.accounts.classes().to_vec()))
+        self.inspect_jobs(|state| Ok(state.job_recorder.statistics.classes().to_vec()))
     }
 
     /// Sets the execution time budget of jobs of this kind and priority. The default is
@@ -157,7 +157,7 @@ impl DomainParticipant {
     pub fn set_job_budget(&self, kind: JobKind, priority: Priority, budget: impl Into<crate::Duration>) -> Result<()> {
         let budget_ns = clock::not_negative("a budget", budget)?.as_nanos();
         self.inspect_jobs(|state| {
-            state.ledger.accounts.open(kind, priority).budget_ns = budget_ns;
+            state.job_recorder.statistics.class_mut(kind, priority).budget_ns = budget_ns;
             Ok(())
         })
     }
@@ -168,7 +168,7 @@ impl DomainParticipant {
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn budget_overruns(&self) -> Result<BudgetOverruns> {
         self.inspect_jobs(|state| {
-            let (last, total_count) = state.ledger.overruns();
+            let (last, total_count) = state.job_recorder.overruns();
             Ok(BudgetOverruns { last: last.cloned().collect(), total_count })
         })
     }
@@ -183,7 +183,7 @@ impl DomainParticipant {
             return Err(Error::OutOfResources { limit: "jobs per trace", value: TRACE_JOBS_MAX as u64 });
         }
         self.inspect_jobs(|state| {
-            state.ledger.accounts.keep_trace(jobs);
+            state.job_recorder.statistics.keep_trace(jobs);
             Ok(())
         })
     }
@@ -195,7 +195,7 @@ impl DomainParticipant {
     pub fn write_job_trace(&self, out: impl io::Write) -> io::Result<()> {
         let kept = self.inspect_jobs(|state| {
             let records: Vec<TraceRecord> =
-                state.ledger.accounts.trace().into_iter().flat_map(|trace| trace.records()).copied().collect();
+                state.job_recorder.statistics.trace().into_iter().flat_map(|trace| trace.records()).copied().collect();
             Ok((records, state.topics_by_number()))
         });
         let (records, topics) = kept.map_err(io::Error::other)?;
@@ -212,7 +212,7 @@ impl DomainParticipant {
     ///
     /// # Errors
     /// Returns the errors of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).
-    pub fn write_job_accounts(&self, out: impl io::Write) -> io::Result<()> {
+    pub fn write_job_statistics(&self, out: impl io::Write) -> io::Result<()> {
         let classes = self.job_classes().map_err(io::Error::other)?;
         report::write_report(out, (&self.inner.executor_name, 1), VERSION, classes.iter().map(JobStatisticsRow::from))
     }

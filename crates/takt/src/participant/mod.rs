@@ -87,7 +87,7 @@ pub(crate) struct ParticipantInner {
     renewal: Option<Arc<Renewal>>,
     _watch: Option<Arc<Watch>>,
     /// Process-wide settings that last for as long as this lives.
-    _held: takt_exec::Held,
+    _process_settings: takt_exec::LatencyRequest,
 }
 
 const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
@@ -132,12 +132,12 @@ impl DomainParticipant {
             return Err(Error::IllegalOperation { what: "under Runtime::Shared the participant's own thread spins" });
         }
         let engine = &self.inner.engine;
-        if engine.glance()? {
+        if engine.poll_once()? {
             engine.waker.reset();
             return Ok(true);
         }
         let now = clock::now();
-        engine.pump(now, clock::deadline(now, timeout))
+        engine.drive(now, clock::deadline(now, timeout))
     }
 
     /// Replaces the listener. It is notified when remote participants are discovered or lost, and
@@ -246,7 +246,7 @@ impl DomainParticipant {
         let mut warnings = self.inner.warnings.clone();
         let is_time = clock::now().since(self.inner.built) >= ANSWER_TIME;
         // A closed participant has no warnings of this kind.
-        let known = self.inner.engine.look(|driver| {
+        let known = self.inner.engine.inspect(|driver| {
             let silent = driver.core.silent_participants().map(|silent| Warning {
                 what: silent.to_string(),
                 remedy: "allow UDP to and from its ports in firewalls, or add a route".into(),
@@ -270,7 +270,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn discovered_participants(&self) -> Result<Vec<ParticipantData>> {
-        self.look(|core| core.discovered_participants())
+        self.inspect(|core| core.discovered_participants())
     }
 
     /// Returns the discovered remote writers.
@@ -278,7 +278,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn discovered_publications(&self) -> Result<Vec<PublicationData>> {
-        self.look(|core| core.discovered_publications().cloned().collect())
+        self.inspect(|core| core.discovered_publications().cloned().collect())
     }
 
     /// Returns the discovered remote readers.
@@ -286,7 +286,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn discovered_subscriptions(&self) -> Result<Vec<SubscriptionData>> {
-        self.look(|core| core.discovered_subscriptions().cloned().collect())
+        self.inspect(|core| core.discovered_subscriptions().cloned().collect())
     }
 
     /// Returns the configured discovery servers
@@ -297,7 +297,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn silent_discovery_servers(&self) -> Result<Vec<String>> {
-        self.look(|core| core.silent_servers().iter().map(ToString::to_string).collect())
+        self.inspect(|core| core.silent_servers().iter().map(ToString::to_string).collect())
     }
 
     /// Returns recent pairs of writers and readers of one topic that were not matched, with the
@@ -306,7 +306,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn refusals(&self) -> Result<Vec<Refusal>> {
-        self.look(|core| core.refusals().cloned().collect())
+        self.inspect(|core| core.refusals().cloned().collect())
     }
 
     /// Returns participants that DDS Security refuses, entirely or for protected topics, with the
@@ -315,7 +315,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn refused_participants(&self) -> Result<Vec<(Guid, String)>> {
-        self.look(|core| core.refused_participants().map(|(guid, why)| (guid, why.to_owned())).collect())
+        self.inspect(|core| core.refused_participants().map(|(guid, why)| (guid, why.to_owned())).collect())
     }
 
     /// Returns matched pairs of writers and readers of one topic that another implementation may
@@ -324,7 +324,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn cautions(&self) -> Result<Vec<Caution>> {
-        self.look(|core| core.cautions().collect())
+        self.inspect(|core| core.cautions().collect())
     }
 
     /// Returns participants that announce themselves and have not answered for two seconds at the
@@ -333,7 +333,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn silent_participants(&self) -> Result<Vec<SilentParticipant>> {
-        self.look(|core| core.silent_participants().collect())
+        self.inspect(|core| core.silent_participants().collect())
     }
 
     /// Returns matched pairs whose timing contracts contradict each other
@@ -343,7 +343,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn contradictions(&self) -> Result<Vec<(Guid, Guid, Vec<String>)>> {
-        self.look(|core| core.contradictions())
+        self.inspect(|core| core.contradictions())
     }
 
     /// Returns the counters of the protocol engine: sent, received and dropped messages.
@@ -351,7 +351,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn counters(&self) -> Result<Counters> {
-        self.look(|core| *core.counters())
+        self.inspect(|core| *core.counters())
     }
 
     /// Returns the counters of errors between protocol engine and transports.
@@ -359,7 +359,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn driver_counters(&self) -> Result<DriverCounters> {
-        self.inner.engine.look(|driver| Ok(driver.counters()))
+        self.inner.engine.inspect(|driver| Ok(driver.counters()))
     }
 
     /// Returns the traffic statistics of each transport, by name.
@@ -367,7 +367,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn transport_stats(&self) -> Result<Vec<(&'static str, TransportStats)>> {
-        self.inner.engine.look(|driver| Ok(driver.transport_stats().collect()))
+        self.inner.engine.inspect(|driver| Ok(driver.transport_stats().collect()))
     }
 
     pub(crate) fn from_inner(inner: Arc<ParticipantInner>) -> Self {
@@ -378,8 +378,8 @@ impl DomainParticipant {
         &self.inner.engine
     }
 
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&takt_core::Participant) -> R) -> Result<R> {
-        self.inner.engine.look(|driver| Ok(look(&driver.core)))
+    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&takt_core::Participant) -> R) -> Result<R> {
+        self.inner.engine.inspect(|driver| Ok(look(&driver.core)))
     }
 
     /// Leaves the domain, regardless of remaining handles and entities. Remote participants are

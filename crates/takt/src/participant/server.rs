@@ -23,7 +23,7 @@ pub struct DiscoveryServer {
 pub struct DiscoveryServerBuilder {
     participant: DomainParticipantBuilder,
     listen: SocketAddr,
-    others: Vec<String>,
+    other_servers: Vec<String>,
     limits: Limits,
 }
 
@@ -31,15 +31,15 @@ impl DiscoveryServer {
     /// Configures a server of a domain that listens at `listen`. The address 0.0.0.0 stands for all
     /// interfaces except loopback.
     pub fn builder(domain_id: u32, listen: SocketAddr) -> DiscoveryServerBuilder {
-        Self::on(DomainParticipant::builder(domain_id), listen)
+        Self::from_participant(DomainParticipant::builder(domain_id), listen)
     }
 
     /// Configures a server from a participant's builder. Domain, UDP and TCP are taken from it.
     /// Peers, interfaces, multicast, runtime and name are set by the server.
-    pub fn on(participant: DomainParticipantBuilder, listen: SocketAddr) -> DiscoveryServerBuilder {
+    pub fn from_participant(participant: DomainParticipantBuilder, listen: SocketAddr) -> DiscoveryServerBuilder {
         // All clients may share one host.
         let limits = Limits { max_participants_per_address: Limits::default().max_participants, ..Limits::default() };
-        DiscoveryServerBuilder { participant, listen, others: Vec::new(), limits }
+        DiscoveryServerBuilder { participant, listen, other_servers: Vec::new(), limits }
     }
 
     /// Returns the addresses at which clients reach the server.
@@ -47,7 +47,7 @@ impl DiscoveryServer {
     /// # Errors
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](Self::close).
     pub fn addresses(&self) -> Result<Vec<SocketAddr>> {
-        let own = self.participant.engine().look(|driver| Ok(driver.core.metatraffic_unicast().to_vec()))?;
+        let own = self.participant.engine().inspect(|driver| Ok(driver.core.metatraffic_unicast().to_vec()))?;
         Ok(own.iter().filter_map(Locator::socket_addr).collect())
     }
 
@@ -71,8 +71,8 @@ impl DiscoveryServerBuilder {
     /// Sets other servers, in the syntax of
     /// [`DomainParticipantBuilder::peers`](super::DomainParticipantBuilder::peers). The servers
     /// exchange the participants of their clients, and each serves as backup of the others.
-    pub fn others<S: Into<String>>(mut self, others: impl IntoIterator<Item = S>) -> Self {
-        self.others = others.into_iter().map(Into::into).collect();
+    pub fn other_servers<S: Into<String>>(mut self, others: impl IntoIterator<Item = S>) -> Self {
+        self.other_servers = others.into_iter().map(Into::into).collect();
         self
     }
 
@@ -95,7 +95,7 @@ impl DiscoveryServerBuilder {
             .multicast(false)
             .shared_memory(false)
             .peers([""; 0])
-            .discovery_servers(self.others)
+            .discovery_servers(self.other_servers)
             .participant_index(ParticipantIndex::Metatraffic(self.listen.port()))
             .limits(self.limits)
             .serve_discovery();

@@ -22,7 +22,7 @@ use takt_transport::{Transport, TransportError, Warning};
 use takt_wire::Locator;
 
 use super::report::{Attempt, Decision, TransportReport};
-use crate::runtime::roles::{Roles, Rule, Set, TRANSPORTS_MAX};
+use crate::runtime::roles::{Roles, Rule, TRANSPORTS_MAX, TransportSet};
 use crate::{Error, Result};
 
 /// Configured transports as written. `None` means not configured.
@@ -52,9 +52,9 @@ impl TransportConfig {
         }
     }
 
-    fn understood(&self) -> Result<Wanted> {
+    fn parse(&self) -> Result<ParsedConfig> {
         let choice = |list: &Option<Vec<String>>| {
-            let read = TransportChoice::of(list.iter().flatten());
+            let read = TransportChoice::parse_list(list.iter().flatten());
             read.map_err(|error| Error::BadParameter { what: error.to_string() })
         };
         let mut topics = Vec::new();
@@ -69,12 +69,12 @@ impl TransportConfig {
         }
         let (user_data, discovery, extra) =
             (choice(&self.user_data)?, choice(&self.discovery)?, choice(&self.extra)?.alternatives);
-        Ok(Wanted { user_data, discovery, topics, extra: extra.concat() })
+        Ok(ParsedConfig { user_data, discovery, topics, extra: extra.concat() })
     }
 }
 
 /// Parsed transport configuration.
-struct Wanted {
+struct ParsedConfig {
     user_data: TransportChoice,
     discovery: TransportChoice,
     topics: Vec<(String, TransportChoice)>,
@@ -99,7 +99,7 @@ pub(super) struct Assembly {
 /// Transports that are opened in addition because of other settings: TCP if it is configured,
 /// shared memory unless it is disabled.
 #[derive(Clone, Copy)]
-pub(super) struct Beside {
+pub(super) struct AdditionalTransports {
     pub(super) tcp: bool,
     pub(super) shm: bool,
 }
@@ -109,16 +109,20 @@ pub(super) struct Beside {
 /// # Errors
 /// [`Error::BadParameter`] for an invalid configuration, [`Error::Transport`] for a choice of which
 /// no alternative opens.
-pub(super) fn assemble(config: &TransportConfig, configs: &Configs<'_>, beside: Beside) -> Result<Assembly> {
-    let wanted = config.understood()?;
+pub(super) fn assemble(
+    config: &TransportConfig,
+    configs: &Configs<'_>,
+    additional: AdditionalTransports,
+) -> Result<Assembly> {
+    let wanted = config.parse()?;
     let user_data = if wanted.user_data.is_empty() { plain("udp") } else { wanted.user_data };
     let general = [&user_data, &wanted.discovery, &plain("udp")].map(|choice| choice.alternatives.concat());
     let mut opener = Opener::new(configs, general.concat());
-    let mut for_data = opener.choose("user data".to_owned(), &user_data)?;
+    let mut for_data = opener.open_choice("user data".to_owned(), &user_data)?;
     let mut for_discovery = match (wanted.discovery.is_empty(), opener.any(for_data, carries_ip)) {
         (true, true) => for_data,
-        (true, false) => opener.choose("discovery".to_owned(), &plain("udp"))?,
-        (false, _) => opener.choose("discovery".to_owned(), &wanted.discovery)?,
+        (true, false) => opener.open_choice("discovery".to_owned(), &plain("udp"))?,
+        (false, _) => opener.open_choice("discovery".to_owned(), &wanted.discovery)?,
     };
     if !opener.any(for_discovery, |transport| carries_ip(transport) || carries_ethernet(transport)) {
         let what = format!("discovery by {}: only UDP, TCP and Ethernet carry discovery", wanted.discovery);
@@ -126,18 +130,18 @@ pub(super) fn assemble(config: &TransportConfig, configs: &Configs<'_>, beside: 
     }
     let mut rules = Vec::new();
     for (pattern, choice) in &wanted.topics {
-        let transports = opener.choose(format!("topics {pattern}"), choice)?;
+        let transports = opener.open_choice(format!("topics {pattern}"), choice)?;
         rules.push(Rule { pattern: pattern.clone(), transports });
     }
     for spec in &wanted.extra {
-        opener.offer("extra".to_owned(), spec)?;
+        opener.open_optional("extra".to_owned(), spec)?;
     }
-    if beside.tcp {
+    if additional.tcp {
         let tcp = opener.get(&TransportSpec::named("tcp"))?.map_err(|refused| refused.into_error())?;
         (for_data, for_discovery) = (for_data.with(tcp), for_discovery.with(tcp));
     }
-    if beside.shm
-        && let Some(shm) = opener.offer("participants of this host".to_owned(), &TransportSpec::named("shm"))?
+    if additional.shm
+        && let Some(shm) = opener.open_optional("participants of this host".to_owned(), &TransportSpec::named("shm"))?
     {
         for_data = for_data.with(shm);
     }
@@ -168,12 +172,12 @@ fn carries_ethernet(transport: &dyn Transport) -> bool {
 struct Refused {
     spec: TransportSpec,
     kind: std::io::ErrorKind,
-    why: String,
+    reason: String,
 }
 
 impl Refused {
     fn into_error(self) -> Error {
-        TransportError::new("open", self.spec, std::io::Error::new(self.kind, self.why)).into()
+        TransportError::new("open", self.spec, std::io::Error::new(self.kind, self.reason)).into()
     }
 }
 
@@ -210,7 +214,7 @@ impl<'a> Opener<'a> {
         let request = Request { spec, udp: &udp, tcp, shm };
         let opened = match choice::factories().iter().find(|factory| factory.name() == spec.name) {
             Some(factory) => factory.open(&request),
-            None => Err(request.refused("this program has no such transport: its crate is not registered")),
+            None => Err(request.error("this program has no such transport: its crate is not registered")),
         };
         Ok(match opened {
             Ok(opened) => {
@@ -222,7 +226,7 @@ impl<'a> Opener<'a> {
                 // only if they differ.
                 let is_whole = error.op == "open" && error.target == spec.to_string();
                 let why = if is_whole { error.source.to_string() } else { error.to_string() };
-                let refused = Refused { spec: spec.clone(), kind: error.source.kind(), why };
+                let refused = Refused { spec: spec.clone(), kind: error.source.kind(), reason: why };
                 self.refused.push(refused.clone());
                 Err(refused)
             }
@@ -230,7 +234,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Returns the first alternative whose transports all open. Earlier failures cause a warning.
-    fn choose(&mut self, purpose: String, choice: &TransportChoice) -> Result<Set> {
+    fn open_choice(&mut self, purpose: String, choice: &TransportChoice) -> Result<TransportSet> {
         let mut attempts: Vec<Attempt> = Vec::new();
         let mut chosen = None;
         let mut last = None;
@@ -240,7 +244,7 @@ impl<'a> Opener<'a> {
                 attempts.push(Attempt::untried(transports));
                 continue;
             }
-            let mut set = Set::default();
+            let mut set = TransportSet::default();
             let mut refusal = None;
             for spec in alternative {
                 match self.get(spec)? {
@@ -257,7 +261,7 @@ impl<'a> Opener<'a> {
                     chosen = Some(set);
                 }
                 Some(refused) => {
-                    attempts.push(Attempt::refused(transports, refused.why.clone()));
+                    attempts.push(Attempt::refused(transports, refused.reason.clone()));
                     last = Some(refused);
                 }
             }
@@ -281,46 +285,46 @@ impl<'a> Opener<'a> {
     }
 
     /// Opens an optional transport. A failure causes a warning.
-    fn offer(&mut self, purpose: String, spec: &TransportSpec) -> Result<Option<usize>> {
+    fn open_optional(&mut self, purpose: String, spec: &TransportSpec) -> Result<Option<usize>> {
         let (place, attempt) = match self.get(spec)? {
             Ok(place) => {
                 self.report.kept.push(spec.to_string());
-                (Some(place), Attempt::open(spec.to_string(), self.detail(Set::default().with(place))))
+                (Some(place), Attempt::open(spec.to_string(), self.detail(TransportSet::default().with(place))))
             }
             Err(refused) => {
-                let what = format!("{purpose}: transport {spec} is unavailable: {}", refused.why);
+                let what = format!("{purpose}: transport {spec} is unavailable: {}", refused.reason);
                 let remedy = match spec.name.as_str() {
                     "shm" => "use Linux 5.14 or later, and permit Unix sockets and memfd_create".into(),
                     _ => "run `takt transport probe` to check the interface".into(),
                 };
                 self.warnings.push(Warning { what, remedy });
-                (None, Attempt::refused(spec.to_string(), refused.why))
+                (None, Attempt::refused(spec.to_string(), refused.reason))
             }
         };
         self.report.decisions.push(Decision { purpose, attempts: vec![attempt] });
         Ok(place)
     }
 
-    fn detail(&self, set: Set) -> String {
+    fn detail(&self, set: TransportSet) -> String {
         let details = self.open.iter().enumerate().filter(|(place, _)| set.has(*place));
         let details = details.map(|(_, (_, opened))| opened.detail.as_str()).filter(|detail| !detail.is_empty());
         details.collect::<Vec<_>>().join("; ")
     }
 
-    fn any(&self, set: Set, does: impl Fn(&dyn Transport) -> bool) -> bool {
+    fn any(&self, set: TransportSet, does: impl Fn(&dyn Transport) -> bool) -> bool {
         let mut members = self.open.iter().enumerate().filter(|(place, _)| set.has(*place));
         members.any(|(_, (_, opened))| does(opened.transport.as_ref()))
     }
 
     /// Keeps the transports in use and closes the others.
-    fn finish(self, user_data: Set, discovery: Set, mut rules: Vec<Rule>) -> Result<Assembly> {
+    fn finish(self, user_data: TransportSet, discovery: TransportSet, mut rules: Vec<Rule>) -> Result<Assembly> {
         let is_kept = |spec: &TransportSpec| self.report.kept.contains(&spec.to_string());
         let mut used = rules.iter().fold(user_data.or(discovery), |used, rule| used.or(rule.transports));
         for (place, _) in self.open.iter().enumerate().filter(|(_, (spec, _))| is_kept(spec)) {
             used = used.with(place);
         }
-        let (user_data, discovery) = (user_data.among(used), discovery.among(used));
-        rules.iter_mut().for_each(|rule| rule.transports = rule.transports.among(used));
+        let (user_data, discovery) = (user_data.intersection(used), discovery.intersection(used));
+        rules.iter_mut().for_each(|rule| rule.transports = rule.transports.intersection(used));
         let Self { open, report, warnings, .. } = self;
         let kept = open.into_iter().enumerate().filter(|(place, _)| used.has(*place)).map(|(_, open)| open);
         let (specs, opened): (Vec<_>, Vec<_>) = kept.unzip();

@@ -17,7 +17,7 @@ use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
-use crate::runtime::listeners::{EndpointRef, Listener, Place};
+use crate::runtime::listeners::{EndpointRef, Listener, TreePosition};
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::state::{Endpoint, Identity, Target};
 use crate::status::{
@@ -102,7 +102,7 @@ impl AnyDataReader {
         let timing = subscriber.participant.reader_timing(&topic.name, &qos)?;
         let engine = Arc::clone(&subscriber.participant.engine);
         let signal = Arc::new(Signal::new());
-        let place = Place { group: subscriber.parent, topic: topic.parent };
+        let place = TreePosition { group: subscriber.parent, topic: topic.parent };
         let (handle, guid, flow) = engine.call_state(|state, now| {
             let driver = state.driver()?;
             let (handle, flow) = create(driver, now)?;
@@ -129,7 +129,7 @@ impl AnyDataReader {
             state.complete(Target::Reader(handle), endpoint);
             Ok(())
         })?;
-        subscriber.adopt(&core);
+        subscriber.register_reader(&core);
         Ok(Self { core })
     }
 
@@ -149,7 +149,7 @@ impl AnyDataReader {
 
     /// Reports whether the reader is open; false once it was closed.
     pub(crate) fn is_open(&self) -> Result<bool> {
-        match self.core.engine.look(|driver| Ok(driver.core.reader_guid(self.core.handle)?)) {
+        match self.core.engine.inspect(|driver| Ok(driver.core.reader_guid(self.core.handle)?)) {
             Err(Error::AlreadyDeleted) => Ok(false),
             result => result.map(|_| true),
         }
@@ -345,7 +345,7 @@ impl AnyDataReader {
         status: StatusMask,
         read: impl FnOnce(&mut Driver, ReaderHandle) -> std::result::Result<S, takt_core::Error>,
     ) -> Result<S> {
-        self.core.engine.look(|driver| {
+        self.core.engine.inspect(|driver| {
             self.core.signal.clear(status);
             Ok(read(driver, self.core.handle)?)
         })
@@ -356,7 +356,7 @@ impl AnyDataReader {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn matched_publications(&self) -> Result<Vec<Guid>> {
-        self.core.engine.look(|driver| Ok(driver.core.matched_publications(self.core.handle)?))
+        self.core.engine.inspect(|driver| Ok(driver.core.matched_publications(self.core.handle)?))
     }
 
     /// Returns the discovery data of a matched writer (`get_matched_publication_data`).
@@ -365,7 +365,7 @@ impl AnyDataReader {
     /// [`Error::BadParameter`] if the writer is not matched, [`Error::AlreadyDeleted`] after
     /// [`close`](Self::close).
     pub fn matched_publication_data(&self, writer: Guid) -> Result<PublicationBuiltinTopicData> {
-        self.core.engine.look(|driver| {
+        self.core.engine.inspect(|driver| {
             let is_matched = driver.core.matched_publications(self.core.handle)?.contains(&writer);
             let data = is_matched.then(|| driver.core.publication_data(writer)).flatten();
             let unknown = || Error::BadParameter { what: format!("writer {writer} is not matched") };

@@ -4,7 +4,7 @@
 use takt_core::{ReadCursor, SampleInfo, Selector, ranks};
 
 use super::DataReader;
-use super::reading::Places;
+use super::reading::Destination;
 use crate::sample::Sample;
 use crate::{Readable, Result};
 
@@ -51,9 +51,9 @@ impl<T: Readable> DataReader<T> {
     /// As [`take_batch`](Self::take_batch).
     pub fn select_batch<'a>(&self, selector: Selector, samples: &'a mut [Sample<T>]) -> Result<&'a mut [Sample<T>]> {
         let (mut count, max) = (0, samples.len());
-        self.fill(selector, None, Places::Fixed(samples), max, &mut count)?;
+        self.fill(selector, None, Destination::Fixed(samples), max, &mut count)?;
         let filled = &mut samples[..count];
-        ranks::settle(filled);
+        ranks::compute_ranks(filled);
         Ok(filled)
     }
 
@@ -108,7 +108,7 @@ impl<T: Readable> DataReader<T> {
         sample: &mut T,
         mut visit: impl FnMut(&T, &SampleInfo),
     ) -> Result<usize> {
-        self.pass(|driver, now| {
+        self.access_history(|driver, now| {
             let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
             let (mut cursor, mut count) = (ReadCursor::default(), 0);
             while count < max {

@@ -13,15 +13,15 @@ use std::task::{Poll, Wake, Waker};
 
 use super::DataReader;
 use crate::runtime::clock;
-use crate::runtime::leading::Leading;
+use crate::runtime::leading::LeaderState;
 use crate::runtime::poll;
 use crate::runtime::tasks::TaskKey;
 use crate::{Duration, Error, Readable, Result, Sample};
 
 /// Waker of a thread that waits for a sample.
-struct Alarm(poll::Waker);
+struct ThreadWaker(poll::Waker);
 
-impl Wake for Alarm {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.wake();
     }
@@ -32,21 +32,23 @@ impl Wake for Alarm {
 }
 
 /// Resources of a waiting thread. Each thread keeps one for later waits.
-struct Sleeper {
-    alarm: Arc<Alarm>,
-    leading: Leading,
+struct WaitResources {
+    waker: Arc<ThreadWaker>,
+    leader_state: LeaderState,
 }
 
 thread_local! {
-    static SLEEPER: Cell<Option<Sleeper>> = const { Cell::new(None) };
+    static WAIT_RESOURCES: Cell<Option<WaitResources>> = const { Cell::new(None) };
 }
 
-impl Sleeper {
+impl WaitResources {
     /// Takes the resources of the thread, or creates new ones for a nested wait.
     fn take() -> Result<Self> {
-        match SLEEPER.try_with(Cell::take).ok().flatten() {
+        match WAIT_RESOURCES.try_with(Cell::take).ok().flatten() {
             Some(sleeper) => Ok(sleeper),
-            None => Ok(Self { alarm: Arc::new(Alarm(poll::Waker::new()?)), leading: Leading::default() }),
+            None => {
+                Ok(Self { waker: Arc::new(ThreadWaker(poll::Waker::new()?)), leader_state: LeaderState::default() })
+            }
         }
     }
 }
@@ -56,14 +58,14 @@ struct Waiting<'a, T: Readable> {
     reader: &'a DataReader<T>,
     task: Option<TaskKey>,
     /// `None` until the thread has to wait.
-    sleeper: Option<Sleeper>,
+    resources: Option<WaitResources>,
 }
 
 impl<T: Readable> Waiting<'_, T> {
     fn wait(&mut self, timeout: Duration) -> Result<Sample<T>> {
         let engine = &self.reader.core.engine;
         let deadline = clock::deadline(clock::now(), timeout);
-        let Sleeper { alarm, leading } = self.sleeper.insert(Sleeper::take()?);
+        let WaitResources { waker: alarm, leader_state: leading } = self.resources.insert(WaitResources::take()?);
         let waker = Waker::from(Arc::clone(alarm));
         loop {
             alarm.0.reset();
@@ -75,7 +77,7 @@ impl<T: Readable> Waiting<'_, T> {
                 return Err(Error::TIMEOUT);
             }
             if engine.is_driving_thread() {
-                engine.pump(now, deadline)?;
+                engine.drive(now, deadline)?;
             } else {
                 leading.sleep(std::slice::from_ref(engine), &alarm.0, now, deadline)?;
             }
@@ -88,11 +90,11 @@ impl<T: Readable> Drop for Waiting<'_, T> {
         if let Some(task) = self.task {
             self.reader.remove_task(task);
         }
-        if let Some(mut sleeper) = self.sleeper.take() {
-            let settled = sleeper.leading.settle(std::slice::from_ref(&self.reader.core.engine));
+        if let Some(mut sleeper) = self.resources.take() {
+            let settled = sleeper.leader_state.hand_over(std::slice::from_ref(&self.reader.core.engine));
             debug_assert!(settled.is_ok(), "this thread holds no lock: {settled:?}");
             // A thread that is ending keeps no resources.
-            let _ = SLEEPER.try_with(|kept| kept.set(Some(sleeper)));
+            let _ = WAIT_RESOURCES.try_with(|kept| kept.set(Some(sleeper)));
         }
     }
 }
@@ -118,7 +120,7 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::Transport`] if no file descriptor is available; [`Error::IllegalOperation`] from a
     /// thread other than the owner under [`Runtime::Inline`](crate::Runtime::Inline).
     pub fn recv_timeout(&self, timeout: impl Into<Duration>) -> Result<Sample<T>> {
-        Waiting { reader: self, task: None, sleeper: None }.wait(clock::timeout(timeout)?)
+        Waiting { reader: self, task: None, resources: None }.wait(clock::timeout(timeout)?)
     }
 
     /// Returns an iterator that takes samples and waits for the next one without a timeout. The

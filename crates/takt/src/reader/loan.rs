@@ -19,7 +19,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use takt_core::{ReadCursor, SampleInfo, Selector};
-use takt_wire::Lent;
+use takt_wire::SharedPayload;
 use takt_xtypes::ENCAPSULATION_LEN;
 
 use super::DataReader;
@@ -35,7 +35,7 @@ pub struct LoanedSample<T> {
 }
 
 enum Payload {
-    Lent(Lent),
+    Loaned(SharedPayload),
     Copied(Vec<u8>),
 }
 
@@ -49,7 +49,7 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
     /// [`close`](crate::AnyDataReader::close).
     pub fn borrow_samples(&self, borrows: bool) -> Result<()> {
-        self.core.engine.look(|driver| Ok(driver.core.set_keeps_loans(self.core.handle, borrows)?))
+        self.core.engine.inspect(|driver| Ok(driver.core.set_keeps_loans(self.core.handle, borrows)?))
     }
 
     /// Takes the oldest sample without decoding it. A loaned payload is neither copied nor
@@ -60,12 +60,12 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
     /// [`close`](crate::AnyDataReader::close).
     pub fn take_loaned(&self) -> Result<Option<LoanedSample<T>>> {
-        self.pass(|driver, now| {
+        self.access_history(|driver, now| {
             let found = driver.core.next_loaned(now, self.core.handle, Selector::TAKE, &mut ReadCursor::default())?;
             Ok(found.map(|found| LoanedSample {
                 info: found.info,
-                payload: match found.lent {
-                    Some(lent) if found.payload.is_empty() => Payload::Lent(lent.clone()),
+                payload: match found.loan {
+                    Some(lent) if found.payload.is_empty() => Payload::Loaned(lent.clone()),
                     _ => Payload::Copied(found.payload.to_vec()),
                 },
                 type_: PhantomData,
@@ -79,7 +79,7 @@ impl<T: Readable> LoanedSample<T> {
     #[must_use]
     pub fn len(&self) -> usize {
         let len = match &self.payload {
-            Payload::Lent(lent) => lent.len(),
+            Payload::Loaned(lent) => lent.len(),
             Payload::Copied(bytes) => bytes.len(),
         };
         len.saturating_sub(ENCAPSULATION_LEN)
@@ -94,7 +94,7 @@ impl<T: Readable> LoanedSample<T> {
     /// Reports whether the payload is in the writer's memory or in the received frame.
     #[must_use]
     pub fn is_loaned(&self) -> bool {
-        matches!(self.payload, Payload::Lent(_))
+        matches!(self.payload, Payload::Loaned(_))
     }
 
     /// Copies the body from octet `offset` on into `to`. Returns the number of octets copied.
@@ -111,7 +111,7 @@ impl<T: Readable> LoanedSample<T> {
     #[must_use]
     pub fn is_intact(&self) -> bool {
         match &self.payload {
-            Payload::Lent(lent) => lent.is_intact(),
+            Payload::Loaned(lent) => lent.is_intact(),
             Payload::Copied(_) => true,
         }
     }
@@ -122,7 +122,7 @@ impl<T: Readable> LoanedSample<T> {
     pub fn decode(&self, value: &mut T) -> bool {
         match &self.payload {
             Payload::Copied(bytes) => value.decode(&self.info, bytes),
-            Payload::Lent(lent) => {
+            Payload::Loaned(lent) => {
                 let mut bytes = vec![0; lent.len()];
                 self.copy_payload(0, &mut bytes);
                 self.is_intact() && value.decode(&self.info, &bytes)
@@ -132,7 +132,7 @@ impl<T: Readable> LoanedSample<T> {
 
     fn copy_payload(&self, from: usize, to: &mut [u8]) {
         match &self.payload {
-            Payload::Lent(lent) => lent.copy_to(from, to),
+            Payload::Loaned(lent) => lent.copy_to(from, to),
             Payload::Copied(bytes) => to.copy_from_slice(&bytes[from..][..to.len()]),
         }
     }

@@ -58,7 +58,7 @@ impl<T: Readable> DataReader<T> {
     fn next(&self, selector: Selector, cursor: &mut ReadCursor, sample: &mut T) -> Result<Option<SampleInfo>> {
         // The closure stores the result here, since returning it would move it once per closure.
         let mut info = None;
-        self.pass(|driver, now| {
+        self.access_history(|driver, now| {
             while let Some(found) = driver.core.read_next(now, self.core.handle, selector, cursor)? {
                 if self.decode(&found.info, found.payload, sample) {
                     info = Some(found.info);
@@ -72,7 +72,7 @@ impl<T: Readable> DataReader<T> {
 
     /// Performs a read or take: resets the status DATA_AVAILABLE and accounts for the space that
     /// taken samples free.
-    pub(super) fn pass<R>(&self, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
+    pub(super) fn access_history<R>(&self, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
         self.core.engine.read(|state| self.access_history_in(state, read))
     }
 
@@ -313,9 +313,9 @@ impl<T: Readable> DataReader<T> {
         max: usize,
     ) -> Result<()> {
         let mut count = 0;
-        let result = self.fill(selector, query, Places::Growing(samples), max, &mut count);
+        let result = self.fill(selector, query, Destination::Growing(samples), max, &mut count);
         samples.truncate(count);
-        ranks::settle(samples);
+        ranks::compute_ranks(samples);
         result
     }
 
@@ -325,11 +325,11 @@ impl<T: Readable> DataReader<T> {
         &self,
         selector: Selector,
         query: Option<&Snapshot>,
-        mut places: Places<'_, T>,
+        mut places: Destination<'_, T>,
         max: usize,
         count: &mut usize,
     ) -> Result<()> {
-        self.pass(|driver, now| {
+        self.access_history(|driver, now| {
             let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
             let (mut cursor, reader) = (ReadCursor::default(), self.core.handle);
             let mut ordered = match query.filter(|query| query.is_ordered()) {
@@ -370,7 +370,7 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_payloads(&self, max: usize, mut visit: impl FnMut(&[u8], &SampleInfo)) -> Result<usize> {
-        self.pass(|driver, now| {
+        self.access_history(|driver, now| {
             let mut cursor = ReadCursor::default();
             let mut count = 0;
             while count < max {
@@ -389,7 +389,7 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn key_value(&self, sample: &mut T, instance: InstanceHandle) -> Result<bool> {
-        self.core.engine.look(|driver| {
+        self.core.engine.inspect(|driver| {
             let key = driver.core.key_of(self.core.handle, instance)?;
             Ok(key.is_some_and(|key| sample.decode_key(instance, key)))
         })
@@ -406,13 +406,13 @@ impl<T: Readable> DataReader<T> {
 }
 
 /// Destination of samples: a collection that grows, or one of fixed size.
-pub(super) enum Places<'a, T> {
+pub(super) enum Destination<'a, T> {
     Growing(&'a mut Vec<Sample<T>>),
     /// Slice of at least as many slots as samples are requested.
     Fixed(&'a mut [Sample<T>]),
 }
 
-impl<T: Readable> Places<'_, T> {
+impl<T: Readable> Destination<'_, T> {
     /// Returns at least the slots up to `index`.
     fn up_to(&mut self, index: usize, info: &SampleInfo) -> &mut [Sample<T>] {
         match self {

@@ -28,7 +28,7 @@ impl<T: Readable + Sync> DataReader<T> {
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
     /// [`close`](crate::AnyDataReader::close).
     pub fn take_shared(&self) -> Result<Option<SharedSample<T>>> {
-        self.pass(|driver, now| {
+        self.access_history(|driver, now| {
             let mut cursor = ReadCursor::default();
             while let Some(found) = driver.core.next_loaned(now, self.core.handle, Selector::TAKE, &mut cursor)? {
                 let info = found.info;
@@ -46,12 +46,12 @@ impl<T: Readable + Sync> DataReader<T> {
     /// Returns the shared object, or the decoded payload. Counts a payload that is not a valid `T`
     /// and returns `None`.
     fn shared(&self, found: &SampleRef<'_>) -> Option<Arc<T>> {
-        let object = found.lent.and_then(|lent| lent.object());
+        let object = found.loan.and_then(|lent| lent.object());
         if let Some(Ok(sample)) = object.map(|object| Arc::clone(object).downcast()) {
             return Some(sample);
         }
         let mut copy = Vec::new();
-        let payload = match found.lent {
+        let payload = match found.loan {
             Some(lent) => {
                 copy.resize(lent.len(), 0);
                 lent.copy_to(0, &mut copy);

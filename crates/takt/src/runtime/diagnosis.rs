@@ -25,7 +25,7 @@ pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(3);
 
 /// Peer or discovery server from the configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
+pub(crate) struct ConfiguredPeer {
     pub(crate) text: String,
     pub(crate) locators: Vec<Locator>,
     pub(crate) is_server: bool,
@@ -37,20 +37,20 @@ pub(crate) struct Diagnosis {
     /// Name of the participant in records.
     label: String,
     refusals: u64,
-    told: BTreeSet<(Guid, Guid)>,
+    recorded: BTreeSet<(Guid, Guid)>,
     /// Time of the last record of lost samples, by reader index.
     lost: BTreeMap<usize, Instant>,
     /// Builtin logging topic, to which the security log is written as well.
     pub(crate) log_topic: Option<LogTopic>,
-    pub(crate) named: Vec<Named>,
+    pub(crate) configured: Vec<ConfiguredPeer>,
     /// Time at which unanswered peers are recorded; `None` once that is done.
-    due: Option<Instant>,
+    check_at: Option<Instant>,
 }
 
 impl Diagnosis {
-    pub(crate) fn new(label: String, named: Vec<Named>, now: Instant) -> Self {
+    pub(crate) fn new(label: String, named: Vec<ConfiguredPeer>, now: Instant) -> Self {
         let due = (!named.is_empty()).then(|| now.after(ANSWER_TIME));
-        Self { label, named, due, ..Self::default() }
+        Self { label, configured: named, check_at: due, ..Self::default() }
     }
 
     fn record(&self, level: Level, text: &str) {
@@ -60,7 +60,7 @@ impl Diagnosis {
     /// Reports whether this is the first record of a pair. A participant is represented by a pair
     /// with itself.
     fn is_first(&mut self, pair: (Guid, Guid)) -> bool {
-        self.told.len() < RECORDED_MAX && self.told.insert(pair)
+        self.recorded.len() < RECORDED_MAX && self.recorded.insert(pair)
     }
 
     /// Reports whether an event may have to be recorded. Does not allocate.
@@ -83,7 +83,7 @@ impl Diagnosis {
     pub(crate) fn handle_event(&mut self, core: &mut Participant, now: Instant, event: Event, topic: Option<&str>) {
         match event {
             Event::PairsRefused => self.handle_refusals(core),
-            Event::PairsCautioned if self.told.len() < RECORDED_MAX => {
+            Event::PairsCautioned if self.recorded.len() < RECORDED_MAX => {
                 let cautions: Vec<_> = core.cautions().collect();
                 for caution in cautions {
                     if self.is_first((caution.writer(), caution.reader())) {
@@ -177,13 +177,13 @@ impl Diagnosis {
 
     /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.due
+        self.check_at
     }
 
     /// Records the configured peers and servers that have not answered.
     #[cold]
     pub(crate) fn handle_timeout(&mut self, core: &Participant) {
-        self.due = None;
+        self.check_at = None;
         for warning in self.unanswered(core) {
             self.record(Level::Warn, &warning.to_string());
         }
@@ -191,7 +191,8 @@ impl Diagnosis {
 
     /// Returns a warning for each configured peer or server from which nothing was received.
     pub(crate) fn unanswered(&self, core: &Participant) -> Vec<Warning> {
-        let silent = self.named.iter().filter(|named| !named.locators.iter().any(|at| core.knows_participant_at(at)));
+        let silent =
+            self.configured.iter().filter(|named| !named.locators.iter().any(|at| core.knows_participant_at(at)));
         silent.map(unanswered).collect()
     }
 }
@@ -205,7 +206,7 @@ fn silent_reader(core: &Participant, reader: Guid) -> String {
     )
 }
 
-fn unanswered(named: &Named) -> Warning {
+fn unanswered(named: &ConfiguredPeer) -> Warning {
     let role = if named.is_server { "discovery server" } else { "peer" };
     Warning {
         what: format!("{role} {} does not answer", named.text),

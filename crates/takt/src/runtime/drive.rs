@@ -7,10 +7,10 @@ use takt_core::Instant;
 use takt_transport::Scan;
 
 use super::clock;
-use super::engine::{Engine, LINGER};
+use super::engine::{ACTIVE_SLEEP_MAX, Engine};
 use super::poll::{PollSet, Ready, Waker};
 use super::scheduler::{NormalServer, Scheduler};
-use crate::executor::Agenda;
+use crate::executor::JobQueue;
 use crate::{Result, Runtime};
 
 /// Spin iterations between two deadline checks.
@@ -109,9 +109,9 @@ fn sleep<E: Deref<Target = Engine>>(
     deadline: Option<Instant>,
 ) -> Result<Instant> {
     set.clear();
-    let mut until = [deadline, scheduler.agenda.and_then(Agenda::due)].into_iter().flatten().min();
+    let mut until = [deadline, scheduler.job_queue.and_then(JobQueue::due)].into_iter().flatten().min();
     for engine in scheduler.engines {
-        let linger = (engine.runtime == Runtime::Shared).then(|| now.after(LINGER));
+        let linger = (engine.runtime == Runtime::Shared).then(|| now.after(ACTIVE_SLEEP_MAX));
         let due = engine.enter()?.prepare_sleep(set, now, linger)?;
         until = [until, due].into_iter().flatten().min();
     }
@@ -121,6 +121,6 @@ fn sleep<E: Deref<Target = Engine>>(
     }
     waker.sleep(set, now, until)?;
     let woken_at = clock::now();
-    set.slept(woken_at.since(now));
+    set.record_sleep(woken_at.since(now));
     Ok(woken_at)
 }

@@ -14,12 +14,12 @@ use takt_core::{
 use takt_exec::PrioritySet;
 use takt_transport::shm::Loan;
 use takt_transport::{FlowId, FlowSpec, Lost, Scan, Transport, TransportError, TransportStats};
-use takt_wire::{Lent, Locator};
+use takt_wire::{Locator, SharedPayload};
 
 use super::clock;
 use super::diagnosis::Diagnosis;
-use super::poll::{Edition, PollSet, Ready};
-use super::roles::{Roles, Set};
+use super::poll::{ListGeneration, PollSet, Ready};
+use super::roles::{Roles, TransportSet};
 use crate::consistency::TypeChecks;
 use crate::{Error, Result};
 
@@ -79,11 +79,11 @@ pub(crate) struct Driver {
     transports: Vec<Box<dyn Transport>>,
     /// Index of the transport in whose frame the next datagram is built. It carried the last
     /// datagram, so it probably carries the next one, which then needs no copy.
-    lender: usize,
+    frame_owner: usize,
     /// Index of the transport with the longest frames, if frame lengths differ.
-    roomiest: Option<usize>,
+    longest_frames: Option<usize>,
     /// Index of the transport that received the last datagram.
-    heard: usize,
+    last_receiver: usize,
     /// Priority of that datagram.
     last_priority: Priority,
     /// Priorities above normal of flows that have a receive port of their own.
@@ -97,7 +97,7 @@ pub(crate) struct Driver {
     /// Receive attempts since a departure became pending.
     attempts_before_departure: u32,
     /// Edition of the transports' descriptors.
-    edition: Edition,
+    generation: ListGeneration,
     /// Whether each transport's hot scan polls memory rather than the kernel.
     scan_memory: Vec<bool>,
     roles: Roles,
@@ -120,7 +120,7 @@ struct Flow {
     /// Flow id in each transport.
     ids: Vec<FlowId>,
     /// Transports that may carry the datagrams.
-    by: Set,
+    transports: TransportSet,
     /// Priority of datagrams received at the flow's own port.
     arrivals: Priority,
 }
@@ -130,24 +130,24 @@ impl Driver {
     pub(crate) fn new(mut core: Participant, transports: Vec<Box<dyn Transport>>, roles: Roles) -> Self {
         core.defer_departures();
         let ids = vec![FlowId::DEFAULT; transports.len()];
-        let default_flow = Flow { ids, by: roles.discovery, arrivals: Priority::NORMAL };
+        let default_flow = Flow { ids, transports: roles.discovery, arrivals: Priority::NORMAL };
         let mixed = if transports.len() > 1 { DESTINATIONS_INITIAL } else { 0 };
         Self {
             core,
             type_checks: TypeChecks::default(),
             diagnosis: Diagnosis::default(),
             scan_memory: transports.iter().map(|transport| transport.scans_memory()).collect(),
-            roomiest: roomiest(&transports),
+            longest_frames: longest_frames(&transports),
             transports,
-            lender: 0,
-            heard: 0,
+            frame_owner: 0,
+            last_receiver: 0,
             last_priority: Priority::NORMAL,
             urgent: PrioritySet::default(),
             next_common: 0,
             built: 0,
             attempts: 0,
             attempts_before_departure: 0,
-            edition: Edition::new(),
+            generation: ListGeneration::new(),
             roles,
             flows: vec![Some(default_flow)],
             now: Instant(0),
@@ -225,7 +225,7 @@ impl Driver {
         self.attempts = self.attempts.wrapping_add(1);
         let asks_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
         for (index, transport) in self.transports.iter_mut().enumerate() {
-            if !asks_all && index != self.heard && !self.scan_memory[index] {
+            if !asks_all && index != self.last_receiver && !self.scan_memory[index] {
                 continue;
             }
             let scan = if ready == Ready::ALL { scan } else { scan_after_sleep(scan, &**transport, &mut ready) };
@@ -237,9 +237,9 @@ impl Driver {
                     let now = self.now;
                     let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
                     self.last_priority = priority_of(&self.flows, index, frame.meta.flow);
-                    self.core.handle_with_buffer(now, from, frame.bytes(), frame.beside());
+                    self.core.handle_with_buffer(now, from, frame.bytes(), frame.shared());
                     received = true;
-                    self.heard = index;
+                    self.last_receiver = index;
                 }
                 Ok(None) => {}
                 Err(_) => self.counters.receive_failures += 1,
@@ -258,7 +258,7 @@ impl Driver {
                         self.now = clock::now();
                         let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
                         self.last_priority = priority_of(&self.flows, index, frame.meta.flow);
-                        self.core.handle_with_buffer(self.now, from, frame.bytes(), frame.beside());
+                        self.core.handle_with_buffer(self.now, from, frame.bytes(), frame.shared());
                         return true;
                     }
                     Ok(None) => {}
@@ -287,19 +287,19 @@ impl Driver {
             for index in 0..count {
                 let transport = &mut self.transports[index];
                 let scan = if ready == Ready::ALL { scan } else { scan_after_sleep(scan, &**transport, &mut ready) };
-                let is_requested = asks_all || index == self.heard || self.scan_memory[index];
+                let is_requested = asks_all || index == self.last_receiver || self.scan_memory[index];
                 if (index < first) != is_before_first || !is_requested {
                     continue;
                 }
-                match transport.recv_common(scan) {
+                match transport.recv_not_urgent(scan) {
                     Ok(Some(frame)) => {
                         if scan == Scan::Hot {
                             self.now = clock::now();
                         }
                         let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
                         self.last_priority = priority_of(&self.flows, index, frame.meta.flow);
-                        self.core.handle_with_buffer(self.now, from, frame.bytes(), frame.beside());
-                        (self.heard, self.next_common) = (index, (index + 1) % count);
+                        self.core.handle_with_buffer(self.now, from, frame.bytes(), frame.shared());
+                        (self.last_receiver, self.next_common) = (index, (index + 1) % count);
                         return true;
                     }
                     Ok(None) => {}
@@ -373,7 +373,7 @@ impl Driver {
                 self.counters.refresh_failures += 1;
             }
         }
-        self.edition = Edition::new();
+        self.generation = ListGeneration::new();
         self.core.handle_interfaces(now, interfaces(&self.transports), self.roles.locators(&self.transports));
     }
 
@@ -419,7 +419,7 @@ impl Driver {
     }
 
     fn transmit_all(&mut self, now: Instant) {
-        let mut carriers = Carriers::default();
+        let mut carriers = FlushSet::default();
         while self.core.has_transmit() && self.transmit_one(now, &mut carriers).is_some() {}
         self.flush(carriers);
     }
@@ -428,7 +428,7 @@ impl Driver {
     /// send.
     pub(crate) fn transmit_some(&mut self, now: Instant) {
         let now = self.advance(now);
-        let (mut carriers, mut octets) = (Carriers::default(), 0);
+        let (mut carriers, mut octets) = (FlushSet::default(), 0);
         let priority = self.core.transmit_priority();
         for _ in 0..DATAGRAMS_PER_JOB {
             if self.core.transmit_priority() != priority || octets >= OCTETS_PER_JOB {
@@ -442,7 +442,7 @@ impl Driver {
         self.flush(carriers);
     }
 
-    fn flush(&mut self, carriers: Carriers) {
+    fn flush(&mut self, carriers: FlushSet) {
         for (index, transport) in self.transports.iter_mut().enumerate() {
             if carriers.has(index) && transport.flush().is_err() {
                 self.counters.send_failures += 1;
@@ -452,25 +452,25 @@ impl Driver {
 
     /// Builds one datagram in a transport's frame and commits it. Returns its length; `None` if no
     /// datagram is due.
-    fn transmit_one(&mut self, now: Instant, carriers: &mut Carriers) -> Option<usize> {
-        if let Some(roomiest) = self.roomiest
-            && self.transports[self.lender].max_message_len() < self.core.next_transmit_len_max()
+    fn transmit_one(&mut self, now: Instant, carriers: &mut FlushSet) -> Option<usize> {
+        if let Some(roomiest) = self.longest_frames
+            && self.transports[self.frame_owner].max_message_len() < self.core.next_transmit_len_max()
         {
-            self.lender = roomiest;
+            self.frame_owner = roomiest;
         }
-        let Ok(frame) = self.transports[self.lender].loan() else {
+        let Ok(frame) = self.transports[self.frame_owner].loan() else {
             self.counters.send_failures += 1;
             return None;
         };
         let transmit = self.core.poll_transmit_gathering(now, frame)?;
         self.built += 1;
         let whole = transmit.len + transmit.payload.len();
-        let Some(Some(Flow { ids: flows, by, .. })) = self.flows.get(usize::from(transmit.flow.0)) else {
+        let Some(Some(Flow { ids: flows, transports: by, .. })) = self.flows.get(usize::from(transmit.flow.0)) else {
             self.counters.send_failures += 1;
             return Some(whole);
         };
-        let Transmit { len, destinations, lent, payload, .. } = transmit;
-        let outgoing = Outgoing { len, payload, flows, by: *by, destinations, lent: lent.as_ref() };
+        let Transmit { len, destinations, loan: lent, payload, .. } = transmit;
+        let outgoing = Outgoing { len, payload, flows, transports: *by, destinations, loan: lent.as_ref() };
         if let [only] = &mut self.transports[..] {
             carriers.add(0);
             if outgoing.commit(only, flows[0], destinations).is_err() {
@@ -478,15 +478,15 @@ impl Driver {
             }
             return Some(whole);
         }
-        let Self { transports, served, counters, lender, .. } = self;
+        let Self { transports, served, counters, frame_owner: lender, .. } = self;
         *lender = outgoing.route(transports, *lender, served, carriers, counters);
         Some(whole)
     }
 
     /// Returns loanable shared memory for a payload of `len` bytes. If there is none, counts that
     /// and returns `None`.
-    pub(crate) fn lend(&mut self, len: usize) -> Option<Loan> {
-        let loan = self.transports.iter_mut().find_map(|transport| transport.lend(len));
+    pub(crate) fn loan(&mut self, len: usize) -> Option<Loan> {
+        let loan = self.transports.iter_mut().find_map(|transport| transport.loan_payload(len));
         self.counters.payloads_copied_without_loan += u64::from(loan.is_none());
         loan
     }
@@ -535,26 +535,26 @@ impl Driver {
 
     /// Adds the descriptors of the transports.
     pub(crate) fn add_descriptors(&self, set: &mut PollSet) {
-        set.add_generation(self.edition);
+        set.add_generation(self.generation);
         for transport in &self.transports {
             transport.descriptors().iter().for_each(|descriptor| set.add(*descriptor));
         }
     }
 
     /// Returns the locator kinds that these transports serve.
-    pub(crate) fn kinds_of(&self, by: Set) -> LocatorKinds {
+    pub(crate) fn kinds_of(&self, by: TransportSet) -> LocatorKinds {
         Roles::kinds(&self.transports, by)
     }
 
     /// Returns the transports that carry the data of an endpoint, from its topic and its property
     /// `takt.transport`, if any.
-    pub(crate) fn transports_of(&self, topic_name: &str, property: Option<&str>) -> Result<Set> {
+    pub(crate) fn transports_of(&self, topic_name: &str, property: Option<&str>) -> Result<TransportSet> {
         self.roles.of_endpoint(topic_name, property)
     }
 
     /// Opens a flow on these transports. Also returns the locators that reach the flow if they
     /// differ from those of the participant.
-    pub(crate) fn open_flow(&mut self, spec: &FlowSpec, by: Set) -> Result<(FlowTag, Vec<Locator>)> {
+    pub(crate) fn open_flow(&mut self, spec: &FlowSpec, by: TransportSet) -> Result<(FlowTag, Vec<Locator>)> {
         let is_default = *spec == FlowSpec::default();
         let mut locators = Vec::new();
         if !spec.own_port && by != self.roles.user_data {
@@ -564,7 +564,7 @@ impl Driver {
         if is_default && by == self.roles.discovery {
             return Ok((FlowTag::default(), locators));
         }
-        self.edition = Edition::new();
+        self.generation = ListGeneration::new();
         let index = self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len());
         let tag =
             u16::try_from(index).map_err(|_| Error::OutOfResources { limit: "flows", value: u64::from(u16::MAX) })?;
@@ -589,7 +589,7 @@ impl Driver {
             self.flows.push(None);
         }
         let arrivals = if spec.own_port { Priority::new(spec.transport_priority) } else { Priority::NORMAL };
-        self.flows[index] = Some(Flow { ids, by, arrivals });
+        self.flows[index] = Some(Flow { ids, transports: by, arrivals });
         self.find_urgent();
         Ok((FlowTag(tag), locators))
     }
@@ -597,7 +597,11 @@ impl Driver {
     /// Opens the flows of a writer on these transports. A writer with a priority sends historical
     /// data to late joiners on a second flow of priority 0. Also returns the locators that reach
     /// the writer if they differ from those of the participant.
-    pub(crate) fn open_writer_flows(&mut self, spec: &FlowSpec, by: Set) -> Result<(WriterFlows, Vec<Locator>)> {
+    pub(crate) fn open_writer_flows(
+        &mut self,
+        spec: &FlowSpec,
+        by: TransportSet,
+    ) -> Result<(WriterFlows, Vec<Locator>)> {
         let (live, locators) = self.open_flow(spec, by)?;
         if spec.transport_priority <= 0 {
             return Ok((live.into(), locators));
@@ -632,7 +636,7 @@ impl Driver {
     }
 
     fn close_flows(&mut self, flows: &[FlowId]) {
-        self.edition = Edition::new();
+        self.generation = ListGeneration::new();
         for (transport, flow) in self.transports.iter_mut().zip(flows) {
             if transport.close_flow(*flow).is_err() {
                 self.counters.send_failures += 1;
@@ -666,7 +670,7 @@ fn priority_of(flows: &[Option<Flow>], transport: usize, id: FlowId) -> Priority
 }
 
 /// Returns the index of the transport with the longest frames, if others are shorter.
-fn roomiest(transports: &[Box<dyn Transport>]) -> Option<usize> {
+fn longest_frames(transports: &[Box<dyn Transport>]) -> Option<usize> {
     let room = |place: &usize| transports[*place].max_message_len();
     let (least, most) = ((0..transports.len()).min_by_key(room)?, (0..transports.len()).max_by_key(room)?);
     (room(&least) < room(&most)).then_some(most)
@@ -700,9 +704,9 @@ pub(crate) fn interfaces(transports: &[Box<dyn Transport>]) -> Vec<Interface> {
 
 /// Set of transports that have data to flush. All transports from index 63 on share one bit.
 #[derive(Clone, Copy, Default)]
-struct Carriers(u64);
+struct FlushSet(u64);
 
-impl Carriers {
+impl FlushSet {
     fn add(&mut self, index: usize) {
         self.0 |= 1 << index.min(63);
     }
@@ -719,10 +723,10 @@ struct Outgoing<'a> {
     payload: &'a [u8],
     flows: &'a [FlowId],
     /// Transports that may carry the datagram.
-    by: Set,
+    transports: TransportSet,
     destinations: &'a [Locator],
     /// Loan of the payload.
-    lent: Option<&'a Lent>,
+    loan: Option<&'a SharedPayload>,
 }
 
 impl Outgoing<'_> {
@@ -734,12 +738,12 @@ impl Outgoing<'_> {
         transports: &mut [Box<dyn Transport>],
         lender: usize,
         served: &mut Vec<Locator>,
-        carriers: &mut Carriers,
+        carriers: &mut FlushSet,
         counters: &mut DriverCounters,
     ) -> usize {
         let carrier = |transports: &[Box<dyn Transport>], destination: &Locator| {
             let mut places = transports.iter().enumerate();
-            places.position(|(place, transport)| self.by.has(place) && transport.serves(destination))
+            places.position(|(place, transport)| self.transports.has(place) && transport.serves(destination))
         };
         let first = self.destinations.first().and_then(|destination| carrier(transports, destination));
         if let Some(alone) = first
@@ -781,10 +785,10 @@ impl Outgoing<'_> {
         flow: FlowId,
         destinations: &[Locator],
     ) -> std::result::Result<(), TransportError> {
-        match self.lent {
+        match self.loan {
             None if self.payload.is_empty() => transport.commit(self.len, flow, destinations),
             None => transport.commit_gathered(self.len, self.payload, flow, destinations),
-            Some(lent) => transport.commit_lent(self.len, flow, destinations, lent),
+            Some(lent) => transport.commit_loaned(self.len, flow, destinations, lent),
         }
     }
 

@@ -23,14 +23,14 @@ use super::leading::Leadership;
 use super::listeners::{Call, Entity, Listener};
 use super::poll::{PollSet, Ready, Waker};
 use super::scheduler::Scheduler;
-use super::state::{Elsewhere, Led, ParticipantEvent, Rank, State, Step, Target};
+use super::state::{Led, ListenerJob, ParticipantEvent, Rank, State, Step, Target};
 use super::tasks::TaskKey;
 use super::thread_cell::ThreadToken;
 use crate::{Error, Executor, Idle, Result, Runtime};
 
 /// Maximum sleep of the receiving thread after activity. It does not exceed the time to the first
 /// heartbeat, so that a `write` rarely has to wake the thread for a new timer.
-pub(crate) const LINGER: std::time::Duration = std::time::Duration::from_millis(5);
+pub(crate) const ACTIVE_SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Maximum number of jobs that one pass runs after [`State::turn`], so that deadlines are checked.
 const CALLS_PER_PASS: usize = 32;
@@ -77,7 +77,7 @@ impl Engine {
         let mut state = self.state.enter()?;
         let waited_ns = state.waited_ns();
         if waited_ns > 0 {
-            state.ledger.waited(waited_ns);
+            state.job_recorder.waited(waited_ns);
         }
         Ok(state)
     }
@@ -86,7 +86,7 @@ impl Engine {
     /// Recorded only if urgent datagrams may have to wait for the lock.
     fn end_hold(&self, state: &mut State, since: Instant) {
         if state.distinguishes_urgent() && !self.is_driving_thread() {
-            state.ledger.held(clock::now().0.saturating_sub(since.0));
+            state.job_recorder.held(clock::now().0.saturating_sub(since.0));
         }
     }
 
@@ -107,7 +107,7 @@ impl Engine {
         state.driver()?.refresh_wall_clock(now);
         let result = call(&mut state, now);
         let mut built = state.built_datagrams();
-        let (mut wake, mut since) = (state.settle(now), now);
+        let (mut wake, mut since) = (state.send_pending(now), now);
         // Between iterations a thread of higher priority can take the lock. If the transports
         // accept nothing, the executor sends the rest.
         while state.has_pending_datagrams() {
@@ -120,15 +120,15 @@ impl Engine {
             drop(state);
             state = self.enter()?;
             since = clock::now();
-            wake |= state.settle(since);
+            wake |= state.send_pending(since);
         }
         self.end_hold(&mut state, since);
-        self.leave(state, wake)?;
+        self.exit(state, wake)?;
         result
     }
 
     /// Releases the lock, then wakes tasks and the driving thread as required.
-    fn leave<'a>(&'a self, mut state: Guard<'a, State>, wake: bool) -> Result<()> {
+    fn exit<'a>(&'a self, mut state: Guard<'a, State>, wake: bool) -> Result<()> {
         if state.has_woken() {
             state = self.wake_tasks(state)?;
         }
@@ -159,7 +159,7 @@ impl Engine {
         if let Some(since) = since {
             self.end_hold(&mut state, since);
         }
-        self.leave(state, wake)?;
+        self.exit(state, wake)?;
         result
     }
 
@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// Accesses the core without sending.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut Driver) -> Result<R>) -> Result<R> {
+    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&mut Driver) -> Result<R>) -> Result<R> {
         look(self.enter()?.driver()?)
     }
 
@@ -218,19 +218,19 @@ impl Engine {
 
     /// Runs one pass without blocking, if this participant spins. Allows a call to find data before
     /// it reads the clock. Returns true if the pass made progress.
-    pub(crate) fn glance(&self) -> Result<bool> {
-        Ok(self.idle != Idle::Block && self.turn(Scan::Hot, Ready::ALL, Instant(0))? == Some(true))
+    pub(crate) fn poll_once(&self) -> Result<bool> {
+        Ok(self.idle != Idle::Block && self.run_pass(Scan::Hot, Ready::ALL, Instant(0))? == Some(true))
     }
 
     /// Runs one pass of [`State::turn`] for a participant that is alone on its thread, then its
     /// listeners. Returns true if more may be ready. Returns `None` without any effect if urgent
     /// datagrams must be polled between jobs.
-    pub(crate) fn turn(&self, scan: Scan, ready: Ready, now: Instant) -> Result<Option<bool>> {
+    pub(crate) fn run_pass(&self, scan: Scan, ready: Ready, now: Instant) -> Result<Option<bool>> {
         let mut state = self.enter_to_run()?;
         if state.distinguishes_urgent() {
             return Ok(None);
         }
-        let mut more = state.turn(scan, ready, now)?;
+        let mut more = state.run_pass(scan, ready, now)?;
         if state.has_woken() {
             state = self.wake_tasks(state)?;
         }
@@ -250,7 +250,7 @@ impl Engine {
                 state = self.enter_to_run()?;
             }
         }
-        self.leave(state, false)?;
+        self.exit(state, false)?;
         Ok(Some(more))
     }
 
@@ -274,14 +274,14 @@ impl Engine {
     pub(crate) fn lead(&self, ready: Ready, now: Instant) -> Result<bool> {
         let mut state = self.enter()?;
         let Led { more, wake } = state.lead(ready, now)?;
-        self.leave(state, wake)?;
+        self.exit(state, wake)?;
         Ok(more)
     }
 
     /// Makes the receiving thread poll all transports, because a leader has not emptied them.
-    pub(crate) fn leave_behind(&self) -> Result<()> {
+    pub(crate) fn request_poll(&self) -> Result<()> {
         self.inspect_state(|state| {
-            state.leave_behind();
+            state.request_poll();
             Ok(())
         })?;
         self.waker.wake();
@@ -324,7 +324,7 @@ impl Engine {
     fn end_step<'a>(&'a self, state: Guard<'a, State>, step: Step) -> Result<bool> {
         match step {
             Step::Call => self.call_first(state)?,
-            Step::Idle | Step::Done => self.leave(state, false)?,
+            Step::Idle | Step::Done => self.exit(state, false)?,
         }
         Ok(step != Step::Idle)
     }
@@ -340,7 +340,7 @@ impl Engine {
         let (own, topic) = self.inspect_state(|state| state.describe(target))?;
         let priority = planned.unwrap_or(own);
         let job = executor.map(|executor| executor.call_listener(self, target, priority, &topic)).transpose()?;
-        let mut elsewhere = job.map(Elsewhere::from);
+        let mut elsewhere = job.map(ListenerJob::from);
         // Drops the former job without holding the lock.
         self.call_state(|state, _| state.set_listener_job(target, &mut elsewhere))
     }
@@ -358,14 +358,14 @@ impl Engine {
             let (state, left) = self.end_call(call, began, ended)?;
             // The driving thread may now have to call the listener, or to report an overrun.
             let wake = state.must_wake_for_calls();
-            self.leave(state, wake)?;
+            self.exit(state, wake)?;
             drop(left);
         }
     }
 
     /// Drives until a datagram is received or a listener called (returns true), or the deadline
     /// passes (returns false).
-    pub(crate) fn pump(&self, now: Instant, deadline: Option<Instant>) -> Result<bool> {
+    pub(crate) fn drive(&self, now: Instant, deadline: Option<Instant>) -> Result<bool> {
         self.drive_until(now, deadline, |happened| happened)
     }
 
@@ -378,7 +378,7 @@ impl Engine {
         mut is_over: impl FnMut(bool) -> bool,
     ) -> Result<bool> {
         let mut driving = std::mem::take(&mut self.enter()?.driving);
-        let scheduler = Scheduler { engines: &[self], agenda: None };
+        let scheduler = Scheduler { engines: &[self], job_queue: None };
         let result = drive(&scheduler, &self.waker, &mut driving, now, deadline, |happened| {
             self.waker.reset();
             is_over(happened)
@@ -397,26 +397,26 @@ impl Engine {
         };
         state.dispatching = false;
         std::mem::forget(dispatching);
-        self.leave(state, false)?;
+        self.exit(state, false)?;
         drop(left);
         Ok(())
     }
 
     /// Calls the listener of the next pending call.
-    fn call_next<'a>(&'a self, mut state: Guard<'a, State>) -> Result<(Guard<'a, State>, Left)> {
-        let Some(mut call) = state.next_call() else { return Ok((state, Left::default())) };
-        let began = state.ledger.began();
+    fn call_next<'a>(&'a self, mut state: Guard<'a, State>) -> Result<(Guard<'a, State>, Dropped)> {
+        let Some(mut call) = state.next_call() else { return Ok((state, Dropped::default())) };
+        let began = state.job_recorder.began();
         drop(state);
         call.listener.call(&call.entity, call.statuses);
         let ended = clock::now();
         let (mut state, left) = self.end_call(call, began, ended)?;
-        state.ledger.begin(ended);
+        state.job_recorder.begin(ended);
         Ok((state, left))
     }
 
     /// Records a call and returns the listener to its slot. The caller drops the returned parts
     /// without holding the lock.
-    fn end_call(&self, call: Call, began: Instant, ended: Instant) -> Result<(Guard<'_, State>, Left)> {
+    fn end_call(&self, call: Call, began: Instant, ended: Instant) -> Result<(Guard<'_, State>, Dropped)> {
         let Call { target, priority, level, listener, version, entity, .. } = call;
         let owner = target.number();
         let run = Run { kind: JobKind::Callback, priority, owner, began_ns: began.0, ended_ns: ended.0 };
@@ -427,22 +427,22 @@ impl Engine {
     }
 
     /// Calls the participant's listener for the next pending event.
-    fn notify_participant<'a>(&'a self, mut state: Guard<'a, State>) -> Result<(Guard<'a, State>, Left)> {
-        let Some(event) = state.next_participant_event() else { return Ok((state, Left::default())) };
-        let Some((mut listener, version)) = state.participant.take() else { return Ok((state, Left::default())) };
+    fn notify_participant<'a>(&'a self, mut state: Guard<'a, State>) -> Result<(Guard<'a, State>, Dropped)> {
+        let Some(event) = state.next_participant_event() else { return Ok((state, Dropped::default())) };
+        let Some((mut listener, version)) = state.participant.take() else { return Ok((state, Dropped::default())) };
         drop(state);
-        let tells_of_overrun = matches!(event, ParticipantEvent::Overran(_));
+        let tells_of_overrun = matches!(event, ParticipantEvent::BudgetOverrun(_));
         if let Listener::Participant(listener) = &mut listener {
             match event {
                 ParticipantEvent::Discovered(guid) => listener.on_participant_discovered(guid),
                 ParticipantEvent::Lost(guid) => listener.on_participant_lost(guid),
-                ParticipantEvent::Overran(status) => listener.on_budget_overrun(status),
+                ParticipantEvent::BudgetOverrun(status) => listener.on_budget_overrun(status),
             }
         }
         let mut state = self.enter_to_run()?;
         match tells_of_overrun {
-            true => state.ledger.end_reporting(),
-            false => state.ledger.end(JobKind::Callback, Priority::NORMAL),
+            true => state.job_recorder.end_reporting(),
+            false => state.job_recorder.end(JobKind::Callback, Priority::NORMAL),
         }
         let left = state.participant.put_back(listener, version);
         Ok((state, (left, None)))
@@ -482,7 +482,7 @@ impl Engine {
         loop {
             // Resetting the waker here loses no wakeup: the cause of an earlier wakeup is seen
             // before the next sleep.
-            let scheduler = Scheduler { engines: &[self], agenda: None };
+            let scheduler = Scheduler { engines: &[self], job_queue: None };
             let result = drive(&scheduler, &self.waker, &mut driving, clock::now(), None, |_| {
                 self.waker.reset();
                 false
@@ -508,7 +508,7 @@ impl Drop for Engine {
 
 /// Parts of a call to be dropped without the lock: the listener if it was replaced meanwhile, and
 /// the entity.
-type Left = (Option<Listener>, Option<Entity>);
+type Dropped = (Option<Listener>, Option<Entity>);
 
 /// Guard of a listener call: resets the mark in the state afterwards, even if the listener panics.
 struct Dispatching<'a>(&'a Engine);

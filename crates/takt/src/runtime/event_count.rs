@@ -23,13 +23,13 @@ pub(crate) struct Ticket(u32);
 
 impl EventCount {
     pub(crate) fn new() -> Self {
-        Self::on()
+        Self::with_os()
     }
 }
 
 impl<O: Os> EventCount<O> {
     /// Creates an event count on any implementation of [`Os`].
-    pub(crate) fn on() -> Self {
+    pub(crate) fn with_os() -> Self {
         Self { count: O::Word::new(0), waiters: O::Word::new(0) }
     }
 

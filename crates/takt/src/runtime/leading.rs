@@ -39,29 +39,29 @@ const LED_MAX: usize = 64;
 /// Leader slot of a participant.
 pub(crate) struct Leadership<O: Os = Linux> {
     /// Minimum urgency of a leader. No thread leads before it is set.
-    least: OnceLock<Urgency>,
+    urgency_min: OnceLock<Urgency>,
     taken: O::Word,
 }
 
 impl Leadership {
     pub(crate) fn new() -> Self {
-        Self::on()
+        Self::with_os()
     }
 
     /// Admits leaders that are at least as urgent as the calling thread.
     pub(crate) fn open(&self) {
-        self.least.get_or_init(Urgency::of_this_thread);
+        self.urgency_min.get_or_init(Urgency::of_this_thread);
     }
 
     fn is_open_for(&self, urgency: Urgency) -> bool {
-        self.least.get().is_some_and(|least| urgency >= *least)
+        self.urgency_min.get().is_some_and(|least| urgency >= *least)
     }
 }
 
 impl<O: Os> Leadership<O> {
     /// Creates a slot on any implementation of [`Os`].
-    pub(crate) fn on() -> Self {
-        Self { least: OnceLock::new(), taken: O::Word::new(0) }
+    pub(crate) fn with_os() -> Self {
+        Self { urgency_min: OnceLock::new(), taken: O::Word::new(0) }
     }
 
     /// Claims the slot if it is free.
@@ -69,37 +69,37 @@ impl<O: Os> Leadership<O> {
         self.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    pub(crate) fn give_back(&self) {
+    pub(crate) fn release(&self) {
         self.taken.fetch_sub(1, Ordering::Release);
     }
 }
 
 /// State that a waiting thread keeps between sleeps.
 #[derive(Debug, Default)]
-pub(crate) struct Leading {
+pub(crate) struct LeaderState {
     set: PollSet,
     /// List to sleep on while the thread leads no participant, so that `set` remains registered in
     /// the kernel.
-    apart: PollSet,
+    idle_set: PollSet,
     /// Index of the first descriptor of each participant in the last sleep, followed by the end of
     /// the last participant's.
-    places: Vec<usize>,
+    first_descriptors: Vec<usize>,
     /// Thread to which `urgency` belongs.
     thread: Option<ThreadToken>,
     urgency: Option<Urgency>,
     /// Participants led in the last sleep, as indexes of engines.
-    led: Places,
+    led: EngineSet,
     /// Participants among `led` whose transports may hold more data.
-    owing: Places,
+    unpolled: EngineSet,
     /// A descriptor has woken only this thread, and has not been found unreadable since.
     owes_poll: bool,
 }
 
 /// Set of engine indexes, as a bit mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Places(u64);
+struct EngineSet(u64);
 
-impl Places {
+impl EngineSet {
     fn has(self, place: usize) -> bool {
         self.0 >> place & 1 != 0
     }
@@ -113,7 +113,7 @@ impl Places {
     }
 }
 
-impl Leading {
+impl LeaderState {
     /// Sleeps until the waker is signaled, a datagram is received for one of the engines, or the
     /// deadline passes. May return early. Leads the engines that have no leader. The engines must
     /// not change before [`settle`](Self::settle).
@@ -124,22 +124,22 @@ impl Leading {
         now: Instant,
         deadline: Option<Instant>,
     ) -> Result<()> {
-        self.settle(engines)?;
-        let leader = Leader::of(engines, self.urgency(engines));
-        self.led = leader.places;
+        self.hand_over(engines)?;
+        let leader = Leader::acquire(engines, self.urgency(engines));
+        self.led = leader.engine_set;
         if self.led.is_empty() {
-            self.apart.clear();
-            return waker.sleep(&mut self.apart, now, deadline);
+            self.idle_set.clear();
+            return waker.sleep(&mut self.idle_set, now, deadline);
         }
         self.set.clear();
-        self.places.clear();
+        self.first_descriptors.clear();
         for (place, engine) in engines.iter().enumerate() {
-            self.places.push(self.set.len());
+            self.first_descriptors.push(self.set.len());
             if self.led.has(place) {
                 engine.prepare_lead(&mut self.set)?;
             }
         }
-        self.places.push(self.set.len());
+        self.first_descriptors.push(self.set.len());
         waker.sleep(&mut self.set, now, deadline)?;
         self.receive(engines, waker)
     }
@@ -147,9 +147,9 @@ impl Leading {
     /// Receives the datagrams that ended the sleep.
     fn receive(&mut self, engines: &[Arc<Engine>], waker: &Waker) -> Result<()> {
         let ready = self.set.ready_after_sleep();
-        self.owes_poll = ready.among(self.set.exclusive()).is_any();
+        self.owes_poll = ready.intersection(self.set.exclusive()).is_any();
         let is_new = self.set.take_is_new();
-        for ((place, engine), bounds) in engines.iter().enumerate().zip(self.places.windows(2)) {
+        for ((place, engine), bounds) in engines.iter().enumerate().zip(self.first_descriptors.windows(2)) {
             if !self.led.has(place) {
                 continue;
             }
@@ -160,10 +160,10 @@ impl Leading {
             if !ready.is_any_of(bounds[1] - bounds[0]) {
                 continue;
             }
-            self.owing.insert(place);
+            self.unpolled.insert(place);
             for _ in 0..PASSES_MAX {
                 if !engine.lead(ready, clock::now())? {
-                    self.owing.0 &= !(1 << place);
+                    self.unpolled.0 &= !(1 << place);
                     break;
                 }
                 if waker.is_signalled() {
@@ -177,23 +177,23 @@ impl Leading {
 
     /// Makes the receiving threads poll what this thread owes. Call it before doing anything but
     /// waiting for the same engines.
-    pub(crate) fn settle(&mut self, engines: &[Arc<Engine>]) -> Result<()> {
+    pub(crate) fn hand_over(&mut self, engines: &[Arc<Engine>]) -> Result<()> {
         if std::mem::take(&mut self.owes_poll) && self.set.is_any_exclusive_ready() {
-            self.owing = self.led;
+            self.unpolled = self.led;
         }
-        let owing = std::mem::take(&mut self.owing);
+        let owing = std::mem::take(&mut self.unpolled);
         if owing.is_empty() {
             return Ok(());
         }
         let owed = engines.iter().enumerate().filter(|(place, _)| owing.has(*place));
         // Notify all of them before returning the first error.
-        owed.map(|(_, engine)| engine.leave_behind()).fold(Ok(()), Result::and)
+        owed.map(|(_, engine)| engine.request_poll()).fold(Ok(()), Result::and)
     }
 
     /// Returns the urgency of the calling thread, if any engine admits leaders. It is determined
     /// once per thread, by up to three system calls.
     fn urgency(&mut self, engines: &[Arc<Engine>]) -> Option<Urgency> {
-        if engines.iter().all(|engine| engine.leadership.least.get().is_none()) {
+        if engines.iter().all(|engine| engine.leadership.urgency_min.get().is_none()) {
             return None;
         }
         let thread = ThreadToken::current();
@@ -207,25 +207,25 @@ impl Leading {
 /// Guard during which the calling thread leads some of the engines.
 struct Leader<'a> {
     engines: &'a [Arc<Engine>],
-    places: Places,
+    engine_set: EngineSet,
 }
 
 impl<'a> Leader<'a> {
-    fn of(engines: &'a [Arc<Engine>], urgency: Option<Urgency>) -> Self {
-        let mut places = Places::default();
-        let Some(urgency) = urgency else { return Self { engines, places } };
+    fn acquire(engines: &'a [Arc<Engine>], urgency: Option<Urgency>) -> Self {
+        let mut places = EngineSet::default();
+        let Some(urgency) = urgency else { return Self { engines, engine_set: places } };
         for (place, engine) in engines.iter().enumerate().take(LED_MAX) {
             if engine.leadership.is_open_for(urgency) && engine.leadership.take() {
                 places.insert(place);
             }
         }
-        Self { engines, places }
+        Self { engines, engine_set: places }
     }
 }
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        let led = self.engines.iter().enumerate().filter(|(place, _)| self.places.has(*place));
-        led.for_each(|(_, engine)| engine.leadership.give_back());
+        let led = self.engines.iter().enumerate().filter(|(place, _)| self.engine_set.has(*place));
+        led.for_each(|(_, engine)| engine.leadership.release());
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use takt_core::Instant;
-use takt_exec::{Accounts, JobKind, Priority, Run};
+use takt_exec::{JobKind, JobStatistics, Priority, Run};
 
 use super::clock;
 use crate::BudgetOverrun;
@@ -13,8 +13,8 @@ use crate::BudgetOverrun;
 const OVERRUNS_KEPT: usize = 64;
 
 /// Job statistics of one participant.
-pub(crate) struct Ledger {
-    pub(crate) accounts: Accounts,
+pub(crate) struct JobRecorder {
+    pub(crate) statistics: JobStatistics,
     /// Time that the executor's thread has waited for the lock since the last job.
     waited_ns: u64,
     /// Start time of the current job: the end of the previous one, since jobs run back to back.
@@ -25,19 +25,19 @@ pub(crate) struct Ledger {
     /// Number of overruns reported to the participant's listener.
     reported_count: u64,
     /// An overrun is to be reported.
-    has_news: bool,
+    has_unreported: bool,
 }
 
-impl Ledger {
+impl JobRecorder {
     pub(crate) fn new() -> Self {
         Self {
-            accounts: Accounts::new(),
+            statistics: JobStatistics::new(),
             waited_ns: 0,
             began: Instant(0),
             overruns: VecDeque::with_capacity(OVERRUNS_KEPT),
             overrun_count: 0,
             reported_count: 0,
-            has_news: false,
+            has_unreported: false,
         }
     }
 
@@ -55,7 +55,7 @@ impl Ledger {
 
     /// Records how long a call of the application has held the lock.
     pub(crate) fn held(&mut self, held_ns: u64) {
-        self.accounts.open(JobKind::LockHold, Priority::NORMAL).durations.record(held_ns);
+        self.statistics.class_mut(JobKind::LockHold, Priority::NORMAL).durations.record(held_ns);
     }
 
     /// Records the time that the executor's thread has waited for the lock before this job.
@@ -64,7 +64,7 @@ impl Ledger {
         let waited_ns = std::mem::take(&mut self.waited_ns);
         let began_ns = run.began_ns.saturating_sub(waited_ns);
         let wait = Run { kind: JobKind::LockWait, owner: 0, began_ns, ended_ns: run.began_ns, ..*run };
-        self.accounts.record(&wait);
+        self.statistics.record(&wait);
     }
 
     /// Records a job. Returns the budget of its class if the job exceeded it.
@@ -73,7 +73,7 @@ impl Ledger {
         if self.waited_ns > 0 {
             self.count_wait(run);
         }
-        self.accounts.record(run)
+        self.statistics.record(run)
     }
 
     /// Returns the start time of the current job.
@@ -90,22 +90,22 @@ impl Ledger {
         let run = Run { kind, priority, owner: 0, began_ns: self.began.0, ended_ns: now.0 };
         self.began = now;
         if let Some(budget_ns) = self.record(&run) {
-            self.overran(BudgetOverrun::of(&run, budget_ns));
+            self.record_overrun(BudgetOverrun::of(&run, budget_ns));
         }
     }
 
     /// As [`end`](Self::end), for a call that reported overruns. An overrun of this call itself is
     /// counted but reported only with the next one; otherwise it would be reported endlessly.
     pub(crate) fn end_reporting(&mut self) {
-        let had_news = self.has_news;
+        let had_news = self.has_unreported;
         self.end(JobKind::Callback, Priority::NORMAL);
-        self.has_news = had_news;
+        self.has_unreported = had_news;
     }
 
     /// Records a budget overrun.
     #[cold]
-    pub(crate) fn overran(&mut self, overrun: BudgetOverrun) {
-        self.has_news = true;
+    pub(crate) fn record_overrun(&mut self, overrun: BudgetOverrun) {
+        self.has_unreported = true;
         self.overrun_count += 1;
         if self.overruns.len() == OVERRUNS_KEPT {
             self.overruns.pop_front();
@@ -119,14 +119,14 @@ impl Ledger {
     }
 
     /// Reports whether an overrun must be reported to the participant's listener.
-    pub(crate) fn has_news(&self) -> bool {
-        self.has_news
+    pub(crate) fn has_unreported(&self) -> bool {
+        self.has_unreported
     }
 
     /// Takes the report of the pending overruns: the last one, their number, and the total number.
-    pub(crate) fn take_news(&mut self) -> Option<(BudgetOverrun, u64, u64)> {
-        let last = self.overruns.back().filter(|_| self.has_news)?.clone();
-        self.has_news = false;
+    pub(crate) fn take_report(&mut self) -> Option<(BudgetOverrun, u64, u64)> {
+        let last = self.overruns.back().filter(|_| self.has_unreported)?.clone();
+        self.has_unreported = false;
         let before = std::mem::replace(&mut self.reported_count, self.overrun_count);
         Some((last, self.overrun_count - before, self.overrun_count))
     }

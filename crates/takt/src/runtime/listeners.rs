@@ -10,7 +10,7 @@ use takt_core::Priority;
 
 use crate::listener::{
     DomainParticipantListener, PublisherListener, SubscriberListener, TopicListener, notify_publisher,
-    notify_subscriber, tell_topic,
+    notify_subscriber, notify_topic,
 };
 use crate::reader::{AnyDataReader, ReaderCore};
 use crate::runtime::state::Target;
@@ -54,17 +54,17 @@ impl Listener {
             (Self::Reader(listener), Entity::Reader(reader)) => notify_subscriber(&mut **listener, reader, statuses),
             (Self::Writer(listener), Entity::Writer(writer)) => notify_publisher(&mut **listener, writer, statuses),
             (Self::Topic(listener), Entity::Reader(reader)) => {
-                tell_topic(&mut **listener, &reader.core.topic, statuses);
+                notify_topic(&mut **listener, &reader.core.topic, statuses);
             }
             (Self::Topic(listener), Entity::Writer(writer)) => {
-                tell_topic(&mut **listener, &writer.core.topic, statuses);
+                notify_topic(&mut **listener, &writer.core.topic, statuses);
             }
             (Self::Participant(listener), Entity::Reader(reader)) => {
-                tell_topic(&mut **listener, &reader.core.topic, statuses);
+                notify_topic(&mut **listener, &reader.core.topic, statuses);
                 notify_subscriber(&mut **listener, reader, statuses);
             }
             (Self::Participant(listener), Entity::Writer(writer)) => {
-                tell_topic(&mut **listener, &writer.core.topic, statuses);
+                notify_topic(&mut **listener, &writer.core.topic, statuses);
                 notify_publisher(&mut **listener, writer, statuses);
             }
             (Self::Reader(_), Entity::Writer(_)) | (Self::Writer(_), Entity::Reader(_)) => {}
@@ -91,7 +91,7 @@ impl Slot {
         std::mem::replace(&mut self.listener, listener)
     }
 
-    pub(crate) fn hears(&self, status: StatusMask) -> bool {
+    pub(crate) fn handles(&self, status: StatusMask) -> bool {
         self.mask.intersects(status)
     }
 
@@ -189,7 +189,7 @@ impl Level {
 
 /// Position of an endpoint in the entity tree.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct TreePosition {
     /// Publisher or subscriber of the endpoint.
     pub(crate) group: ParentId,
     pub(crate) topic: ParentId,
@@ -197,20 +197,20 @@ pub(crate) struct Place {
 
 /// Selects the level whose listener is called for a status, and the status to report there:
 /// available data may be reported as `DATA_ON_READERS` (DDS 1.4 §2.2.4.2.2).
-pub(crate) fn audience(
+pub(crate) fn select_listener(
     own: &Slot,
-    place: Place,
+    place: TreePosition,
     parents: &Parents,
     participant: &Slot,
     status: StatusMask,
 ) -> Option<(Level, StatusMask)> {
-    let hears = |id: ParentId, status| parents.get(id).is_some_and(|parent| parent.slot.hears(status));
+    let hears = |id: ParentId, status| parents.get(id).is_some_and(|parent| parent.slot.handles(status));
     if status == StatusMask::DATA_AVAILABLE {
         let on_readers = StatusMask::DATA_ON_READERS;
         if hears(place.group, on_readers) {
             return Some((Level::Group, on_readers));
         }
-        if participant.hears(on_readers) {
+        if participant.handles(on_readers) {
             return Some((Level::Participant, on_readers));
         }
     }
@@ -218,12 +218,12 @@ pub(crate) fn audience(
         if hears(place.topic, status) {
             return Some((Level::Topic, status));
         }
-    } else if own.hears(status) {
+    } else if own.handles(status) {
         return Some((Level::Endpoint, status));
     } else if hears(place.group, status) {
         return Some((Level::Group, status));
     }
-    participant.hears(status).then_some((Level::Participant, status))
+    participant.handles(status).then_some((Level::Participant, status))
 }
 
 /// Pending call of a listener that was taken out of its slot.

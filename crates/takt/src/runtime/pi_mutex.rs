@@ -99,13 +99,13 @@ unsafe impl<T: Send, O: Os> Sync for PiMutex<T, O> {}
 
 impl<T> PiMutex<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self::on(value)
+        Self::with_os(value)
     }
 }
 
 impl<T, O: Os> PiMutex<T, O> {
     /// Creates a mutex on any implementation of [`Os`].
-    pub(crate) fn on(value: T) -> Self {
+    pub(crate) fn with_os(value: T) -> Self {
         Self { raw: RawPiMutex::new(), value: UnsafeCell::new(value) }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use takt_core::Instant;
 use takt_transport::TransportError;
-use takt_transport::readiness::{self, NAMED_MAX, Standing};
+use takt_transport::readiness::{self, DESCRIPTORS_MAX, WaitSet};
 
 use super::os::{Event, Flag, Linux, Os};
 use crate::Result;
@@ -36,7 +36,7 @@ impl Ready {
     }
 
     /// Returns the descriptors that are also in `mask`.
-    pub(crate) fn among(self, mask: u64) -> Self {
+    pub(crate) fn intersection(self, mask: u64) -> Self {
         Self(self.0 & mask.cast_signed())
     }
 
@@ -56,9 +56,9 @@ const SLEEPS_UNTIL_REGISTERED: u32 = 8;
 
 /// Unique identity of a list of descriptors. It detects that descriptor numbers were reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Edition(u64);
+pub(crate) struct ListGeneration(u64);
 
-impl Edition {
+impl ListGeneration {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -69,7 +69,7 @@ impl Edition {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct List {
     descriptors: Vec<RawFd>,
-    editions: Vec<Edition>,
+    generations: Vec<ListGeneration>,
 }
 
 /// Descriptors to wait for. Refilling it reuses its memory and does not allocate.
@@ -80,7 +80,7 @@ pub(crate) struct PollSet {
     last: List,
     sleeps: u32,
     /// Registration of the last list in the kernel.
-    standing: Option<Standing>,
+    registration: Option<WaitSet>,
     /// See [`take_is_new`](Self::take_is_new).
     is_new: bool,
     /// See [`is_busy`](Self::is_busy).
@@ -92,7 +92,7 @@ pub(crate) struct PollSet {
 impl PollSet {
     pub(crate) fn clear(&mut self) {
         self.list.descriptors.clear();
-        self.list.editions.clear();
+        self.list.generations.clear();
     }
 
     pub(crate) fn add(&mut self, descriptor: RawFd) {
@@ -100,8 +100,8 @@ impl PollSet {
     }
 
     /// Adds the edition of some of the descriptors.
-    pub(crate) fn add_generation(&mut self, edition: Edition) {
-        self.list.editions.push(edition);
+    pub(crate) fn add_generation(&mut self, edition: ListGeneration) {
+        self.list.generations.push(edition);
     }
 
     /// Sleeps until a descriptor is readable or the timeout expires. Returns a bit mask of the
@@ -109,18 +109,18 @@ impl PollSet {
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<u64> {
         if self.list != self.last {
             std::mem::swap(&mut self.list, &mut self.last);
-            (self.sleeps, self.standing) = (0, None);
+            (self.sleeps, self.registration) = (0, None);
         }
         if self.sleeps < SLEEPS_UNTIL_REGISTERED {
-            let is_long = self.last.descriptors.len() > NAMED_MAX;
+            let is_long = self.last.descriptors.len() > DESCRIPTORS_MAX;
             self.sleeps = if is_long { SLEEPS_UNTIL_REGISTERED } else { self.sleeps + 1 };
             if self.sleeps == SLEEPS_UNTIL_REGISTERED {
                 // tidy-allow(dropped-cause): without it each sleep passes the list to the kernel.
-                self.standing = Standing::new(&self.last.descriptors).ok();
+                self.registration = WaitSet::new(&self.last.descriptors).ok();
                 self.is_new = true;
             }
         }
-        match &self.standing {
+        match &self.registration {
             Some(standing) => standing.wait(timeout),
             None => readiness::wait_each(&self.last.descriptors, timeout),
         }
@@ -134,12 +134,12 @@ impl PollSet {
 
     /// Returns a bit mask of the descriptors whose events wake a single thread.
     pub(crate) fn exclusive(&self) -> u64 {
-        self.standing.as_ref().map_or(0, Standing::exclusive)
+        self.registration.as_ref().map_or(0, WaitSet::exclusive)
     }
 
     /// Reports whether one of these descriptors is readable now, or if the kernel returns an error.
     pub(crate) fn is_any_exclusive_ready(&self) -> bool {
-        let Some(standing) = &self.standing else { return false };
+        let Some(standing) = &self.registration else { return false };
         standing.wait(Some(Duration::ZERO)).map_or(true, |ready| ready & standing.exclusive() != 0)
     }
 
@@ -166,7 +166,7 @@ impl PollSet {
     }
 
     /// Records the duration of a sleep.
-    pub(crate) fn slept(&mut self, duration: Duration) {
+    pub(crate) fn record_sleep(&mut self, duration: Duration) {
         self.busy = duration < MOMENT;
     }
 }
@@ -181,13 +181,13 @@ pub(crate) struct Waker<O: Os = Linux> {
 
 impl Waker {
     pub(crate) fn new() -> Result<Self> {
-        Self::on()
+        Self::with_os()
     }
 }
 
 impl<O: Os> Waker<O> {
     /// Creates a waker on any implementation of [`Os`].
-    pub(crate) fn on() -> Result<Self> {
+    pub(crate) fn with_os() -> Result<Self> {
         let event = O::Event::new().map_err(|source| TransportError::new("eventfd", "wake-up", source))?;
         Ok(Self { event, signalled: O::Flag::default(), sleeping: O::Flag::default() })
     }
@@ -290,14 +290,14 @@ mod tests {
             waker.sleep(set, Instant(0), Some(Instant(nanos))).expect("poll");
             set.ready().is_any_of(1)
         };
-        let (first, edition) = (event(), Edition::new());
+        let (first, edition) = (event(), ListGeneration::new());
         assert!((0..2 * SLEEPS_UNTIL_REGISTERED).all(|_| !sleep(&mut set, &first, edition, 1_000)));
         first.wake().expect("woken");
         assert!(sleep(&mut set, &first, edition, 60_000_000_000));
         drop(first);
         let second = event();
         second.wake().expect("woken");
-        assert!(sleep(&mut set, &second, Edition::new(), 60_000_000_000));
+        assert!(sleep(&mut set, &second, ListGeneration::new(), 60_000_000_000));
     }
 
     #[test]

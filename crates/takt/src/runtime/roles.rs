@@ -15,9 +15,9 @@ pub(crate) const TRANSPORTS_MAX: usize = 64;
 
 /// Set of transports, by index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Set(u64);
+pub(crate) struct TransportSet(u64);
 
-impl Set {
+impl TransportSet {
     /// All transports, however many there are.
     pub(crate) const ALL: Self = Self(u64::MAX);
 
@@ -37,7 +37,7 @@ impl Set {
     }
 
     /// Renumbers the set for a list in which only the `kept` transports remain.
-    pub(crate) fn among(self, kept: Self) -> Self {
+    pub(crate) fn intersection(self, kept: Self) -> Self {
         let places = (0..TRANSPORTS_MAX).filter(|place| kept.has(*place)).enumerate();
         places.filter(|(_, before)| self.has(*before)).fold(Self::default(), |set, (now, _)| set.with(now))
     }
@@ -47,14 +47,14 @@ impl Set {
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) pattern: String,
-    pub(crate) transports: Set,
+    pub(crate) transports: TransportSet,
 }
 
 /// Assignment of transports to purposes; see the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Roles {
-    pub(crate) user_data: Set,
-    pub(crate) discovery: Set,
+    pub(crate) user_data: TransportSet,
+    pub(crate) discovery: TransportSet,
     /// Rules in order; the first one that matches applies.
     pub(crate) rules: Vec<Rule>,
     /// Specification with which each transport was requested; empty if transports were not
@@ -65,7 +65,7 @@ pub(crate) struct Roles {
 impl Roles {
     /// Returns roles under which every transport may carry everything.
     pub(crate) fn all() -> Self {
-        Self { user_data: Set::ALL, discovery: Set::ALL, rules: Vec::new(), specs: Vec::new() }
+        Self { user_data: TransportSet::ALL, discovery: TransportSet::ALL, rules: Vec::new(), specs: Vec::new() }
     }
 
     /// Returns the locators of the transports in the form that the core expects. Discovery uses
@@ -89,7 +89,7 @@ impl Roles {
 
     /// Returns the locator kinds that a set of transports serves; all kinds if the set contains all
     /// transports.
-    pub(crate) fn kinds(transports: &[Box<dyn Transport>], by: Set) -> LocatorKinds {
+    pub(crate) fn kinds(transports: &[Box<dyn Transport>], by: TransportSet) -> LocatorKinds {
         if (0..transports.len()).all(|place| by.has(place)) {
             return LocatorKinds::ALL;
         }
@@ -110,7 +110,7 @@ impl Roles {
     /// # Errors
     /// [`Error::BadParameter`] for an invalid property, and for one that names a transport that is
     /// not open.
-    pub(crate) fn of_endpoint(&self, topic_name: &str, property: Option<&str>) -> Result<Set> {
+    pub(crate) fn of_endpoint(&self, topic_name: &str, property: Option<&str>) -> Result<TransportSet> {
         if let Some(text) = property {
             return self.select_open(text);
         }
@@ -118,7 +118,7 @@ impl Roles {
         Ok(rule.map_or(self.user_data, |rule| rule.transports))
     }
 
-    fn select_open(&self, text: &str) -> Result<Set> {
+    fn select_open(&self, text: &str) -> Result<TransportSet> {
         let wrong = |what: String| Error::BadParameter { what: format!("property takt.transport: {what}") };
         let choice: TransportChoice = text.parse().map_err(|error| wrong(format!("{error}")))?;
         // A name without target and options selects every transport of that name.
@@ -127,7 +127,7 @@ impl Roles {
         };
         let place = |asked: &TransportSpec| self.specs.iter().position(|open| is_meant(asked, open));
         let all_of = |alternative: &Vec<TransportSpec>| {
-            alternative.iter().try_fold(Set::default(), |set, asked| Some(set.with(place(asked)?)))
+            alternative.iter().try_fold(TransportSet::default(), |set, asked| Some(set.with(place(asked)?)))
         };
         choice.alternatives.iter().find_map(all_of).ok_or_else(|| {
             let open: Vec<String> = self.specs.iter().map(ToString::to_string).collect();
@@ -149,8 +149,8 @@ fn sample_of_each_kind() -> [Locator; 5] {
 mod tests {
     use super::*;
 
-    fn set(places: &[usize]) -> Set {
-        places.iter().fold(Set::default(), |set, place| set.with(*place))
+    fn set(places: &[usize]) -> TransportSet {
+        places.iter().fold(TransportSet::default(), |set, place| set.with(*place))
     }
 
     fn roles() -> Roles {
@@ -173,7 +173,7 @@ mod tests {
         );
         let without_rules = Roles { rules: Vec::new(), ..roles() };
         assert_eq!(without_rules.of_endpoint("Lidar", None).expect("always"), set(&[0, 2]));
-        assert_eq!(Roles::all().of_endpoint("Lidar", None).expect("always"), Set::ALL);
+        assert_eq!(Roles::all().of_endpoint("Lidar", None).expect("always"), TransportSet::ALL);
     }
 
     #[test]
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn set_is_renumbered_when_transports_are_removed() {
-        assert_eq!(set(&[1, 4, 5]).among(set(&[1, 3, 5])), set(&[0, 2]));
-        assert_eq!(set(&[]).among(Set::ALL), set(&[]));
-        assert!(Set::ALL.has(1000) && !set(&[0]).has(1000));
+        assert_eq!(set(&[1, 4, 5]).intersection(set(&[1, 3, 5])), set(&[0, 2]));
+        assert_eq!(set(&[]).intersection(TransportSet::ALL), set(&[]));
+        assert!(TransportSet::ALL.has(1000) && !set(&[0]).has(1000));
     }
 }

@@ -23,7 +23,7 @@ use super::clock;
 use super::engine::Engine;
 use super::poll::Ready;
 use super::state::Rank;
-use crate::executor::Agenda;
+use crate::executor::JobQueue;
 use crate::{Error, Idle, Result};
 
 /// Maximum number of urgent jobs in one pass, after which [`drive`](super::drive::drive) evaluates
@@ -34,7 +34,7 @@ const JOBS_PER_PASS: usize = 32;
 pub(crate) struct Scheduler<'a, E> {
     pub(crate) engines: &'a [E],
     /// Application jobs.
-    pub(crate) agenda: Option<&'a Agenda>,
+    pub(crate) job_queue: Option<&'a JobQueue>,
 }
 
 /// State of the normal server, and the round-robin position at normal priority.
@@ -50,7 +50,7 @@ pub(crate) struct NormalServer {
 
 impl NormalServer {
     /// Records that a job above normal priority begins.
-    fn hold_up(&mut self, now: Instant) {
+    fn note_urgent(&mut self, now: Instant) {
         self.busy_since.get_or_insert(now);
     }
 
@@ -63,23 +63,23 @@ impl NormalServer {
 impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
     /// Ignores errors of a closed or failed participant on an executor, so that its other
     /// participants continue.
-    fn lenient<R>(&self, result: Result<R>) -> Result<Option<R>> {
+    fn ignore_closed<R>(&self, result: Result<R>) -> Result<Option<R>> {
         match result {
-            Err(Error::AlreadyDeleted | Error::Transport(_)) if self.agenda.is_some() => Ok(None),
+            Err(Error::AlreadyDeleted | Error::Transport(_)) if self.job_queue.is_some() => Ok(None),
             result => result.map(Some),
         }
     }
 
     pub(crate) fn idle(&self) -> Idle {
-        let own = self.agenda.map_or(Idle::Block, Agenda::idle);
+        let own = self.job_queue.map_or(Idle::Block, JobQueue::idle);
         self.engines.iter().fold(own, |idle, engine| idle.and(engine.idle))
     }
 
     /// Runs several jobs above normal priority and, if none is left, one of normal or lower
     /// priority. Returns true if more work may be pending.
     pub(crate) fn pass(&self, server: &mut NormalServer, scan: Scan, ready: Ready, now: Instant) -> Result<bool> {
-        if let ([engine], None) = (self.engines, self.agenda)
-            && let Some(more) = engine.turn(scan, ready, now)?
+        if let ([engine], None) = (self.engines, self.job_queue)
+            && let Some(more) = engine.run_pass(scan, ready, now)?
         {
             server.busy_since = None;
             return Ok(more);
@@ -105,7 +105,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
                 server.busy_since = None;
                 return Ok(level.is_some() || done > 0);
             }
-            server.hold_up(now);
+            server.note_urgent(now);
         }
         Ok(true)
     }
@@ -120,15 +120,15 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         ready: Ready,
         now: Instant,
     ) -> Result<Option<Rank>> {
-        let job = self.agenda.and_then(|agenda| Some((agenda, agenda.first_priority(now)?)));
+        let job = self.job_queue.and_then(|agenda| Some((agenda, agenda.first_priority(now)?)));
         let Some((agenda, priority)) = job else {
-            return Ok(self.lenient(engine.run_next(None, scan, ready))?.flatten());
+            return Ok(self.ignore_closed(engine.run_next(None, scan, ready))?.flatten());
         };
         // At normal priority, participant and application alternate.
         let is_engines_turn = priority == Priority::NORMAL && server.next == 0;
         let than = if is_engines_turn { priority.below() } else { Some(priority) };
         server.next = usize::from(is_engines_turn);
-        if let Some(level) = self.lenient(engine.run_next(than, scan, ready))?.flatten() {
+        if let Some(level) = self.ignore_closed(engine.run_next(than, scan, ready))?.flatten() {
             return Ok(Some(level));
         }
         agenda.run_first();
@@ -137,16 +137,17 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
 
     /// Runs the highest-priority job above `than`. Returns true if there was one.
     fn run_above(&self, than: Option<Priority>, now: Instant) -> Result<bool> {
-        let job = self.agenda.and_then(|agenda| agenda.first_priority(now)).filter(|priority| Some(*priority) > than);
+        let job =
+            self.job_queue.and_then(|agenda| agenda.first_priority(now)).filter(|priority| Some(*priority) > than);
         let floor = job.max(than);
         for priority in self.priorities()?.above(floor) {
             for engine in self.engines {
-                if self.lenient(engine.run_above(priority.below()))? == Some(true) {
+                if self.ignore_closed(engine.run_above(priority.below()))? == Some(true) {
                     return Ok(true);
                 }
             }
         }
-        if let Some(agenda) = self.agenda.filter(|_| job.is_some()) {
+        if let Some(agenda) = self.job_queue.filter(|_| job.is_some()) {
             agenda.run_first();
         }
         Ok(job.is_some())
@@ -156,7 +157,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
     fn priorities(&self) -> Result<PrioritySet> {
         let mut priorities = PrioritySet::default();
         for engine in self.engines {
-            priorities.add(self.lenient(engine.priorities())?.unwrap_or_default());
+            priorities.add(self.ignore_closed(engine.priorities())?.unwrap_or_default());
         }
         Ok(priorities)
     }
@@ -168,7 +169,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         for turn in 0..seats {
             let seat = (server.next + turn) % seats;
             let is_done = match self.engines.get(seat) {
-                Some(engine) => self.lenient(engine.run_normal(scan, ready, calls))? == Some(true),
+                Some(engine) => self.ignore_closed(engine.run_normal(scan, ready, calls))? == Some(true),
                 None => calls && self.run_normal_of_job_queue(),
             };
             if is_done {
@@ -180,8 +181,8 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
     }
 
     fn run_normal_of_job_queue(&self) -> bool {
-        let is_normal = |agenda: &&Agenda| agenda.first_priority(clock::now()) == Some(Priority::NORMAL);
-        let agenda = self.agenda.filter(is_normal);
+        let is_normal = |agenda: &&JobQueue| agenda.first_priority(clock::now()) == Some(Priority::NORMAL);
+        let agenda = self.job_queue.filter(is_normal);
         agenda.inspect(|agenda| agenda.run_first()).is_some()
     }
 
@@ -189,7 +190,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
     /// Returns true if there was one.
     #[inline]
     fn run_below(&self, server: &mut NormalServer, scan: Scan) -> Result<bool> {
-        let has_job = self.agenda.is_some_and(|agenda| agenda.first_priority(clock::now()).is_some());
+        let has_job = self.job_queue.is_some_and(|agenda| agenda.first_priority(clock::now()).is_some());
         if !has_job && !self.has_waiting()? {
             return Ok(false);
         }
@@ -202,7 +203,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
     /// Reports whether a participant has datagrams to send or a listener to call.
     fn has_waiting(&self) -> Result<bool> {
         for engine in self.engines {
-            if self.lenient(engine.has_waiting())? == Some(true) {
+            if self.ignore_closed(engine.has_waiting())? == Some(true) {
                 return Ok(true);
             }
         }

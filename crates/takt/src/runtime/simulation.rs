@@ -120,9 +120,9 @@ const LOCK: &str = "another thread holds the lock";
 const LAST_JOBS: usize = 10_000;
 
 /// Guard during which this thread has a world.
-pub(super) struct Here(());
+pub(super) struct SimulationGuard(());
 
-impl Here {
+impl SimulationGuard {
     fn new() -> Self {
         NOW.set(Some(1_000_000_000));
         WORLD.take();
@@ -130,7 +130,7 @@ impl Here {
     }
 }
 
-impl Drop for Here {
+impl Drop for SimulationGuard {
     fn drop(&mut self) {
         let world = WORLD.take();
         drop(world);

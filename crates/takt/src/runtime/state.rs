@@ -16,15 +16,15 @@ use takt_wire::Guid;
 use super::drive::Driving;
 use super::driver::Driver;
 use super::event_count::EventCount;
-use super::ledger::Ledger;
-use super::listeners::{Call, EndpointRef, Level, Listener, ParentId, Parents, Place, Slot};
-use super::poll::Edition;
+use super::ledger::JobRecorder;
+use super::listeners::{Call, EndpointRef, Level, Listener, ParentId, Parents, Slot, TreePosition};
+use super::poll::ListGeneration;
 use super::tasks::TaskKey;
 use crate::status::{Signal, StatusMask};
-use crate::timing::Timing;
-use comings::Comings;
-use endpoint::{Due, Endpoints};
-pub(crate) use endpoint::{Elsewhere, Endpoint, Identity, Target};
+use crate::timing::SchedulingProperties;
+use comings::ParticipantEvents;
+pub(crate) use endpoint::{Endpoint, Identity, ListenerJob, Target};
+use endpoint::{Endpoints, PendingWakeups};
 pub(crate) use lead::Led;
 use turn::NormalJob;
 pub(crate) use turn::{Rank, Step};
@@ -37,7 +37,7 @@ pub(crate) enum ParticipantEvent {
     Discovered(Guid),
     Lost(Guid),
     /// Jobs exceeded their budget.
-    Overran(BudgetOverrunStatus),
+    BudgetOverrun(BudgetOverrunStatus),
 }
 
 /// Reports whether an event may be recorded in the diagnostic log.
@@ -65,16 +65,16 @@ pub(crate) struct State {
     driver: Option<Driver>,
     writers: Endpoints,
     readers: Endpoints,
-    due: Due,
+    pending_wakeups: PendingWakeups,
     /// Execution times of the jobs.
-    pub(crate) ledger: Ledger,
+    pub(crate) job_recorder: JobRecorder,
     /// Notified when a type request is answered.
     pub(crate) type_answers: Arc<EventCount>,
     /// State of publishers, subscribers and topics.
     pub(crate) parents: Parents,
     /// Listener of the participant.
     pub(crate) participant: Slot,
-    comings: Comings,
+    participant_events: ParticipantEvents,
     /// A listener is being called; nested driving does not call others meanwhile.
     pub(crate) dispatching: bool,
     /// Latest end of the receiving thread's sleep; zero while it is awake.
@@ -90,7 +90,7 @@ pub(crate) struct State {
     first_descriptor: usize,
     pub(crate) driving: Driving,
     /// Edition of the leader's descriptor list; the list of the receiving thread must be newer.
-    leader_list: Edition,
+    leader_list: ListGeneration,
     /// A leader has left datagrams in the transports, so the receiving thread polls all of them.
     poll_requested: bool,
 }
@@ -101,12 +101,12 @@ impl State {
             driver: Some(driver),
             writers: Endpoints::default(),
             readers: Endpoints::default(),
-            due: Due::default(),
-            ledger: Ledger::new(),
+            pending_wakeups: PendingWakeups::default(),
+            job_recorder: JobRecorder::new(),
             type_answers: Arc::new(EventCount::new()),
             parents: Parents::default(),
             participant: Slot::default(),
-            comings: Comings::default(),
+            participant_events: ParticipantEvents::default(),
             dispatching: false,
             sleeps_until: Instant(0),
             active: true,
@@ -118,7 +118,7 @@ impl State {
             },
             first_descriptor: 0,
             driving: Driving::default(),
-            leader_list: Edition::new(),
+            leader_list: ListGeneration::new(),
             poll_requested: false,
         }
     }
@@ -187,8 +187,10 @@ impl State {
                 Event::WriterSpace(writer) | Event::Acknowledged(writer) => {
                     self.notify_progress(Target::Writer(writer));
                 }
-                Event::ParticipantDiscovered(guid) if self.participant.is_set() => self.comings.come(guid),
-                Event::ParticipantLost(guid) if self.participant.is_set() => self.comings.go(guid),
+                Event::ParticipantDiscovered(guid) if self.participant.is_set() => {
+                    self.participant_events.push_discovered(guid)
+                }
+                Event::ParticipantLost(guid) if self.participant.is_set() => self.participant_events.push_lost(guid),
                 Event::TypeAnswer(_) => self.type_answers.notify(),
                 _ => {}
             }
@@ -226,7 +228,7 @@ impl State {
     }
 
     fn raise(&mut self, target: Target, status: StatusMask) {
-        let Self { writers, readers, due, parents, participant, .. } = self;
+        let Self { writers, readers, pending_wakeups: due, parents, participant, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
@@ -235,15 +237,15 @@ impl State {
         endpoint.signal.raise(status);
         if status == StatusMask::DATA_AVAILABLE {
             endpoint.tasks.drain_into(&mut due.woken);
-            if let Some(signal) = parents.get(endpoint.place.group).and_then(|group| group.signal.as_ref()) {
+            if let Some(signal) = parents.get(endpoint.tree_position.group).and_then(|group| group.signal.as_ref()) {
                 signal.raise(StatusMask::DATA_ON_READERS);
             }
         }
-        endpoint.tell(status, parents, participant, due);
+        endpoint.notify(status, parents, participant, due);
     }
 
     fn notify_progress(&mut self, target: Target) {
-        let Self { writers, readers, due, .. } = self;
+        let Self { writers, readers, pending_wakeups: due, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
@@ -274,22 +276,22 @@ impl State {
 
     /// Takes the next event for the participant's listener.
     pub(crate) fn next_participant_event(&mut self) -> Option<ParticipantEvent> {
-        if let Some(event) = self.comings.pop() {
+        if let Some(event) = self.participant_events.pop() {
             return Some(event);
         }
-        let (last, total_count_change, total_count) = self.ledger.take_news()?;
-        Some(ParticipantEvent::Overran(BudgetOverrunStatus { total_count, total_count_change, last }))
+        let (last, total_count_change, total_count) = self.job_recorder.take_report()?;
+        Some(ParticipantEvent::BudgetOverrun(BudgetOverrunStatus { total_count, total_count_change, last }))
     }
 
     /// Reports whether tasks must be woken.
     #[inline]
     pub(crate) fn has_woken(&self) -> bool {
-        !self.due.woken.is_empty()
+        !self.pending_wakeups.woken.is_empty()
     }
 
     /// Takes the next waker to be woken.
     pub(crate) fn next_woken(&mut self) -> Option<Waker> {
-        self.due.woken.pop()
+        self.pending_wakeups.woken.pop()
     }
 
     /// Reports whether a listener must be called and none is being called.
@@ -307,20 +309,20 @@ impl State {
     /// listener.
     #[inline]
     pub(crate) fn next_notification_priority(&self) -> Option<Priority> {
-        let has_overruns = self.ledger.has_news() && self.participant.is_set();
-        let of_participant = (has_overruns || !self.comings.is_empty()).then_some(Priority::NORMAL);
+        let has_overruns = self.job_recorder.has_unreported() && self.participant.is_set();
+        let of_participant = (has_overruns || !self.participant_events.is_empty()).then_some(Priority::NORMAL);
         self.next_call_priority().max(of_participant)
     }
 
     /// Returns the priority of the next listener call for an endpoint.
     #[inline]
     pub(crate) fn next_call_priority(&self) -> Option<Priority> {
-        self.due.calls.first_priority()
+        self.pending_wakeups.calls.first_priority()
     }
 
     /// Takes the listener of the next call out of its slot.
     pub(crate) fn next_call(&mut self) -> Option<Call> {
-        while let Some((_, target)) = self.due.calls.pop() {
+        while let Some((_, target)) = self.pending_wakeups.calls.pop() {
             if let Some(call) = self.take_call(target, true) {
                 return Some(call);
             }
@@ -337,7 +339,7 @@ impl State {
     /// Takes the first listener with a pending status for an endpoint out of its slot. `is_on_this_host`
     /// selects the levels that the participant's executor calls.
     fn take_call(&mut self, target: Target, is_on_this_host: bool) -> Option<Call> {
-        let Self { writers, readers, parents, participant, due, .. } = self;
+        let Self { writers, readers, parents, participant, pending_wakeups: due, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
@@ -364,8 +366,8 @@ impl State {
         let reference = endpoint.endpoint.as_ref()?;
         let slot = match level {
             Level::Endpoint => Some(&mut endpoint.slot),
-            Level::Group => parents.get_mut(endpoint.place.group).map(|parent| &mut parent.slot),
-            Level::Topic => parents.get_mut(endpoint.place.topic).map(|parent| &mut parent.slot),
+            Level::Group => parents.get_mut(endpoint.tree_position.group).map(|parent| &mut parent.slot),
+            Level::Topic => parents.get_mut(endpoint.tree_position.topic).map(|parent| &mut parent.slot),
             Level::Participant => Some(participant),
         };
         let slot = slot?;
@@ -376,7 +378,7 @@ impl State {
         let statuses = std::mem::take(&mut endpoint.pending[level as usize]);
         let (listener, version, entity) = slot.take_for(reference)?;
         endpoint.signal.clear(statuses);
-        if let Some(signal) = parents.get(endpoint.place.group).and_then(|group| group.signal.as_ref()) {
+        if let Some(signal) = parents.get(endpoint.tree_position.group).and_then(|group| group.signal.as_ref()) {
             signal.clear(statuses);
         }
         Some(Call { target, priority: endpoint.timing.priority, level, listener, version, entity, statuses })
@@ -385,9 +387,9 @@ impl State {
     /// Moves calls of an endpoint's own listener to another executor, or with `None` back to that
     /// of the participant. Swaps in the former value, which the caller drops without holding the
     /// lock.
-    pub(crate) fn set_listener_job(&mut self, target: Target, elsewhere: &mut Option<Elsewhere>) -> Result<()> {
+    pub(crate) fn set_listener_job(&mut self, target: Target, elsewhere: &mut Option<ListenerJob>) -> Result<()> {
         let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
-        std::mem::swap(&mut endpoint.elsewhere, elsewhere);
+        std::mem::swap(&mut endpoint.listener_job, elsewhere);
         self.renotify(target);
         Ok(())
     }
@@ -415,8 +417,12 @@ impl State {
         let slot = match (level, endpoint) {
             (Level::Participant, _) => Some(participant),
             (Level::Endpoint, Some(endpoint)) => Some(&mut endpoint.slot),
-            (Level::Group, Some(endpoint)) => parents.get_mut(endpoint.place.group).map(|parent| &mut parent.slot),
-            (Level::Topic, Some(endpoint)) => parents.get_mut(endpoint.place.topic).map(|parent| &mut parent.slot),
+            (Level::Group, Some(endpoint)) => {
+                parents.get_mut(endpoint.tree_position.group).map(|parent| &mut parent.slot)
+            }
+            (Level::Topic, Some(endpoint)) => {
+                parents.get_mut(endpoint.tree_position.topic).map(|parent| &mut parent.slot)
+            }
             (Level::Endpoint | Level::Group | Level::Topic, None) => None,
         };
         let left = match slot {
@@ -430,7 +436,7 @@ impl State {
     /// Queues statuses that became pending for this level while another executor called its
     /// listener.
     fn requeue_pending(&mut self, target: Target, level: Level) {
-        let Self { writers, readers, due, .. } = self;
+        let Self { writers, readers, pending_wakeups: due, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
@@ -447,15 +453,15 @@ impl State {
             Target::Reader(reader) => self.readers.insert(reader.index(), endpoint),
         }
         let endpoints = self.writers.0.len() + self.readers.0.len();
-        self.due.calls.reserve(priority, endpoints);
+        self.pending_wakeups.calls.reserve(priority, endpoints);
         self.open_class_statistics(priority);
     }
 
     /// Changes the priority of an endpoint, effective with the next call.
-    pub(crate) fn set_timing(&mut self, target: Target, timing: Timing) -> Result<()> {
+    pub(crate) fn set_timing(&mut self, target: Target, timing: SchedulingProperties) -> Result<()> {
         self.endpoint(target).ok_or(Error::AlreadyDeleted)?.timing = timing;
         let endpoints = self.writers.0.len() + self.readers.0.len();
-        self.due.calls.reserve(timing.priority, endpoints);
+        self.pending_wakeups.calls.reserve(timing.priority, endpoints);
         self.open_class_statistics(timing.priority);
         Ok(())
     }
@@ -463,20 +469,20 @@ impl State {
     /// Opens separate statistics for jobs of this priority.
     fn open_class_statistics(&mut self, priority: Priority) {
         for kind in [JobKind::Receive, JobKind::Transmit, JobKind::Callback, JobKind::LockWait] {
-            self.ledger.accounts.open(kind, priority);
+            self.job_recorder.statistics.class_mut(kind, priority);
         }
     }
 
     /// Records a call of an endpoint's listener, and an overrun if it exceeded its budget.
     pub(crate) fn count_call(&mut self, target: Target, run: &Run) {
-        let class_budget_ns = self.ledger.record(run);
+        let class_budget_ns = self.job_recorder.record(run);
         let Some(endpoint) = self.endpoint(target) else { return };
         let own = endpoint.timing.budget.filter(|budget| run.duration_ns() > budget.limit_ns);
         let Some(limit_ns) = own.map(|budget| budget.limit_ns).or(class_budget_ns) else { return };
         let suspended = own.is_some_and(|budget| budget.suspends);
         endpoint.suspended |= suspended;
         let endpoint = Some((endpoint.guid, endpoint.topic.clone()));
-        self.ledger.overran(BudgetOverrun { endpoint, suspended, ..BudgetOverrun::of(run, limit_ns) });
+        self.job_recorder.record_overrun(BudgetOverrun { endpoint, suspended, ..BudgetOverrun::of(run, limit_ns) });
     }
 
     /// Returns the topics of the endpoints, by the [numbers](Target::number) used in traces.
@@ -504,7 +510,7 @@ impl State {
 
     /// Queues listener calls for all status changes that the application has not read.
     fn renotify(&mut self, target: Target) {
-        let Self { writers, readers, parents, participant, due, .. } = self;
+        let Self { writers, readers, parents, participant, pending_wakeups: due, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
@@ -512,7 +518,7 @@ impl State {
         let Some(endpoint) = endpoint else { return };
         endpoint.pending = Default::default();
         for status in endpoint.signal.changes().each() {
-            endpoint.tell(status, parents, participant, due);
+            endpoint.notify(status, parents, participant, due);
         }
     }
 
@@ -526,7 +532,7 @@ impl State {
         }?;
         removed.progress.notify();
         removed.signal.delete();
-        removed.tasks.drain_into(&mut self.due.woken);
+        removed.tasks.drain_into(&mut self.pending_wakeups.woken);
         Some(removed)
     }
 
@@ -567,7 +573,7 @@ impl State {
     ) -> Option<Listener> {
         let former = self.participant.set(listener, mask);
         if !self.participant.is_set() {
-            self.comings.clear();
+            self.participant_events.clear();
         }
         self.renotify_all(|_| true);
         former
@@ -583,10 +589,10 @@ impl State {
     /// if a listener handles `DATA_ON_READERS`.
     pub(crate) fn notify_readers(&mut self, subscriber: ParentId) {
         let available = StatusMask::DATA_AVAILABLE;
-        let Self { readers, parents, due, .. } = self;
-        let group_hears = parents.get(subscriber).is_some_and(|group| group.slot.hears(available));
-        for reader in readers.0.iter_mut().flatten().filter(|reader| reader.place.group == subscriber) {
-            let level = if reader.slot.hears(available) { Level::Endpoint } else { Level::Group };
+        let Self { readers, parents, pending_wakeups: due, .. } = self;
+        let group_hears = parents.get(subscriber).is_some_and(|group| group.slot.handles(available));
+        for reader in readers.0.iter_mut().flatten().filter(|reader| reader.tree_position.group == subscriber) {
+            let level = if reader.slot.handles(available) { Level::Endpoint } else { Level::Group };
             let is_heard = level == Level::Endpoint || group_hears;
             if is_heard && reader.signal.changes().intersects(available) {
                 reader.pending[level as usize] |= available;
@@ -600,10 +606,10 @@ impl State {
         self.endpoint(target).map(|endpoint| Arc::clone(&endpoint.progress))
     }
 
-    fn renotify_all(&mut self, concerns: impl Fn(Place) -> bool) {
+    fn renotify_all(&mut self, concerns: impl Fn(TreePosition) -> bool) {
         let endpoints = self.writers.0.iter().chain(&self.readers.0).flatten();
         let targets: Vec<Target> =
-            endpoints.filter(|endpoint| concerns(endpoint.place)).map(|endpoint| endpoint.target).collect();
+            endpoints.filter(|endpoint| concerns(endpoint.tree_position)).map(|endpoint| endpoint.target).collect();
         targets.into_iter().for_each(|target| self.renotify(target));
     }
 
@@ -621,15 +627,15 @@ impl State {
             driver
         });
         let mut endpoints = Vec::new();
-        let mut tasks = std::mem::take(&mut self.due.woken);
+        let mut tasks = std::mem::take(&mut self.pending_wakeups.woken);
         for mut endpoint in self.writers.0.drain(..).chain(self.readers.0.drain(..)).flatten() {
             endpoint.progress.notify();
             endpoint.signal.delete();
             endpoint.tasks.drain_into(&mut tasks);
             endpoints.push(endpoint);
         }
-        self.due.calls.clear();
-        self.comings.clear();
+        self.pending_wakeups.calls.clear();
+        self.participant_events.clear();
         let mut listeners: Vec<Slot> = self.parents.drain().map(|parent| parent.slot).collect();
         listeners.push(std::mem::take(&mut self.participant));
         Closed { tasks, _driver: driver, _endpoints: endpoints, _listeners: listeners }

@@ -20,10 +20,10 @@ pub(super) fn read(name: &str, uri: &str) -> Result<Vec<u8>> {
         return read_file(name, path);
     }
     if let Some(data) = uri.strip_prefix("data:") {
-        let (_, text) = data.split_once(',').ok_or_else(|| wrong(name, "is a data URI without a comma"))?;
+        let (_, text) = data.split_once(',').ok_or_else(|| invalid_uri(name, "is a data URI without a comma"))?;
         return Ok(text.as_bytes().to_vec());
     }
-    Err(wrong(name, "must begin with file: or data:"))
+    Err(invalid_uri(name, "must begin with file: or data:"))
 }
 
 /// Returns the file that a URI names, if any.
@@ -33,7 +33,7 @@ pub(super) fn file(uri: &str) -> Option<&Path> {
     Some(Path::new(path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path)))
 }
 
-fn wrong(name: &str, what: &str) -> Error {
+fn invalid_uri(name: &str, what: &str) -> Error {
     Error::BadParameter { what: format!("property \"{name}\" {what}") }
 }
 

@@ -69,14 +69,14 @@ pub(crate) struct Watch {
     source: Source,
     renewal: Arc<Renewal>,
     engine: Weak<Engine>,
-    seen: Mutex<Seen>,
+    observed: Mutex<ObservedFiles>,
 }
 
-struct Seen {
+struct ObservedFiles {
     /// Metadata of the files in use.
-    taken: Vec<Stamp>,
+    in_use: Vec<Stamp>,
     /// Metadata of the last check, if it differs.
-    changed: Option<Vec<Stamp>>,
+    last_check: Option<Vec<Stamp>>,
 }
 
 impl Watch {
@@ -99,24 +99,24 @@ impl Watch {
     }
 
     fn new(label: String, source: Source, renewal: Arc<Renewal>, engine: &Arc<Engine>) -> Self {
-        let seen = Mutex::new(Seen { taken: stamps(&source.files()), changed: None });
-        Self { label, source, renewal, engine: Arc::downgrade(engine), seen }
+        let seen = Mutex::new(ObservedFiles { in_use: stamps(&source.files()), last_check: None });
+        Self { label, source, renewal, engine: Arc::downgrade(engine), observed: seen }
     }
 
     /// Checks the files once. Renews the participant if they changed before the previous check and
     /// not since.
-    fn look(&self) {
+    fn check(&self) {
         let now = stamps(&self.source.files());
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if now == seen.taken {
-            seen.changed = None;
+        let mut seen = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        if now == seen.in_use {
+            seen.last_check = None;
             return;
         }
-        if seen.changed.as_ref() != Some(&now) {
-            seen.changed = Some(now);
+        if seen.last_check.as_ref() != Some(&now) {
+            seen.last_check = Some(now);
             return;
         }
-        (seen.taken, seen.changed) = (now, None);
+        (seen.in_use, seen.last_check) = (now, None);
         drop(seen);
         match self.source.read().and_then(|config| self.renewal.offer(&config)) {
             Ok(()) => {
@@ -167,6 +167,6 @@ fn run() {
             return;
         }
         drop(watched);
-        all.iter().for_each(|one| one.look());
+        all.iter().for_each(|one| one.check());
     }
 }

@@ -19,9 +19,9 @@ use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
-use crate::runtime::listeners::{EndpointRef, Listener, Place};
+use crate::runtime::listeners::{EndpointRef, Listener, TreePosition};
 use crate::runtime::pi_mutex::PiMutex;
-use crate::runtime::roles::Set;
+use crate::runtime::roles::TransportSet;
 use crate::runtime::state::{Endpoint, Identity, Target};
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus, Signal,
@@ -47,14 +47,14 @@ pub(crate) struct WriterCore {
     /// Maximum length of a sample: `Limits::endpoint_memory_bytes`.
     sample_len_max: usize,
     /// `RELIABILITY.max_blocking_time`.
-    pub(crate) patience: Duration,
+    pub(crate) max_blocking_time: Duration,
     liveliness: LivelinessKind,
     /// `WRITER_DATA_LIFECYCLE.autodispose_unregistered_instances`.
     pub(crate) autodispose: AtomicBool,
     settings: PiMutex<Settings>,
     own_port: bool,
     /// Transports that carry the writer's data.
-    by: Set,
+    transports: TransportSet,
     pub(crate) representation: Representation,
     pub(crate) topic: Arc<TopicInner>,
     /// Present if the writer's host has stages in the timing plan; otherwise calls of `write` are
@@ -77,7 +77,7 @@ struct Settings {
 
 const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
 /// Maximum number of readers that an error names.
-const NAMED_MAX: usize = 4;
+const NAMED_READERS_MAX: usize = 4;
 const ENDPOINT_MEMORY: &str = "endpoint_memory_bytes";
 
 impl WriterCore {
@@ -95,7 +95,7 @@ impl WriterCore {
         let ns = u64::try_from(clock::now().since(begun).as_nanos()).unwrap_or(u64::MAX);
         if times.0.fetch_max(ns, Ordering::Relaxed) < ns {
             // A closed participant reports nothing.
-            let _ = self.engine.look(|driver| Ok(driver.core.record_write_time(self.handle, ns)?));
+            let _ = self.engine.inspect(|driver| Ok(driver.core.record_write_time(self.handle, ns)?));
         }
     }
 
@@ -107,7 +107,7 @@ impl WriterCore {
 
     /// Converts the core's error for a sample of `len` octets.
     #[cold]
-    pub(crate) fn refusal(&self, error: takt_core::Error, len: usize) -> Error {
+    pub(crate) fn length_error(&self, error: takt_core::Error, len: usize) -> Error {
         match error {
             // A shorter sample was rejected because other samples occupy the memory.
             takt_core::Error::OutOfResources { limit: ENDPOINT_MEMORY, value } if len as u64 > value => {
@@ -124,16 +124,21 @@ impl WriterCore {
             Some(max) => format!("max_samples {max}"),
             None => "Limits::default_max_samples".to_owned(),
         };
-        let patience =
-            self.patience.as_nanos().map_or_else(String::new, |nanos| format!(" for {} ms", nanos / 1_000_000));
+        let patience = self
+            .max_blocking_time
+            .as_nanos()
+            .map_or_else(String::new, |nanos| format!(" for {} ms", nanos / 1_000_000));
         let topic = &self.topic.name;
-        format!("no room in the history of the writer of \"{topic}\" ({limit}){patience}; {}", self.lagging())
+        format!(
+            "no room in the history of the writer of \"{topic}\" ({limit}){patience}; {}",
+            self.unacknowledged_text()
+        )
     }
 
     /// Describes the readers that have not acknowledged, for error texts.
     #[cold]
-    pub(crate) fn lagging(&self) -> String {
-        let found = self.engine.look(|driver| Ok(driver.core.lagging_readers(self.handle, NAMED_MAX)?));
+    pub(crate) fn unacknowledged_text(&self) -> String {
+        let found = self.engine.inspect(|driver| Ok(driver.core.lagging_readers(self.handle, NAMED_READERS_MAX)?));
         let Ok((named, count)) = found else { return "its participant is closed".to_owned() };
         let named: Vec<String> = named.into_iter().map(|(reader, label)| format!("{reader} of {label}")).collect();
         let more = if count > named.len() { ", .." } else { "" };
@@ -168,7 +173,7 @@ impl AnyDataWriter {
         let representation = representation(&qos.data_representation)?;
         let engine = Arc::clone(&participant.engine);
         let (signal, progress) = (Arc::new(Signal::new()), Arc::new(EventCount::new()));
-        let place = Place { group: publisher.inner.parent, topic: topic.parent };
+        let place = TreePosition { group: publisher.inner.parent, topic: topic.parent };
         let timing = participant.writer_timing(&topic.name, &qos)?;
         let stages = participant.writer_stages(&topic.name);
         let write_times = stages.is_some().then(WriteTimes::default);
@@ -205,11 +210,11 @@ impl AnyDataWriter {
             engine,
             liveliness: qos.liveliness.kind,
             sample_len_max,
-            patience: qos.reliability.max_blocking_time,
+            max_blocking_time: qos.reliability.max_blocking_time,
             autodispose: AtomicBool::new(qos.writer_data_lifecycle.autodispose_unregistered_instances),
             settings: PiMutex::new(Settings { qos, flows }),
             own_port,
-            by,
+            transports: by,
             representation,
             topic,
             write_times,
@@ -221,7 +226,7 @@ impl AnyDataWriter {
             state.complete(Target::Writer(handle), endpoint);
             Ok(())
         })?;
-        publisher.inner.adopt(&core);
+        publisher.inner.register_writer(&core);
         Ok(Self { core })
     }
 
@@ -264,7 +269,7 @@ impl AnyDataWriter {
             driver.core.set_writer_qos(now, core.handle, qos.clone())?;
             if former.transport_priority() != timing.transport_priority() {
                 let spec = FlowSpec { own_port: core.own_port, transport_priority: timing.transport_priority() };
-                let (flows, unicast) = driver.open_writer_flows(&spec, core.by)?;
+                let (flows, unicast) = driver.open_writer_flows(&spec, core.transports)?;
                 driver.core.set_writer_flows(now, core.handle, flows, unicast)?;
                 driver.transmit(now);
                 driver.close_writer_flows(std::mem::replace(&mut settings.flows, flows));
@@ -363,7 +368,9 @@ impl AnyDataWriter {
                     Ok(driver.core.is_acknowledged(core.handle, None)?.then_some(()))
                 },
             )
-            .map_err(|error| error.explained(|| format!("topic \"{}\": {}", core.topic.name, core.lagging())))
+            .map_err(|error| {
+                error.explained(|| format!("topic \"{}\": {}", core.topic.name, core.unacknowledged_text()))
+            })
     }
 
     /// Sends at once the samples that LATENCY_BUDGET delays for sharing datagrams with later
@@ -382,7 +389,7 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn durability_services(&self) -> Result<Vec<Guid>> {
-        let services = self.core.engine.look(|driver| Ok(driver.core.durability_services(self.core.handle)?))?;
+        let services = self.core.engine.inspect(|driver| Ok(driver.core.durability_services(self.core.handle)?))?;
         Ok(services.into_iter().map(|(reader, _)| reader).collect())
     }
 
@@ -394,7 +401,7 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn durable_upto(&self) -> Result<Option<SequenceNumber>> {
-        let services = self.core.engine.look(|driver| Ok(driver.core.durability_services(self.core.handle)?))?;
+        let services = self.core.engine.inspect(|driver| Ok(driver.core.durability_services(self.core.handle)?))?;
         Ok(services.into_iter().map(|(_, upto)| upto).min())
     }
 
@@ -470,7 +477,7 @@ impl AnyDataWriter {
         status: StatusMask,
         read: impl FnOnce(&mut Driver, WriterHandle) -> std::result::Result<S, takt_core::Error>,
     ) -> Result<S> {
-        self.core.engine.look(|driver| {
+        self.core.engine.inspect(|driver| {
             self.core.signal.clear(status);
             Ok(read(driver, self.core.handle)?)
         })
@@ -481,7 +488,7 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn matched_subscriptions(&self) -> Result<Vec<Guid>> {
-        self.core.engine.look(|driver| Ok(driver.core.matched_subscriptions(self.core.handle)?))
+        self.core.engine.inspect(|driver| Ok(driver.core.matched_subscriptions(self.core.handle)?))
     }
 
     /// Returns the discovery data of a matched reader (`get_matched_subscription_data`).
@@ -490,7 +497,7 @@ impl AnyDataWriter {
     /// [`Error::BadParameter`] if the reader is not matched, [`Error::AlreadyDeleted`] after
     /// [`close`](Self::close).
     pub fn matched_subscription_data(&self, reader: Guid) -> Result<SubscriptionBuiltinTopicData> {
-        self.core.engine.look(|driver| {
+        self.core.engine.inspect(|driver| {
             let is_matched = driver.core.matched_subscriptions(self.core.handle)?.contains(&reader);
             let data = is_matched.then(|| driver.core.subscription_data(reader)).flatten();
             let unknown = || Error::BadParameter { what: format!("reader {reader} is not matched") };

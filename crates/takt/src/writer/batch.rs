@@ -48,9 +48,9 @@ impl From<BatchError> for Error {
 /// Result of a run.
 enum Run {
     /// No samples are left.
-    Over,
+    Finished,
     /// Samples are left, to be written at once or when there is space.
-    Goes,
+    Continues,
 }
 
 impl<T: TypeSupport> DataWriter<T> {
@@ -102,13 +102,13 @@ impl<T: TypeSupport> DataWriter<T> {
         let publication = Publication { replaces_unsent: !self.keeps_last(), ..Publication::default() };
         let (mut next, mut written) = (None, 0);
         loop {
-            let deadline = || clock::deadline(clock::now(), core.patience);
+            let deadline = || clock::deadline(clock::now(), core.max_blocking_time);
             let run = core.engine.block_on(&core.progress, deadline, |driver, now| {
                 self.write_run(driver, now, &publication, (&mut samples, &mut next), &mut written)
             });
             match run {
-                Ok(Run::Over) => return Ok(written),
-                Ok(Run::Goes) => {}
+                Ok(Run::Finished) => return Ok(written),
+                Ok(Run::Continues) => {}
                 Err(error) => return Err(BatchError { written, error }),
             }
         }
@@ -126,15 +126,15 @@ impl<T: TypeSupport> DataWriter<T> {
     ) -> Result<Option<Run>> {
         let before = *written;
         while *written - before < SAMPLES_PER_RUN {
-            let Some(sample) = next.take().or_else(|| samples.next()) else { return Ok(Some(Run::Over)) };
+            let Some(sample) = next.take().or_else(|| samples.next()) else { return Ok(Some(Run::Finished)) };
             let mut attempt = self.attempt(sample.borrow(), publication)?;
             if attempt(driver, now)?.is_none() {
                 drop(attempt);
                 *next = Some(sample);
-                return Ok((*written > before).then_some(Run::Goes));
+                return Ok((*written > before).then_some(Run::Continues));
             }
             *written += 1;
         }
-        Ok(Some(Run::Goes))
+        Ok(Some(Run::Continues))
     }
 }

@@ -14,7 +14,7 @@ use std::ops::{Deref, DerefMut};
 
 use takt_core::{ChangeKind, Instant, NewChange, WriteError, WriterHandle};
 use takt_transport::shm::Loan;
-use takt_wire::Lent;
+use takt_wire::SharedPayload;
 use takt_xtypes::{ENCAPSULATION_LEN, EncodeError, encapsulation};
 
 use super::DataWriter;
@@ -28,8 +28,8 @@ pub(super) const LOAN_LEN_MIN: usize = 4096;
 
 /// Serializes a payload into loanable memory, unless that has been done, no reader can borrow, or
 /// no memory is free.
-pub(super) fn lend(
-    lent: &mut Option<Lent>,
+pub(super) fn serialize_to_loan(
+    lent: &mut Option<SharedPayload>,
     driver: &mut Driver,
     writer: WriterHandle,
     payload_len: usize,
@@ -37,7 +37,7 @@ pub(super) fn lend(
 ) -> Result<()> {
     if lent.is_none()
         && driver.core.has_loan_readers(writer)?
-        && let Some(mut loan) = driver.lend(payload_len)
+        && let Some(mut loan) = driver.loan(payload_len)
     {
         let len = serialize(loan.bytes_mut())?;
         *lent = Some(loan.finish(len));
@@ -51,7 +51,7 @@ pub(super) fn write(
     now: Instant,
     writer: WriterHandle,
     change: &NewChange<'_>,
-    lent: &Lent,
+    lent: &SharedPayload,
 ) -> Result<Option<()>> {
     match driver.core.write_loan(now, writer, change, lent) {
         Ok(_) => Ok(Some(())),
@@ -140,9 +140,9 @@ impl<T: TypeSupport> DataWriter<T> {
         let payload_len = len.checked_next_multiple_of(4).and_then(|body| body.checked_add(ENCAPSULATION_LEN));
         let payload_len = payload_len.filter(|len| u32::try_from(*len).is_ok());
         let payload_len = payload_len.ok_or(Error::OutOfResources { limit: "payload octets", value: len as u64 })?;
-        let loan = self.core.engine.look(|driver| {
+        let loan = self.core.engine.inspect(|driver| {
             let borrowed = driver.core.has_loan_readers(self.core.handle)?;
-            Ok(if borrowed { driver.lend(payload_len) } else { None })
+            Ok(if borrowed { driver.loan(payload_len) } else { None })
         })?;
         let memory = loan.map_or_else(|| Memory::Own(vec![0; payload_len]), Memory::Shared);
         let mut loaned = LoanedPayload { memory, len };
@@ -169,7 +169,7 @@ impl<T: TypeSupport> DataWriter<T> {
             destinations: &[],
             payload_len,
         };
-        let deadline = || clock::deadline(clock::now(), core.patience);
+        let deadline = || clock::deadline(clock::now(), core.max_blocking_time);
         match loaned.memory {
             Memory::Shared(loan) => {
                 let lent = loan.finish(payload_len);
@@ -184,7 +184,7 @@ impl<T: TypeSupport> DataWriter<T> {
                 match driver.core.write(now, core.handle, &change, fill) {
                     Ok(_) => Ok(Some(())),
                     Err(WriteError::WouldBlock) => Ok(None),
-                    Err(WriteError::Refused(error)) => Err(core.refusal(error, payload_len)),
+                    Err(WriteError::Refused(error)) => Err(core.length_error(error, payload_len)),
                     Err(WriteError::Serialize) => unreachable!("copying does not fail"),
                 }
             }),

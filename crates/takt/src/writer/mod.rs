@@ -222,7 +222,7 @@ impl<T: TypeSupport> DataWriter<T> {
 
     fn publish(&self, sample: &T, publication: &Publication<'_>) -> Result<()> {
         let core = &*self.core;
-        let patience = core.patience;
+        let patience = core.max_blocking_time;
         let attempt = self.attempt(sample, publication)?;
         let begun = core.begin_write();
         let written = core.engine.block_on(&core.progress, || clock::deadline(clock::now(), patience), attempt);
@@ -275,7 +275,7 @@ impl<T: TypeSupport> DataWriter<T> {
                 driver.transmit(now);
             }
             if alive && payload_len >= loan::LOAN_LEN_MIN {
-                loan::lend(&mut lent, driver, handle, payload_len, serialize)?;
+                loan::serialize_to_loan(&mut lent, driver, handle, payload_len, serialize)?;
                 if let Some(lent) = &lent {
                     return loan::write(driver, now, handle, &change, lent);
                 }
@@ -287,7 +287,7 @@ impl<T: TypeSupport> DataWriter<T> {
             match (written, failure) {
                 (Ok(_), _) => Ok(Some(())),
                 (Err(WriteError::WouldBlock), _) => Ok(None),
-                (Err(WriteError::Refused(error)), _) => Err(core.refusal(error, payload_len)),
+                (Err(WriteError::Refused(error)), _) => Err(core.length_error(error, payload_len)),
                 (Err(WriteError::Serialize), Some(error)) => Err(error.into()),
                 (Err(WriteError::Serialize), None) => unreachable!("the serializer failed without an error"),
             }

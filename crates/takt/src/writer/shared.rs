@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use takt_core::{ChangeKind, NewChange};
-use takt_wire::{Lent, PAYLOAD_PREFIX_LEN, Piece, SharedPayloadMemory};
+use takt_wire::{PAYLOAD_PREFIX_LEN, Piece, SharedPayload, SharedPayloadMemory};
 use takt_xtypes::Representation;
 
 use super::{DataWriter, Publication, loan};
@@ -32,12 +32,12 @@ struct Object<T> {
 
 impl<T: TypeSupport + Send + Sync + 'static> Object<T> {
     /// Creates the object. Also returns the length of the serialized payload.
-    fn lend(sample: Arc<T>, representation: Representation) -> Result<(usize, Lent)> {
+    fn share(sample: Arc<T>, representation: Representation) -> Result<(usize, SharedPayload)> {
         let (len, prefix) = takt_xtypes::measure(&*sample, representation)?;
         let object = Self { sample, representation, prefix, payload: OnceLock::new(), type_: PhantomData };
         let too_long = |_| Error::OutOfResources { limit: "payload octets", value: len as u64 };
         let piece = Piece { slot: 0, generation: 1, grain: 0, len: u32::try_from(len).map_err(too_long)? };
-        Ok((len, Lent::new(Arc::new(object), piece)))
+        Ok((len, SharedPayload::new(Arc::new(object), piece)))
     }
 
     fn payload(&self, piece: &Piece) -> &[u8] {
@@ -110,7 +110,7 @@ impl<T: TypeSupport + Send + Sync + 'static> DataWriter<T> {
                 return otherwise(driver, now);
             }
             if lent.is_none() {
-                lent = Some(Object::lend(Arc::clone(&sample), self.representation)?);
+                lent = Some(Object::share(Arc::clone(&sample), self.representation)?);
             }
             let Some((payload_len, object)) = &lent else { unreachable!("created just before") };
             let change = NewChange {
@@ -122,6 +122,6 @@ impl<T: TypeSupport + Send + Sync + 'static> DataWriter<T> {
             };
             loan::write(driver, now, core.handle, &change, object)
         };
-        core.engine.block_on(&core.progress, || clock::deadline(clock::now(), core.patience), attempt)
+        core.engine.block_on(&core.progress, || clock::deadline(clock::now(), core.max_blocking_time), attempt)
     }
 }

@@ -9,7 +9,7 @@ use takt::qos::*;
 use takt::*;
 
 /// Creates the participant with the builtin readers, and a remote one.
-fn neighbours(runtime: Runtime) -> (DomainParticipant, DomainParticipant) {
+fn two_participants(runtime: Runtime) -> (DomainParticipant, DomainParticipant) {
     let domain = domain();
     let watching = on_loopback(domain, runtime).build().expect("participant");
     let qos = DomainParticipantQos { user_data: UserData(b"hello".to_vec()), ..DomainParticipantQos::default() };
@@ -34,7 +34,7 @@ fn next<T: BuiltinTopicData>(participants: &[&DomainParticipant], reader: &DataR
 #[test]
 fn participant_is_alive_and_then_disposed_when_it_leaves() {
     for runtime in RUNTIMES {
-        let (watching, other) = neighbours(runtime);
+        let (watching, other) = two_participants(runtime);
         let participants = builtin::<ParticipantBuiltinTopicData>(&watching);
         let guid = other.guid();
         let sample = next(&[&watching, &other], &participants, "discovery");
@@ -104,7 +104,7 @@ fn unusual_writer() -> DataWriterQos {
 #[test]
 fn publication_data_contain_policies_of_writer_topic_and_publisher() {
     for runtime in RUNTIMES {
-        let (watching, other) = neighbours(runtime);
+        let (watching, other) = two_participants(runtime);
         let qos = TopicQos { topic_data: TopicData(b"topic".to_vec()), ..TopicQos::default() };
         let topic = other.create_topic::<Shape>("Square", qos).expect("topic");
         let group = PublisherQos {
@@ -158,7 +158,7 @@ fn publication_data_contain_policies_of_writer_topic_and_publisher() {
 #[test]
 fn subscription_data_contain_policies_of_the_reader() {
     for runtime in RUNTIMES {
-        let (watching, other) = neighbours(runtime);
+        let (watching, other) = two_participants(runtime);
         let qos = DataReaderQos {
             user_data: UserData(vec![9]),
             time_based_filter: TimeBasedFilter { minimum_separation: takt::Duration::from_millis(5) },
@@ -191,7 +191,7 @@ fn subscription_data_contain_policies_of_the_reader() {
 #[test]
 fn topic_instance_is_alive_while_an_endpoint_uses_it() {
     for runtime in RUNTIMES {
-        let (watching, other) = neighbours(runtime);
+        let (watching, other) = two_participants(runtime);
         let both = [&watching, &other];
         let topics = builtin::<TopicBuiltinTopicData>(&watching);
         let reader = create_reader::<Shape>(&other, "Square", DataReaderQos::default());
@@ -219,7 +219,7 @@ fn topic_instance_is_alive_while_an_endpoint_uses_it() {
 #[test]
 fn local_entities_and_homonymous_topics_do_not_appear_in_builtin_topics() {
     for runtime in RUNTIMES {
-        let (watching, other) = neighbours(runtime);
+        let (watching, other) = two_participants(runtime);
         let publications = builtin::<PublicationBuiltinTopicData>(&watching);
         let own = create_writer::<Shape>(&watching, "Square", DataWriterQos::default());
         // Topic of an application with the name of a builtin topic.
@@ -239,7 +239,7 @@ fn local_entities_and_homonymous_topics_do_not_appear_in_builtin_topics() {
 #[test]
 fn builtin_reader_is_shared_while_a_handle_exists() {
     for runtime in RUNTIMES {
-        let (watching, other) = neighbours(runtime);
+        let (watching, other) = two_participants(runtime);
         let first = builtin::<ParticipantBuiltinTopicData>(&watching);
         next(&[&watching, &other], &first, "discovery");
         let second = builtin::<ParticipantBuiltinTopicData>(&watching);
@@ -268,7 +268,7 @@ impl DataReaderListener<PublicationBuiltinTopicData> for Collect {
 #[test]
 fn builtin_readers_support_listeners_conditions_and_streams() {
     for runtime in RUNTIMES {
-        let (watching, other) = neighbours(runtime);
+        let (watching, other) = two_participants(runtime);
         let both = [&watching, &other];
         let seen = Arc::new(Mutex::new(Vec::new()));
         let publications = builtin::<PublicationBuiltinTopicData>(&watching);

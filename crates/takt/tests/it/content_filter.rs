@@ -38,7 +38,7 @@ impl Filtered {
     }
 
     /// Waits until the reader has received or rejected all samples written.
-    fn settle(&self) {
+    fn await_delivery(&self) {
         let mut is_acknowledged = || self.pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok();
         self.pair.wait_until("acknowledgement", &mut is_acknowledged);
     }
@@ -67,7 +67,7 @@ fn only_accepted_samples_arrive_and_parameters_can_change() {
         for color in ["RED", "GREEN", "BLUE"] {
             filtered.write(color, 3..8);
         }
-        filtered.settle();
+        filtered.await_delivery();
         let red_and_blue = ["RED", "BLUE"].iter().flat_map(|color| (5..8).map(|x| (color.to_string(), x)));
         assert_eq!(filtered.taken(), red_and_blue.collect::<Vec<_>>(), "{runtime:?}");
 
@@ -77,7 +77,7 @@ fn only_accepted_samples_arrive_and_parameters_can_change() {
         for color in ["RED", "GREEN", "BLUE"] {
             filtered.write(color, 6..9);
         }
-        filtered.settle();
+        filtered.await_delivery();
         let red_and_green = ["RED", "GREEN"].iter().flat_map(|color| (7..9).map(|x| (color.to_string(), x)));
         assert_eq!(filtered.taken(), red_and_green.collect::<Vec<_>>(), "{runtime:?}");
     }
@@ -87,7 +87,7 @@ fn only_accepted_samples_arrive_and_parameters_can_change() {
 fn rejected_samples_displace_nothing_and_take_no_space() {
     let keep_last = filtered(Runtime::Inline, reliable_reader(History::KeepLast(1)), "x > 0", &[]);
     keep_last.write("RED", [7, 0, -1]);
-    keep_last.settle();
+    keep_last.await_delivery();
     assert_eq!(keep_last.taken(), [("RED".to_owned(), 7)]);
 
     let mut qos = reliable_reader(History::KeepAll);
@@ -95,7 +95,7 @@ fn rejected_samples_displace_nothing_and_take_no_space() {
     let keep_all = filtered(Runtime::Inline, qos, "x > 0", &[]);
     keep_all.write("RED", [1, 2]);
     keep_all.write("GREEN", [0; 50]);
-    keep_all.settle();
+    keep_all.await_delivery();
     assert_eq!(keep_all.pair.reader.sample_rejected_status().expect("open").total_count, 0);
     assert_eq!(keep_all.taken().len(), 2);
 }
@@ -105,17 +105,17 @@ fn dispose_and_unregister_are_not_filtered() {
     let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), "x > 0", &[]);
     filtered.write("RED", [1, 0]);
     filtered.pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
-    filtered.settle();
+    filtered.await_delivery();
     let samples = filtered.pair.reader.take(10).expect("open");
     assert_eq!(samples.len(), 2);
     assert_eq!(samples[1].info.instance_state, InstanceState::NotAliveDisposed);
     assert!(!samples[1].info.valid_data);
     // A rejected sample does not make the instance alive again.
     filtered.write("RED", [0]);
-    filtered.settle();
+    filtered.await_delivery();
     assert!(filtered.pair.reader.take(10).expect("open").is_empty());
     filtered.write("RED", [1]);
-    filtered.settle();
+    filtered.await_delivery();
     assert_eq!(filtered.pair.reader.take(10).expect("open")[0].info.instance_state, InstanceState::Alive);
 }
 
@@ -218,14 +218,14 @@ fn writer_omits_rejected_samples_for_any_quoting_of_parameters() {
         let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), "color = %0", &[parameter]);
         filtered.write("RED", 0..5);
         filtered.write("BLUE", 0..20);
-        filtered.settle();
+        filtered.await_delivery();
         assert_eq!(filtered.taken().len(), 5);
         let counters = filtered.pair.publisher.counters().expect("open");
         assert_eq!(counters.withheld_samples, 20, "{parameter}");
         filtered.topic.set_expression_parameters(&["BLUE"]).expect("it fits");
         filtered.await_parameters(&["BLUE"]);
         filtered.write("BLUE", 0..3);
-        filtered.settle();
+        filtered.await_delivery();
         assert_eq!(filtered.taken().len(), 3);
     }
 }
@@ -235,7 +235,7 @@ fn expensive_filters_are_evaluated_by_the_reader_only() {
     let costly = vec!["x = 1"; 17].join(" OR ");
     let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), &costly, &[]);
     filtered.write("RED", 0..5);
-    filtered.settle();
+    filtered.await_delivery();
     assert_eq!(filtered.taken().len(), 1);
     assert_eq!(filtered.pair.publisher.counters().expect("open").withheld_samples, 0);
     assert_eq!(filtered.pair.subscriber.counters().expect("open").filtered_samples, 4);

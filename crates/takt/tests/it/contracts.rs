@@ -12,13 +12,13 @@ use takt::*;
 const PERIOD: takt::Duration = takt::Duration::from_millis(100);
 
 #[derive(Default)]
-struct Told {
+struct ReportedCounts {
     offered: AtomicU64,
     requested: AtomicU64,
     lost: AtomicU64,
 }
 
-struct Watcher(Arc<Told>);
+struct Watcher(Arc<ReportedCounts>);
 
 impl DataReaderListener<Shape> for Watcher {
     fn on_requested_deadline_missed(&mut self, _: &DataReader<Shape>, status: DeadlineMissedStatus) {
@@ -45,7 +45,7 @@ fn missed_deadline_is_reported_to_writer_and_reader() {
         let writer = DataWriterQos { deadline, ..reliable_writer(History::KeepAll) };
         let reader = DataReaderQos { deadline, ..reliable_reader(History::KeepAll) };
         let pair = Pair::<Shape>::new(runtime, writer, reader);
-        let told = Arc::new(Told::default());
+        let told = Arc::new(ReportedCounts::default());
         pair.reader.set_listener(Box::new(Watcher(Arc::clone(&told)))).expect("open");
         pair.writer.set_listener(Box::new(Watcher(Arc::clone(&told)))).expect("open");
         pair.writer.write(&Shape::new("RED", 1)).expect("room");
@@ -63,7 +63,7 @@ fn expired_liveliness_is_reported_to_the_writer() {
         let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: PERIOD };
         let writer = DataWriterQos { liveliness, ..reliable_writer(History::KeepAll) };
         let pair = Pair::<Shape>::new(runtime, writer, reliable_reader(History::KeepAll));
-        let told = Arc::new(Told::default());
+        let told = Arc::new(ReportedCounts::default());
         pair.writer.set_listener(Box::new(Watcher(Arc::clone(&told)))).expect("open");
         pair.wait_until("the end of the lease", || told.lost.load(Ordering::SeqCst) == 1);
         pair.writer.assert_liveliness().expect("open");

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::counting_calls::watched;
+use crate::counting_calls::with_counted_calls;
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
@@ -95,11 +95,11 @@ impl Pair {
 #[test]
 fn urgent_sample_makes_no_system_call_except_send_receive_and_wait() {
     for idle in [Idle::Block, Idle::Spin] {
-        let made = watched(|calls| {
+        let made = with_counted_calls(|calls| {
             let pair = Pair::new(idle);
             // Warm-up: performs what happens only once.
             pair.exchange();
-            calls.of(|| pair.exchange())
+            calls.during(|| pair.exchange())
         });
         let Some(made) = made else { return };
         let mut by_number: BTreeMap<i64, usize> = BTreeMap::new();

@@ -45,7 +45,7 @@ fn address(port: u16) -> SocketAddr {
 }
 
 fn server(own: u16, other: u16) -> DiscoveryServer {
-    let server = DiscoveryServer::builder(0, address(own)).others([address(other).to_string()]).build();
+    let server = DiscoveryServer::builder(0, address(own)).other_servers([address(other).to_string()]).build();
     let server = server.expect("the port is free");
     assert_eq!(server.addresses().expect("open"), [address(own)]);
     server

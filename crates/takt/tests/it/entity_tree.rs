@@ -74,7 +74,7 @@ fn pair(runtime: Runtime) -> Pair<Shape> {
 }
 
 /// Writes a sample and waits for the expected line of the log.
-fn told(pair: &Pair<Shape>, log: &Log, expected: &str) {
+fn assert_log(pair: &Pair<Shape>, log: &Log, expected: &str) {
     log.lock().expect("no panic").clear();
     pair.writer.write(&Shape::new("RED", 1)).expect("room");
     pair.wait_until(expected, || log.lock().expect("no panic").iter().any(|line| line == expected));
@@ -86,17 +86,17 @@ fn status_is_delivered_to_the_nearest_listener_whose_mask_contains_it() {
         let (pair, log) = (pair(runtime), Log::default());
         let subscriber = pair.reader.subscriber();
         pair.subscriber.set_listener(Scribe::new("participant", &log)).expect("open");
-        told(&pair, &log, "participant: 1 samples");
+        assert_log(&pair, &log, "participant: 1 samples");
         subscriber.set_listener(Scribe::new("subscriber", &log)).expect("open");
-        told(&pair, &log, "subscriber: 1 samples");
+        assert_log(&pair, &log, "subscriber: 1 samples");
         let mask = StatusMask::SUBSCRIPTION_MATCHED;
         pair.reader.set_listener_with_mask(Scribe::new("reader", &log), mask).expect("open");
-        told(&pair, &log, "subscriber: 1 samples");
+        assert_log(&pair, &log, "subscriber: 1 samples");
         pair.reader.set_listener(Scribe::new("reader", &log)).expect("open");
-        told(&pair, &log, "reader: 1 samples");
+        assert_log(&pair, &log, "reader: 1 samples");
         pair.reader.clear_listener().expect("open");
         subscriber.clear_listener().expect("open");
-        told(&pair, &log, "participant: 1 samples");
+        assert_log(&pair, &log, "participant: 1 samples");
         pair.subscriber.clear_listener().expect("open");
         assert_eq!(Arc::strong_count(&log), 1, "all listeners were dropped");
     }
@@ -111,7 +111,7 @@ fn data_on_readers_replaces_data_available() {
         pair.reader.set_listener(Scribe::new("reader", &log)).expect("open");
         let mask = StatusMask::DATA_ON_READERS;
         subscriber.set_listener_with_mask(Scribe::new("subscriber", &log), mask).expect("open");
-        told(&pair, &log, "subscriber: data on readers");
+        assert_log(&pair, &log, "subscriber: data on readers");
         let of_reader = |line: &String| line.starts_with("reader") && line.ends_with("samples");
         assert!(!log.lock().expect("no panic").iter().any(of_reader), "the listener of the reader is not called");
         assert!(!condition.trigger_value(), "the listener was called");
@@ -119,7 +119,7 @@ fn data_on_readers_replaces_data_available() {
 
         let forwards = Scribe { forwards: true, ..*Scribe::new("subscriber", &log) };
         subscriber.set_listener_with_mask(Box::new(forwards), mask).expect("open");
-        told(&pair, &log, "reader: 1 samples");
+        assert_log(&pair, &log, "reader: 1 samples");
         assert!(log.lock().expect("no panic").contains(&"subscriber: data on readers".to_owned()));
 
         subscriber.clear_listener().expect("open");

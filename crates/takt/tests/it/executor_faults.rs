@@ -188,15 +188,15 @@ fn suspended_listener_is_not_called_for_arrivals_during_its_last_call() {
     let properties = [(BUDGET_PROPERTY, "1"), (OVERRUN_PROPERTY, "suspend")];
     let (writer, reader) =
         connect::<Shape>(&from, &to, "Topic", reliable_writer(History::KeepAll), reader_with(&properties));
-    struct Here(DataWriter<Shape>, DomainParticipant, DomainParticipant);
+    struct WritesOnDrop(DataWriter<Shape>, DomainParticipant, DomainParticipant);
     // SAFETY: only the thread that created them uses them, which is also the one that calls
     // listeners here.
-    unsafe impl Send for Here {}
-    let here = Here(writer.clone(), from.clone(), to.clone());
+    unsafe impl Send for WritesOnDrop {}
+    let here = WritesOnDrop(writer.clone(), from.clone(), to.clone());
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
     let listener = Calling(move |reader: &DataReader<Shape>| {
-        let Here(writer, from, to) = &here;
+        let WritesOnDrop(writer, from, to) = &here;
         reader.take(usize::MAX).expect("open");
         if counted.fetch_add(1, Ordering::SeqCst) == 0 {
             write(writer, 2);

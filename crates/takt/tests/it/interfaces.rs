@@ -17,20 +17,20 @@ use takt_testkit::{not_run, require};
 const LEASE: Duration = Duration::from_secs(2);
 
 /// Task for the thread of a host.
-type Errand = Box<dyn FnOnce() + Send>;
+type Task = Box<dyn FnOnce() + Send>;
 
 /// Thread in a network namespace of its own, in which a participant runs.
 struct Host {
     /// Kernel id of the thread, which identifies its namespace for `ip`.
     thread_id: i32,
-    errands: Sender<Errand>,
+    tasks: Sender<Task>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Host {
     /// Runs `life` in a new namespace. `life` executes the tasks it receives between its passes.
-    fn new(life: impl FnOnce(Receiver<Errand>) + Send + 'static) -> Self {
-        let (errands, todo) = mpsc::channel::<Errand>();
+    fn new(life: impl FnOnce(Receiver<Task>) + Send + 'static) -> Self {
+        let (errands, todo) = mpsc::channel::<Task>();
         let (tell, told) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             // SAFETY: no pointers; affects this thread only.
@@ -41,14 +41,14 @@ impl Host {
             life(todo);
         });
         let thread_id = receive("the other host has a thread", &told);
-        Self { thread_id, errands, thread: Some(thread) }
+        Self { thread_id, tasks: errands, thread: Some(thread) }
     }
 
     /// Runs a task on the host's thread and waits for its result.
     fn run<R: Send + 'static>(&self, errand: impl FnOnce() -> R + Send + 'static) -> R {
         let (tell, told) = mpsc::channel();
         let errand = move || tell.send(errand()).expect("somebody waits");
-        self.errands.send(Box::new(errand)).expect("the host is up");
+        self.tasks.send(Box::new(errand)).expect("the host is up");
         told.recv_timeout(PATIENCE).expect("the host is up")
     }
 
@@ -59,7 +59,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        self.errands = mpsc::channel().0;
+        self.tasks = mpsc::channel().0;
         let ended = self.thread.take().map(JoinHandle::join);
         if let Some(Err(panic)) = ended
             && !std::thread::panicking()
@@ -76,7 +76,7 @@ fn ip(arguments: &str) {
 
 /// Runs the first tasks, which set up the network, then calls `turn` between tasks until the sender
 /// is dropped.
-fn live(todo: &Receiver<Errand>, mut turn: impl FnMut()) {
+fn run_tasks(todo: &Receiver<Task>, mut turn: impl FnMut()) {
     loop {
         match todo.try_recv() {
             Ok(errand) => errand(),
@@ -124,7 +124,7 @@ fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<
         let participant = builder(0).interfaces(interfaces.iter().copied()).build().expect("participant");
         let qos = DataWriterQos { durability, ..reliable_writer(History::KeepAll) };
         let writer = create_writer::<Blob>(&participant, "Topic", qos);
-        live(&todo, || {
+        run_tasks(&todo, || {
             participant.spin_once(TURN).expect("open");
             to_write.try_iter().for_each(|number| writer.write(&Blob::new(number, 100)).expect("room"));
             report(&writer.publication_matched_status().expect("open"), &tell_readers);
@@ -135,7 +135,7 @@ fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<
         let participant = builder(0).interfaces(interfaces.iter().copied()).build().expect("participant");
         let qos = DataReaderQos { durability, ..reliable_reader(History::KeepAll) };
         let reader = create_reader::<Blob>(&participant, "Topic", qos);
-        live(&todo, || {
+        run_tasks(&todo, || {
             participant.spin_once(TURN).expect("open");
             let samples = reader.take(usize::MAX).expect("open");
             let blobs = samples.into_iter().filter_map(|sample| sample.data);

@@ -45,9 +45,9 @@ fn take_next(waitset: &WaitSet, reader: &DataReader<Shape>, x: i32) {
 /// Waker that records the threads that wake it: those that receive the data for which the task
 /// waits.
 #[derive(Default)]
-struct Witness(Mutex<HashSet<ThreadId>>);
+struct ThreadRecorder(Mutex<HashSet<ThreadId>>);
 
-impl Wake for Witness {
+impl Wake for ThreadRecorder {
     fn wake(self: Arc<Self>) {
         self.0.lock().expect("no panic").insert(current().id());
     }
@@ -56,7 +56,7 @@ impl Wake for Witness {
 /// Returns the threads that receive while this thread waits for samples of another one. Stops early
 /// when this thread has received one.
 fn receiving_threads(pair: &Pair<Shape>, samples: i32) -> HashSet<ThreadId> {
-    let (waitset, witness) = (wait_set(&pair.reader), Arc::new(Witness::default()));
+    let (waitset, witness) = (wait_set(&pair.reader), Arc::new(ThreadRecorder::default()));
     let waker = Waker::from(Arc::clone(&witness));
     let mut stream = pair.reader.stream();
     let threads = || witness.0.lock().expect("no panic").clone();

@@ -48,14 +48,14 @@ fn listener_may_write_and_take() {
 }
 
 #[derive(Default)]
-struct Seen {
+struct Observed {
     matched: AtomicU32,
     data: AtomicU32,
     incompatible: AtomicU32,
     threads: Mutex<Vec<Option<String>>>,
 }
 
-struct Watcher(Arc<Seen>);
+struct Watcher(Arc<Observed>);
 
 impl Watcher {
     fn note_thread(&self) {
@@ -92,7 +92,7 @@ fn listener_set_late_is_called_for_earlier_changes() {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         pair.writer.write(&Shape::new("RED", 1)).expect("room");
         pair.wait_until("data", || pair.reader.status_changes().intersects(StatusMask::DATA_AVAILABLE));
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(Observed::default());
         pair.reader.set_listener(Box::new(Watcher(Arc::clone(&seen)))).expect("open");
         pair.wait_until("calls", || seen.data.load(Ordering::SeqCst) > 0 && seen.matched.load(Ordering::SeqCst) == 1);
         let here = std::thread::current().name().map(str::to_owned);
@@ -106,7 +106,7 @@ fn listener_set_late_is_called_for_earlier_changes() {
 fn cleared_listener_is_dropped_and_no_longer_called() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(Observed::default());
         pair.reader.set_listener(Box::new(Watcher(Arc::clone(&seen)))).expect("open");
         pair.wait_until("match told", || seen.matched.load(Ordering::SeqCst) == 1);
         pair.reader.clear_listener().expect("open");
@@ -122,7 +122,7 @@ fn writer_listener_reports_matched_and_incompatible_readers() {
     for runtime in RUNTIMES {
         let writer = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
         let pair = Pair::<Shape>::new(runtime, writer, DataReaderQos::default());
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(Observed::default());
         pair.writer.set_listener(Box::new(Watcher(Arc::clone(&seen)))).expect("open");
         pair.wait_until("match told", || seen.matched.load(Ordering::SeqCst) == 1);
         let demanding = create_reader::<Shape>(&pair.subscriber, "Topic", reliable_reader(History::KeepAll));
@@ -132,9 +132,9 @@ fn writer_listener_reports_matched_and_incompatible_readers() {
 }
 
 /// Listener that waits for data that its own thread would have to receive.
-struct Impatient(Arc<Mutex<Option<Result<bool>>>>);
+struct WaitingListener(Arc<Mutex<Option<Result<bool>>>>);
 
-impl DataReaderListener<Shape> for Impatient {
+impl DataReaderListener<Shape> for WaitingListener {
     fn on_data_available(&mut self, reader: &DataReader<Shape>) {
         reader.take(usize::MAX).expect("open");
         let waitset = WaitSet::new().expect("descriptors");
@@ -149,7 +149,7 @@ fn listener_cannot_wait_for_its_own_thread() {
     let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     let pair = Pair::<Shape>::new(Runtime::Shared, qos.0, qos.1);
     let result = Arc::new(Mutex::new(None));
-    pair.reader.set_listener(Box::new(Impatient(Arc::clone(&result)))).expect("open");
+    pair.reader.set_listener(Box::new(WaitingListener(Arc::clone(&result)))).expect("open");
     pair.writer.write(&Shape::new("RED", 1)).expect("room");
     pair.wait_until("refusal", || result.lock().expect("no panic").is_some());
     let result = result.lock().expect("no panic").take();
@@ -157,12 +157,12 @@ fn listener_cannot_wait_for_its_own_thread() {
 }
 
 /// Listener that deletes its reader.
-struct Suicidal {
+struct SelfDeleting {
     reader: Option<DataReader<Shape>>,
     calls: Arc<AtomicUsize>,
 }
 
-impl DataReaderListener<Shape> for Suicidal {
+impl DataReaderListener<Shape> for SelfDeleting {
     fn on_data_available(&mut self, reader: &DataReader<Shape>) {
         self.calls.fetch_add(1, Ordering::SeqCst);
         reader.close().expect("open");
@@ -175,7 +175,7 @@ fn listener_may_delete_its_reader() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let calls = Arc::new(AtomicUsize::new(0));
-        let listener = Suicidal { reader: Some(pair.reader.clone()), calls: Arc::clone(&calls) };
+        let listener = SelfDeleting { reader: Some(pair.reader.clone()), calls: Arc::clone(&calls) };
         pair.reader.set_listener(Box::new(listener)).expect("open");
         pair.writer.write(&Shape::new("RED", 1)).expect("room");
         pair.wait_until("end", || matches!(pair.reader.take(1), Err(Error::AlreadyDeleted)));
@@ -185,15 +185,15 @@ fn listener_may_delete_its_reader() {
     }
 }
 
-struct Neighbours(Arc<Mutex<Vec<(Guid, bool)>>>);
+struct ParticipantRecorder(Arc<Mutex<Vec<(Guid, bool)>>>);
 
-impl PublisherListener for Neighbours {}
+impl PublisherListener for ParticipantRecorder {}
 
-impl SubscriberListener for Neighbours {}
+impl SubscriberListener for ParticipantRecorder {}
 
-impl TopicListener for Neighbours {}
+impl TopicListener for ParticipantRecorder {}
 
-impl DomainParticipantListener for Neighbours {
+impl DomainParticipantListener for ParticipantRecorder {
     fn on_participant_discovered(&mut self, participant: Guid) {
         self.0.lock().expect("no panic").push((participant, true));
     }
@@ -209,7 +209,7 @@ fn participant_listener_reports_discovered_and_lost_participants() {
         let domain = domain();
         let watching = on_loopback(domain, runtime).build().expect("participant");
         let seen = Arc::new(Mutex::new(Vec::new()));
-        watching.set_listener(Box::new(Neighbours(Arc::clone(&seen)))).expect("open");
+        watching.set_listener(Box::new(ParticipantRecorder(Arc::clone(&seen)))).expect("open");
         let other = on_loopback(domain, runtime).build().expect("participant");
         let guid = other.guid();
         let length = || seen.lock().expect("no panic").len();

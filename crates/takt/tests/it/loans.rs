@@ -30,7 +30,7 @@ fn pair(runtime: Runtime, writer: DataWriterQos, reader: DataReaderQos) -> Pair<
 }
 
 /// Creates a participant with a shared memory segment of this size.
-fn lends(domain: u32, segment_bytes: usize) -> DomainParticipant {
+fn shares_memory(domain: u32, segment_bytes: usize) -> DomainParticipant {
     let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
     let udp = UdpTransport::open(&UdpConfig { interfaces, ..UdpConfig::new(domain) }).expect("loopback");
     let shm = ShmTransport::open(&ShmConfig { segment_bytes, ..ShmConfig::default() }).expect("Linux 5.14");
@@ -38,11 +38,11 @@ fn lends(domain: u32, segment_bytes: usize) -> DomainParticipant {
     participant.transport(Box::new(udp)).transport(Box::new(shm)).build().expect("participant")
 }
 
-fn lent(participant: &DomainParticipant) -> u64 {
+fn loaned_samples(participant: &DomainParticipant) -> u64 {
     participant.counters().expect("open").loaned_samples
 }
 
-fn unlent(participant: &DomainParticipant) -> u64 {
+fn copied_without_loan(participant: &DomainParticipant) -> u64 {
     participant.driver_counters().expect("open").payloads_copied_without_loan
 }
 
@@ -82,12 +82,12 @@ fn large_samples_are_loaned_and_small_ones_are_copied() {
         let pair = pair(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         write_until_loaned(&pair);
         for (number, len) in (0..).zip([0, 100, 4084, 4088, 5000, 65_536, 1 << 20, 3_000_001]) {
-            let before = lent(&pair.subscriber);
+            let before = loaned_samples(&pair.subscriber);
             pair.writer.write(&Octets::new(number, len)).expect("room");
             assert_eq!(pair.take(1)[0].data, Some(Octets::new(number, len)));
-            assert_eq!(lent(&pair.subscriber) - before, u64::from(len >= 4088), "{runtime:?}: {len}");
+            assert_eq!(loaned_samples(&pair.subscriber) - before, u64::from(len >= 4088), "{runtime:?}: {len}");
         }
-        assert_eq!(unlent(&pair.publisher), 0);
+        assert_eq!(copied_without_loan(&pair.publisher), 0);
     }
 }
 
@@ -117,7 +117,7 @@ fn held_loan_is_not_overwritten() {
             assert_eq!((borrowed.read_at(4 + 7, &mut some), &some[..]), (5, &sample.bytes[7..12]));
             assert_eq!(borrowed.read_at(borrowed.len(), &mut some), 0);
         }
-        assert_eq!(lent(&pair.subscriber), 200);
+        assert_eq!(loaned_samples(&pair.subscriber), 200);
     }
 }
 
@@ -146,7 +146,7 @@ fn borrowing_and_copying_reads_can_be_combined() {
 #[test]
 fn payloads_are_copied_when_no_shared_memory_is_free() {
     let domain = domain();
-    let (publisher, subscriber) = (lends(domain, 1 << 20), lends(domain, 1 << 20));
+    let (publisher, subscriber) = (shares_memory(domain, 1 << 20), shares_memory(domain, 1 << 20));
     let qos = (reliable_writer(History::KeepLast(1)), reliable_reader(History::KeepAll));
     let pair = Pair::between(publisher, subscriber, qos.0, qos.1);
     write_until_loaned(&pair);
@@ -161,7 +161,7 @@ fn payloads_are_copied_when_no_shared_memory_is_free() {
     let borrowed = held.iter().filter(|(_, borrowed)| borrowed.is_loaned()).count();
     assert!((2..6).contains(&borrowed), "one MiB holds few loans: {borrowed}");
     assert!(held.iter().all(|(sample, borrowed)| decoded(borrowed) == *sample));
-    assert_eq!(unlent(&pair.publisher), 20 - borrowed as u64);
+    assert_eq!(copied_without_loan(&pair.publisher), 20 - borrowed as u64);
     drop(held);
     let sample = Octets::new(1, 200_000);
     pair.writer.write(&sample).expect("room");
@@ -200,9 +200,9 @@ fn borrowing_copying_and_remote_readers_receive_the_same_sample() {
         wait_until(&[&publisher], "rings, and matches of all", || {
             writer.write(&before).expect("room");
             let heard = readers.iter().filter(|reader| reader.take_loaned().expect("open").is_some()).count();
-            heard == 4 && [0, 1, 3].iter().all(|at| lent(&subscribers[*at]) > 0)
+            heard == 4 && [0, 1, 3].iter().all(|at| loaned_samples(&subscribers[*at]) > 0)
         });
-        let lent_before = subscribers.each_ref().map(lent);
+        let lent_before = subscribers.each_ref().map(loaned_samples);
         for number in 0..30 {
             // Alternately loaned and serialized.
             let sample = Octets::new(number, 20_000);
@@ -222,7 +222,7 @@ fn borrowing_copying_and_remote_readers_receive_the_same_sample() {
                 assert_eq!(taken.is_loaned(), at == 0);
             }
         }
-        let all = subscribers.each_ref().map(lent);
+        let all = subscribers.each_ref().map(loaned_samples);
         assert!([0, 1, 3].iter().all(|at| all[*at] >= lent_before[*at] + 30) && all[2] == 0, "{all:?}");
     }
 }
@@ -250,7 +250,7 @@ fn late_joiner_receives_the_history_as_loans() {
             taken.len() == 12
         });
         assert!((0..).zip(&taken).all(|(number, sample)| *sample == Octets::new(number, 50_000)));
-        assert!(lent(participant) > 0);
+        assert!(loaned_samples(participant) > 0);
     }
 }
 
@@ -309,5 +309,5 @@ fn loan_works_without_borrowers_and_fails_for_keyed_types() {
     assert!(writer.loan(0).is_ok() && writer.loan(usize::MAX).is_err());
     let keyed = create_writer::<Shape>(&publisher, "Shapes", DataWriterQos::default());
     assert!(matches!(keyed.loan(8), Err(Error::IllegalOperation { .. })));
-    assert_eq!(unlent(&publisher), 0);
+    assert_eq!(copied_without_loan(&publisher), 0);
 }

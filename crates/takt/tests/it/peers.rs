@@ -4,7 +4,7 @@ use crate::support::*;
 use takt::qos::*;
 use takt::*;
 
-fn alone(domain: u32) -> DomainParticipant {
+fn without_multicast(domain: u32) -> DomainParticipant {
     let builder = DomainParticipant::builder(domain).interfaces(["lo"]).peers([""; 0]).multicast(false);
     builder.runtime(Runtime::Inline).build().expect("participant")
 }
@@ -18,7 +18,7 @@ fn knows(participant: &DomainParticipant, other: &DomainParticipant) -> bool {
 fn peers_are_added_and_removed_while_participants_run() {
     for form in ["127.0.0.1", "localhost", "localhost#0-1", "127.0.0.1#1"] {
         let domain = domain();
-        let (first, second) = (alone(domain), alone(domain));
+        let (first, second) = (without_multicast(domain), without_multicast(domain));
         let writer = create_writer::<Blob>(&first, "Topic", reliable_writer(History::KeepAll));
         let reader = create_reader::<Blob>(&second, "Topic", reliable_reader(History::KeepAll));
         let both = [&first, &second];
@@ -34,10 +34,10 @@ fn peers_are_added_and_removed_while_participants_run() {
 #[test]
 fn removed_peer_receives_no_announcements() {
     let domain = domain();
-    let (first, second) = (alone(domain), alone(domain));
+    let (first, second) = (without_multicast(domain), without_multicast(domain));
     first.add_peer("127.0.0.1#1-2").expect("well-formed");
     first.remove_peer("127.0.0.1#2").expect("well-formed");
-    let third = alone(domain);
+    let third = without_multicast(domain);
     let all = [&first, &second, &third];
     wait_until(&all, "the other peer", || knows(&first, &second) && knows(&second, &first));
     let sent = |participant: &DomainParticipant| participant.counters().expect("open").datagrams_sent;
@@ -48,7 +48,7 @@ fn removed_peer_receives_no_announcements() {
 
 #[test]
 fn invalid_peer_is_an_error() {
-    let participant = alone(domain());
+    let participant = without_multicast(domain());
     for wrong in ["no-such-host.invalid", "127.0.0.1#7-3", "127.0.0.1:x"] {
         let error = participant.add_peer(wrong).expect_err(wrong);
         assert!(matches!(&error, Error::BadParameter { what } if what.contains(wrong)), "{error}");

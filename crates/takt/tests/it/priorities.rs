@@ -161,12 +161,12 @@ fn work_for(duration: Duration) {
 }
 
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<BudgetOverrunStatus>>>);
+struct OverrunRecorder(Arc<Mutex<Vec<BudgetOverrunStatus>>>);
 
-impl SubscriberListener for Told {}
-impl PublisherListener for Told {}
-impl TopicListener for Told {}
-impl DomainParticipantListener for Told {
+impl SubscriberListener for OverrunRecorder {}
+impl PublisherListener for OverrunRecorder {}
+impl TopicListener for OverrunRecorder {}
+impl DomainParticipantListener for OverrunRecorder {
     fn on_budget_overrun(&mut self, status: BudgetOverrunStatus) {
         self.0.lock().expect("no panic").push(status);
     }
@@ -178,7 +178,7 @@ fn overrunning_listener_is_reported_and_suspended() {
         let pair = Pair::new(runtime);
         let properties = [(BUDGET_PROPERTY, "1000000"), (OVERRUN_PROPERTY, "suspend")];
         let (writer, reader) = pair.connect("Slow", &properties);
-        let told = Told::default();
+        let told = OverrunRecorder::default();
         pair.to.set_listener(Box::new(told.clone())).expect("open");
         let order = Order::default();
         listen(&reader, "slow", &order, || work_for(Duration::from_millis(3)));
@@ -190,7 +190,7 @@ fn overrunning_listener_is_reported_and_suspended() {
         assert_eq!((status.last.kind, status.last.suspended), (JobKind::Callback, true));
         assert_eq!(status.last.endpoint, Some((reader.guid(), "Slow".to_owned())));
         assert_eq!(status.last.budget, Duration::from_millis(1));
-        assert!(status.last.took >= Duration::from_millis(3), "{}", status.last);
+        assert!(status.last.execution_time >= Duration::from_millis(3), "{}", status.last);
 
         write(&writer);
         wait_until(&both, "the sample", || reader.status_changes().intersects(StatusMask::DATA_AVAILABLE));

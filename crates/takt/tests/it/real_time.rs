@@ -42,7 +42,7 @@ fn driving_thread_has_its_settings() {
 
     let nowhere = ThreadSettings { cpus: vec![1023], ..slack() };
     let refused = builder().thread_settings(nowhere).build().map(drop).expect_err("there is no such processor");
-    assert!(matches!(&refused, Error::RealTime(refusal) if refusal.what.contains("1023")), "{refused}");
+    assert!(matches!(&refused, Error::RealTime(refusal) if refusal.setting.contains("1023")), "{refused}");
     assert!(refused.to_string().starts_with("real time: "), "{refused}");
 
     let beyond = ThreadSettings { scheduling: Some(Scheduling::Fifo(100)), ..slack() };

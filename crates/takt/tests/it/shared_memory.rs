@@ -60,7 +60,7 @@ fn peer_that_refuses_rings_is_reached_by_udp() {
     let domain = domain();
     let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
     let udp = UdpTransport::open(&UdpConfig { interfaces, ..UdpConfig::new(domain) }).expect("loopback");
-    let shm = ShmTransport::open(&ShmConfig { lanes_max: 0, ..ShmConfig::default() }).expect("Linux 5.14");
+    let shm = ShmTransport::open(&ShmConfig { connections_max: 0, ..ShmConfig::default() }).expect("Linux 5.14");
     assert_eq!(shm.name(), "shm");
     let refuses = DomainParticipant::builder(domain).peers(["127.0.0.1"]);
     let refuses = refuses.transport(Box::new(udp)).transport(Box::new(shm));
@@ -110,7 +110,7 @@ fn rings_are_allocated_only_for_participants_that_exchange_data() {
     let domain = domain();
     let participant = |lanes_max| {
         let builder =
-            on_loopback(domain, Runtime::Shared).configure_shared_memory(move |shm| shm.lanes_max = lanes_max);
+            on_loopback(domain, Runtime::Shared).configure_shared_memory(move |shm| shm.connections_max = lanes_max);
         builder.build().expect("participant")
     };
     let (bystander, publisher, subscriber) = (participant(512), participant(0), participant(512));

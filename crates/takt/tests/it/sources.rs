@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
-use takt_testkit::network::wire;
+use takt_testkit::network::veth_pair;
 
 /// Builds a GAP of all samples up to 2^40, with the writer's GUID and for any reader
 /// (RTPS 2.5 §9.4.5.5).
@@ -23,7 +23,7 @@ fn gap(writer: Guid) -> Vec<u8> {
 
 #[test]
 fn gap_from_another_address_is_dropped_at_the_port_of_user_data() {
-    let Some([left, right]) = wire(1) else { return };
+    let Some([left, right]) = veth_pair(1) else { return };
     let publisher = left.run(|| DomainParticipant::builder(0).build().expect("participant"));
     let subscriber = right.run(|| DomainParticipant::builder(0).build().expect("participant"));
     let pair = Pair::<Blob>::between(

@@ -112,15 +112,15 @@ fn executor_statistics_cover_its_participants_and_jobs() {
         write(&mut out).expect("memory");
         String::from_utf8(out).expect("text")
     };
-    let all = text(&|out| executor.write_job_accounts(out));
+    let all = text(&|out| executor.write_job_statistics(out));
     assert!(all.starts_with("{\"executor\": \"to\", \"participants\": 2, \"version\": \""), "{all}");
     assert!(all.contains("{\"kind\": \"receive\", \"priority\": 32, \"count\": "), "{all}");
     assert!(all.contains("\"name\": \"a \\\"loop\\\"\", \"priority\": -7, \"count\": 1, "), "{all}");
     assert_eq!(all.matches("{\"kind\": \"timers\"").count(), 1, "of both participants together: {all}");
-    let own = text(&|out| beside.write_job_accounts(out));
+    let own = text(&|out| beside.write_job_statistics(out));
     assert!(own.starts_with("{\"executor\": \"to\"") && !own.contains("\"priority\": 32"), "{own}");
     beside.close().expect("open");
-    assert!(beside.write_job_accounts(Vec::new()).is_err());
+    assert!(beside.write_job_statistics(Vec::new()).is_err());
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn listener_on_another_executor_uses_its_priority_there() {
     writer.write(&Shape::new("RED", 2)).expect("room");
     wait_until(&[], "a call there", || {
         let mut accounts = Vec::new();
-        aside.write_job_accounts(&mut accounts).expect("memory");
+        aside.write_job_statistics(&mut accounts).expect("memory");
         String::from_utf8(accounts).expect("text").contains("\"name\": \"Planned\", \"priority\": -5, ")
     });
 }

@@ -73,7 +73,7 @@ fn refused<W: TypeSupport, R: TypeSupport>(runtime: Runtime, type_consistency: T
         let refusals = participant.refusals().expect("open");
         assert_eq!(refusals.len(), 1);
         match &refusals[0].reason {
-            RefusalReason::TypesDiffer { why } => why.clone(),
+            RefusalReason::TypesDiffer { reason: why } => why.clone(),
             reason => panic!("{reason:?}"),
         }
     })

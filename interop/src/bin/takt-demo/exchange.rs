@@ -19,9 +19,9 @@ const RATE: u64 = 1000;
 /// Payload of a sample in bytes.
 pub const SIZE: usize = 256;
 /// Maximum time between the write and the arrival of the last sample.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Polling interval of the received events.
-const TICK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// First sequence number of the warm-up samples, which are not evaluated.
 pub const WARM_UP: u64 = 1 << 32;
 /// Maximum number of warm-up samples. If samples still do not arrive, the evaluation shows the
@@ -32,22 +32,22 @@ const TOPICS: [&str; 2] = ["Forth", "Back"];
 
 /// Runs this part and reports whether every sample of every pair arrived.
 pub fn run() -> Result<bool> {
-    let mut cast = Cast::start(&Host::loopback())?;
+    let mut programs = Programs::start(&Host::loopback())?;
     let count = SECONDS * RATE;
     println!("{SECONDS} s of {RATE} samples/s of {SIZE} bytes from each publisher, reliable, every sample kept\n");
-    let mut pairs = cast.play(count)?;
+    let mut pairs = programs.run_exchange(count)?;
     print_table(&mut pairs, count);
     Ok(pairs.iter().all(|pair| pair.is_complete(count)))
 }
 
 /// The peer programs of this part.
-struct Cast {
+struct Programs {
     takt_left: Peer,
     takt_right: Peer,
     cyclone: Peer,
 }
 
-impl Cast {
+impl Programs {
     fn start(host: &Host) -> Result<Self> {
         let start = |program, what: &str| {
             println!("  {:<16} {what}", Program::name(program));
@@ -71,9 +71,9 @@ impl Cast {
         cyclone.matched("Forth", 1)?;
         cyclone.matched("Back", 1)?;
         println!(": {} ms since the first program was started", started.elapsed().as_millis());
-        let mut cast = Self { takt_left, takt_right, cyclone };
-        cast.warm_up()?;
-        Ok(cast)
+        let mut programs = Self { takt_left, takt_right, cyclone };
+        programs.warm_up()?;
+        Ok(programs)
     }
 
     /// INTEROP(CycloneDDS 11.0.1): reports a match shortly before it delivers samples to the
@@ -87,7 +87,7 @@ impl Cast {
             let listeners =
                 [(&mut self.cyclone, "Forth"), (&mut self.takt_right, "Forth"), (&mut self.takt_left, "Back")];
             for (deaf, (subscriber, topic)) in deaf.iter_mut().zip(listeners) {
-                *deaf &= subscriber.sample_within(topic, TICK).is_err();
+                *deaf &= subscriber.sample_within(topic, POLL_INTERVAL).is_err();
             }
             if deaf == [false; 3] {
                 break;
@@ -97,13 +97,13 @@ impl Cast {
     }
 
     /// Makes both publishers write, and evaluates the samples that arrive.
-    fn play(&mut self, count: u64) -> Result<Vec<Pair>> {
+    fn run_exchange(&mut self, count: u64) -> Result<Vec<Pair>> {
         let mut pairs =
             vec![Pair::new("Takt -> CycloneDDS"), Pair::new("Takt -> Takt"), Pair::new("CycloneDDS -> Takt")];
         let batch = Batch { period_us: 1_000_000 / RATE, ..Batch::new(count, SIZE) };
         self.takt_left.write("Forth", &batch)?;
         self.cyclone.write("Back", &batch)?;
-        let deadline = Instant::now() + Duration::from_micros(count * batch.period_us) + PATIENCE;
+        let deadline = Instant::now() + Duration::from_micros(count * batch.period_us) + TIMEOUT;
         loop {
             pairs[0].take(self.cyclone.pending("Forth"));
             pairs[1].take(self.takt_right.pending("Forth"));
@@ -113,7 +113,7 @@ impl Cast {
             if finished {
                 return Ok(pairs);
             }
-            std::thread::sleep(TICK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

@@ -19,7 +19,7 @@ use takt_bench::sdn_overload::plot::{Axes, cumulative, normalised};
 use takt_bench::sdn_overload::series::Series;
 use takt_bench::sdn_overload::side::SidePlan;
 use takt_bench::sdn_overload::site::{Site, SitePlan, Topology};
-use takt_bench::sdn_overload::transit::{Transits, VendorId, Watch};
+use takt_bench::sdn_overload::transit::{Capture, Transits, VendorId};
 use takt_bench::sdn_overload::{Condition, contract};
 use takt_interop::programs::{self, Program as Product};
 use takt_interop::{Error, Result};
@@ -40,7 +40,7 @@ const FRAMES: u32 = 256;
 /// Latency bound of the contracts of both pairs. `STRICT` is that of the third contract, which is
 /// shorter than the transmission of one overload frame.
 const LIMIT: Duration = Duration::from_millis(20);
-const STRICT: Duration = Duration::from_micros(100);
+const UNSATISFIABLE_LIMIT: Duration = Duration::from_micros(100);
 /// Topic of the CycloneDDS pair. The operator's file contains its contract.
 const TOPIC: &str = "Cyclone";
 /// Time limit of a verdict of the controller. `RUN_LIMIT` is that of the writers.
@@ -48,16 +48,16 @@ const VERDICT_LIMIT: Duration = Duration::from_secs(30);
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 /// Age up to which a missing sample is not yet drawn as lost.
 const UNDER_WAY_NS: u64 = 1_000_000_000;
-const TICK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Measurements without or with the controller.
-struct Act {
+struct Phase {
     series: Vec<Series>,
     bounds_ns: Vec<Option<u64>>,
     transits: Vec<Transits>,
 }
 
-impl Act {
+impl Phase {
     /// Prints the longest network latency of a sample and its bound.
     fn print_transits(&self, programs: &[Program; 2]) {
         let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
@@ -92,13 +92,16 @@ pub fn run(page: &Path) -> Result<bool> {
         key()
     );
     println!("without the controller");
-    let plain = perform(&programs, &mut site(false)?)?;
+    let plain = run_pairs(&programs, &mut site(false)?)?;
     println!("\nwith the controller");
     let mut site = site(true)?;
-    let kept = perform(&programs, &mut site)?;
+    let kept = run_pairs(&programs, &mut site)?;
     let refusal = refuse(&programs[1], &mut site)?;
     drop(site);
-    println!("\n  third pair: it asked for {:.1} ms and is refused: it {refusal}\n", STRICT.as_secs_f64() * 1e3);
+    println!(
+        "\n  third pair: it asked for {:.1} ms and is refused: it {refusal}\n",
+        UNSATISFIABLE_LIMIT.as_secs_f64() * 1e3
+    );
     for ((program, without), with) in programs.iter().zip(&plain.series).zip(&kept.series) {
         let lost = |series: &Series| series.sent - series.received();
         println!(
@@ -111,7 +114,8 @@ pub fn run(page: &Path) -> Result<bool> {
     std::fs::write(page, picture(&programs, [&plain, &kept], &refusal)?)
         .map_err(|source| Error::Io { op: format!("write {}", page.display()), source })?;
     println!("\nthe picture: {}", page.display());
-    let are_lost = |act: &Act| act.series.iter().map(|series| series.received() < series.sent).collect::<Vec<_>>();
+    let are_lost =
+        |phase: &Phase| phase.series.iter().map(|series| series.received() < series.sent).collect::<Vec<_>>();
     Ok(are_lost(&plain) == [true; 2] && are_lost(&kept) == [false; 2])
 }
 
@@ -153,7 +157,7 @@ fn plan(place: u32, limit: Option<Duration>) -> SidePlan {
 }
 
 /// Runs both pairs under the overload.
-fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
+fn run_pairs(programs: &[Program; 2], site: &mut Site) -> Result<Phase> {
     let mut pairs = Vec::new();
     let mut bounds_ns = Vec::new();
     for (program, place) in programs.iter().zip(0..) {
@@ -168,7 +172,7 @@ fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
         pairs.push(pair);
     }
     let flood = Flood::start(site, FRAME).map_err(of_bench)?;
-    let watch = Watch::start(site).map_err(of_bench)?;
+    let watch = Capture::start(site).map_err(of_bench)?;
     let begun = Instant::now();
     for pair in &mut pairs {
         pair.begin().map_err(of_bench)?;
@@ -188,23 +192,23 @@ fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
             break;
         }
         // Redraw interval of the table.
-        std::thread::sleep(TICK); // tidy-allow(sleep): see above
+        std::thread::sleep(POLL_INTERVAL); // tidy-allow(sleep): see above
     }
     drop(flood);
     let mut seen = watch.stop().map_err(of_bench)?.pop().unwrap_or_default();
     let transits = [VendorId::CYCLONE, VendorId::TAKT].map(|vendor| seen.remove(&vendor).unwrap_or_default()).into();
     let series = pairs.into_iter().map(|pair| pair.finish(RUN_LIMIT).map_err(of_bench));
     let series: Vec<Vec<Series>> = series.collect::<Result<_>>()?;
-    let act = Act { series: series.into_iter().flatten().collect(), bounds_ns, transits };
-    act.print_transits(programs);
-    Ok(act)
+    let phase = Phase { series: series.into_iter().flatten().collect(), bounds_ns, transits };
+    phase.print_transits(programs);
+    Ok(phase)
 }
 
 /// Starts a pair that requests more than the network has, and returns why the controller refuses
 /// it.
 fn refuse(takt: &Program, site: &mut Site) -> Result<String> {
     site.clear_verdicts();
-    let _pair = Pair::start(takt, site, plan(2, Some(STRICT))).map_err(of_bench)?;
+    let _pair = Pair::start(takt, site, plan(2, Some(UNSATISFIABLE_LIMIT))).map_err(of_bench)?;
     let reason = site.wait_until_refused(VERDICT_LIMIT).map_err(of_bench)?;
     // The reason begins with the GUIDs of writer and reader.
     Ok(reason.find("would take").map_or(reason.as_str(), |at| &reason[at..]).to_owned())
@@ -215,10 +219,10 @@ fn of_bench(error: takt_bench::Error) -> Error {
 }
 
 /// Returns the HTML page.
-fn picture(programs: &[Program; 2], acts: [&Act; 2], refusal: &str) -> Result<String> {
+fn picture(programs: &[Program; 2], acts: [&Phase; 2], refusal: &str) -> Result<String> {
     let conditions = [Condition::Overload(FRAME), Condition::Controlled(FRAME)];
     let cells = |place: usize| {
-        let cell = |(act, condition): (&&Act, Condition)| {
+        let cell = |(phase, condition): (&&Phase, Condition)| {
             let run = Run {
                 program: programs[place].name().to_owned(),
                 category: Category::BestEffort,
@@ -226,10 +230,10 @@ fn picture(programs: &[Program; 2], acts: [&Act; 2], refusal: &str) -> Result<St
                 condition,
                 reader: 1,
                 megabits: MEGABITS,
-                bound_ns: act.bounds_ns[place],
+                bound_ns: phase.bounds_ns[place],
                 flooded: None,
             };
-            Cell::new(run, act.series[place].clone(), &act.transits[place])
+            Cell::new(run, phase.series[place].clone(), &phase.transits[place])
         };
         acts.iter().zip(conditions).map(cell).collect::<Vec<_>>()
     };
@@ -256,7 +260,7 @@ fn picture(programs: &[Program; 2], acts: [&Act; 2], refusal: &str) -> Result<St
     }
     body.push_str(&format!(
         "<h2>A third pair</h2>\n<p>It asked for {:.1} ms and was refused: it {}</p>\n",
-        STRICT.as_secs_f64() * 1e3,
+        UNSATISFIABLE_LIMIT.as_secs_f64() * 1e3,
         takt_bench::page::escape(refusal)
     ));
     Ok(takt_bench::page::page("The network keeps the promise", &body))

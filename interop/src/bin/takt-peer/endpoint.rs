@@ -122,12 +122,12 @@ pub trait ReaderEndpoint {
 }
 
 /// A reader with the reporter of its samples.
-struct Reading<T: Exchanged> {
+struct ActiveReader<T: Exchanged> {
     reader: DataReader<T>,
     reporter: Reporter,
 }
 
-impl<T: Exchanged> ReaderEndpoint for Reading<T> {
+impl<T: Exchanged> ReaderEndpoint for ActiveReader<T> {
     fn take(&self) {
         self.reporter.take(&self.reader);
     }
@@ -186,7 +186,7 @@ impl Entities {
         };
         let reporter = self.reporter(spec, reader.guid());
         reader.set_listener(Box::new(reporter.clone()))?;
-        Ok(Box::new(Reading { reader, reporter }))
+        Ok(Box::new(ActiveReader { reader, reporter }))
     }
 
     fn reporter(&self, spec: &Spec, guid: Guid) -> Reporter {
@@ -300,13 +300,13 @@ impl Reporter {
         loop {
             match reader.take(TAKE_MAX) {
                 Ok(samples) if samples.is_empty() => return,
-                Ok(samples) => samples.iter().for_each(|sample| self.taken(sample)),
+                Ok(samples) => samples.iter().for_each(|sample| self.report_sample(sample)),
                 Err(error) => return report::error(&self.id, "take", &error.to_string()),
             }
         }
     }
 
-    fn taken<T: Exchanged>(&self, sample: &Sample<T>) {
+    fn report_sample<T: Exchanged>(&self, sample: &Sample<T>) {
         let source_ns = sample.info.source_timestamp.to_nanos();
         report::sample(&report::Taken {
             id: &self.id,

@@ -141,12 +141,12 @@ impl Peer {
             "carried" => {
                 let stats = self.entities.participant.transport_stats().map_err(|error| error.to_string())?;
                 let of = |count: fn(&TransportStats) -> u64| stats.iter().map(|(_, stats)| count(stats)).sum();
-                report::carried(of(|stats| stats.bypassed_in), of(|stats| stats.bypassed_out));
+                report::bypass_counters(of(|stats| stats.bypassed_in), of(|stats| stats.bypassed_out));
                 Ok(())
             }
             "refused" => {
                 let refused = self.entities.participant.refused_participants().map_err(|error| error.to_string())?;
-                report::refused(&refused.into_iter().map(|(_, why)| why).collect::<Vec<_>>());
+                report::refused_participants(&refused.into_iter().map(|(_, why)| why).collect::<Vec<_>>());
                 Ok(())
             }
             "delete" => {

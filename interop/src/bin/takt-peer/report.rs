@@ -38,12 +38,12 @@ pub fn done(id: &str, command: &str) {
 }
 
 /// Reports the datagrams that bypassed the kernel's network stack.
-pub fn carried(bypassed_in: u64, bypassed_out: u64) {
+pub fn bypass_counters(bypassed_in: u64, bypassed_out: u64) {
     line(&json!({"ev": "carried", "bypassed_in": bypassed_in, "bypassed_out": bypassed_out}));
 }
 
 /// Reports why participants were refused.
-pub fn refused(reasons: &[String]) {
+pub fn refused_participants(reasons: &[String]) {
     line(&json!({"ev": "refused", "reasons": reasons}));
 }
 

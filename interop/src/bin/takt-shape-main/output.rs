@@ -14,8 +14,8 @@ const LINES_MAX: usize = 1024;
 /// Maximum queue length. Further lines of listeners are dropped.
 const LINES_OF_LISTENERS_MAX: usize = 2 * LINES_MAX;
 /// Interval at which a waiting thread checks for a stop request.
-const GLANCE: Duration = Duration::from_millis(50);
-const UNDISTURBED: &str = "nothing panics under this lock";
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+const LOCK_REASON: &str = "nothing panics under this lock";
 
 /// Queue of lines for standard output. Clones share the queue.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ impl Output {
             if is_stopped() {
                 return;
             }
-            queue = self.wait(queue, GLANCE);
+            queue = self.wait(queue, STOP_CHECK_INTERVAL);
         }
         queue.lines.push_back(line);
         self.shared.changed.notify_all();
@@ -103,16 +103,16 @@ impl Output {
                 self.shared.changed.notify_all();
                 return line;
             }
-            queue = self.shared.changed.wait(queue).expect(UNDISTURBED);
+            queue = self.shared.changed.wait(queue).expect(LOCK_REASON);
         }
     }
 
     fn wait<'a>(&self, queue: MutexGuard<'a, Queue>, time: Duration) -> MutexGuard<'a, Queue> {
-        self.shared.changed.wait_timeout(queue, time).expect(UNDISTURBED).0
+        self.shared.changed.wait_timeout(queue, time).expect(LOCK_REASON).0
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.shared.queue.lock().expect(UNDISTURBED)
+        self.shared.queue.lock().expect(LOCK_REASON)
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Writer that forwards each write once it is allowed.
     struct Gate {
@@ -160,7 +160,7 @@ mod tests {
         for _ in 0..8 {
             allow.send(()).expect("the writer runs");
         }
-        assert!(output.drain(PATIENCE));
+        assert!(output.drain(TIMEOUT));
         let text: Vec<u8> = written.try_iter().flatten().collect();
         assert_eq!(String::from_utf8_lossy(&text), "one\ntwo\n");
     }
@@ -187,6 +187,6 @@ mod tests {
         for _ in 0..3 * LINES_MAX {
             output.print("sample".to_owned(), || false);
         }
-        assert!(output.drain(PATIENCE));
+        assert!(output.drain(TIMEOUT));
     }
 }

@@ -31,14 +31,14 @@ pub fn run(session: &Session) -> Result<(), Failure> {
             shape.shapesize = size;
         }
         if is_first_of_set(&session.options, iteration) {
-            session.say("Started Coherent Set".to_owned());
+            session.print("Started Coherent Set".to_owned());
             publisher.begin_coherent_changes().map_err(Failure::run("begin coherent changes"))?;
         }
         for writer in &writers {
             write_all(session, writer, &instances)?;
         }
         if is_last_of_set(&session.options, iteration) {
-            session.say("Finished Coherent Set".to_owned());
+            session.print("Finished Coherent Set".to_owned());
             publisher.end_coherent_changes().map_err(Failure::run("end coherent changes"))?;
         }
         pause(session.options.write_period);
@@ -70,7 +70,7 @@ fn create_writers(session: &Session, publisher: &Publisher) -> Result<Vec<DataWr
     let mut writers = Vec::new();
     for topic in &session.topics {
         let color = options.color.as_deref().unwrap_or_default();
-        session.say(format!("Create writer for topic: {} color: {color}", topic.name()));
+        session.print(format!("Create writer for topic: {} color: {color}", topic.name()));
         let writer = publisher.create_datawriter(topic, writer_qos(options));
         writers.push(writer.map_err(Failure::initialise("create writer"))?);
     }
@@ -99,7 +99,7 @@ fn write_all(session: &Session, writer: &DataWriter<ShapeType>, shapes: &[ShapeT
             }
         }
         if session.options.print_samples {
-            session.say(lines::sample(writer.topic().name(), shape));
+            session.print(lines::sample(writer.topic().name(), shape));
         }
     }
     Ok(())

@@ -23,7 +23,7 @@ use crate::output::Output;
 use crate::shape::{ShapeType, numbered};
 
 /// Maximum interval between two checks for a stop request.
-const GLANCE: Duration = Duration::from_millis(50);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Failure that ends the application early, with its exit code and message.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Session {
         let mut session = Self { options, output, participant, topics: Vec::new() };
         for index in 0..session.options.topics {
             let name = numbered(&session.options.topic, index);
-            session.say(format!("Create topic: {name}"));
+            session.print(format!("Create topic: {name}"));
             let topic = session.participant.create_topic::<ShapeType>(&name, TopicQos::default());
             session.topics.push(topic.map_err(Failure::initialise("create topic"))?);
         }
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// Prints a line of the main loop.
-    pub fn say(&self, line: String) {
+    pub fn print(&self, line: String) {
         self.output.print(line, signal::stopped);
     }
 
@@ -96,7 +96,7 @@ pub fn pause(period: Duration) {
         if left.is_zero() {
             return;
         }
-        std::thread::sleep(left.min(GLANCE));
+        std::thread::sleep(left.min(STOP_CHECK_INTERVAL));
     }
 }
 

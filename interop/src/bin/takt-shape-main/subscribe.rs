@@ -35,7 +35,7 @@ fn create_reader(session: &Session, subscriber: &Subscriber, topic: &Topic<Shape
     let qos = reader_qos(&session.options);
     let filtered = create_filter(session, topic)?;
     let name = filtered.as_ref().map_or(topic.name(), ContentFilteredTopic::name).to_owned();
-    session.say(format!("Create reader for topic: {name}"));
+    session.print(format!("Create reader for topic: {name}"));
     let reader = match &filtered {
         Some(filtered) => subscriber.create_datareader(filtered, qos),
         None => subscriber.create_datareader(topic, qos),
@@ -68,10 +68,10 @@ fn filter(options: &Options) -> Option<(&str, Vec<String>)> {
 fn read_all(session: &Session, subscriber: &Subscriber, sources: &[Source], iteration: u64) -> Result<(), Failure> {
     let options = &session.options;
     if options.coherent {
-        session.say(format!("Reading coherent sets, iteration {iteration}"));
+        session.print(format!("Reading coherent sets, iteration {iteration}"));
     }
     if options.ordered {
-        session.say(format!("Reading with ordered access, iteration {iteration}"));
+        session.print(format!("Reading with ordered access, iteration {iteration}"));
     }
     let is_access = options.coherent || options.ordered;
     if is_access {
@@ -122,12 +122,12 @@ impl Source {
     fn print(&self, session: &Session, samples: &[Sample<ShapeType>]) -> Result<(), Failure> {
         for sample in samples {
             if let Some(shape) = &sample.data {
-                session.say(lines::sample(&self.name, shape));
+                session.print(lines::sample(&self.name, shape));
             }
             if sample.info.instance_state != InstanceState::Alive {
                 let color = self.color(sample)?;
                 let line = lines::instance(&self.name, &color, sample.info.instance_state);
-                line.into_iter().for_each(|line| session.say(line));
+                line.into_iter().for_each(|line| session.print(line));
             }
         }
         Ok(())

@@ -28,7 +28,7 @@ impl Measurement<'_> {
         };
         let mut report = self.one_way("load", &mut replace_participants)?;
         let comings = f64::from(visits) * participants as f64;
-        for found in &mut report.found {
+        for found in &mut report.results {
             found.measured.figures.insert("comings".into(), comings);
         }
         Ok(report)

@@ -11,7 +11,7 @@ const TRAFFIC_AFTER: Duration = Duration::from_millis(500);
 
 impl Measurement<'_> {
     pub(super) fn discovery(&self) -> Result<Report> {
-        let place = self.starter.place;
+        let place = self.launcher.place;
         let before = place.traffic(0)?;
         let mut crowd = self.start("crowd", 1, &[])?;
         crowd.child.wait_for("ready", RUN_LIMIT)?;
@@ -39,7 +39,7 @@ impl Measurement<'_> {
     }
 
     pub(super) fn mesh(&self) -> Result<Report> {
-        let before = self.starter.place.traffic(0)?;
+        let before = self.launcher.place.traffic(0)?;
         let started = self.started();
         let mut members = Vec::new();
         for _ in 0..self.number("participants", 1) {
@@ -50,7 +50,7 @@ impl Measurement<'_> {
         for member in &mut members {
             last_ms = last_ms.max(number(&member.child.wait_for("matched", RUN_LIMIT)?, "match_ms"));
         }
-        let Traffic { frames, octets } = self.starter.place.traffic(0)?.since(&before);
+        let Traffic { frames, octets } = self.launcher.place.traffic(0)?.since(&before);
         for member in &mut members {
             member.child.stop()?;
         }

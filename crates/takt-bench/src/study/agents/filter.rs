@@ -6,7 +6,7 @@ use crate::study::site::Traffic;
 
 impl Measurement<'_> {
     pub(super) fn filter(&self) -> Result<Report> {
-        let place = self.starter.place;
+        let place = self.launcher.place;
         let percent = self.number("pass-percent", 100).clamp(1, 100);
         let mut before = Traffic::default();
         let mut begin = || {
@@ -19,7 +19,7 @@ impl Measurement<'_> {
         let taken = received.first().map_or(0, |line| whole(line, "n"));
         // Samples that pass are at even distances, and the first and the last counted sample pass.
         let due = received.first().map_or(0, |line| whole(line, "span")) * percent / 100;
-        for found in &mut report.found {
+        for found in &mut report.results {
             let figures = &mut found.measured.figures;
             figures.insert("lost".into(), due.saturating_sub(taken) as f64);
             figures.insert("delivered_percent".into(), 100.0 * taken as f64 / due.max(1) as f64);

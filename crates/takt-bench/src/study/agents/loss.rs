@@ -3,7 +3,7 @@
 use super::{Measurement, Report};
 use crate::error::Result;
 use crate::study::losing::LossyLinks;
-use takt_netlink::loss::Lost;
+use takt_netlink::loss::LossCounters;
 
 /// Multiple of the median above which a sample counts as late.
 const LATE_FACTOR: u64 = 10;
@@ -18,13 +18,13 @@ impl Measurement<'_> {
         let mut losing = None;
         // Discovery is complete: the link loses samples, heartbeats and acknowledgments.
         let mut begin = || {
-            losing = Some(LossyLinks::new(self.starter.place, probability)?);
+            losing = Some(LossyLinks::new(self.launcher.place, probability)?);
             Ok(())
         };
         let mut report = self.one_way("load", &mut begin)?;
-        let lost = losing.map_or_else(|| Ok(Lost::default()), |losing| losing.lost(1))?;
+        let lost = losing.map_or_else(|| Ok(LossCounters::default()), |losing| losing.lost(1))?;
         let dropped = lost.dropped as f64 / lost.frames.max(1) as f64;
-        for found in &mut report.found {
+        for found in &mut report.results {
             let figures = &mut found.measured.figures;
             figures.insert("dropped_percent".into(), 100.0 * dropped);
             if let (true, Some(delivered)) = (lost.dropped > 0, figures.get("delivered_percent").copied()) {

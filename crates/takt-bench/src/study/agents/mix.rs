@@ -2,7 +2,7 @@
 
 use super::out_file::OutFile;
 use super::stream::stream_figures;
-use super::{Found, Measurement, Process, READY_LIMIT, RUN_LIMIT, Report};
+use super::{CellResult, Measurement, Process, READY_LIMIT, RUN_LIMIT, Report};
 use crate::error::Result;
 use crate::study::cell::{Latency, Measured};
 use crate::study::file::Flow;
@@ -23,7 +23,7 @@ impl Measurement<'_> {
         let mut readers = Vec::new();
         for (number, flow) in (0_u32..).zip(flows) {
             let out = self.numbered_out_file(1, number);
-            let times = self.starter.has_one_clock.then(|| out.argument());
+            let times = self.launcher.has_one_clock.then(|| out.argument());
             let mut reader = self.start("sub", 1, &self.of_flow(flow, number, times)?)?;
             reader.child.wait_for("ready", READY_LIMIT)?;
             readers.push((flow, reader, out));
@@ -54,9 +54,9 @@ impl Measurement<'_> {
         }
         let found = self.job.cells.iter().filter_map(|cell| {
             let (measured, times_ns) = measured.remove(cell.values.get("flow")?.to_string().as_str())?;
-            Some(Found { cell: cell.clone(), measured, times_ns })
+            Some(CellResult { cell: cell.clone(), measured, times_ns })
         });
-        Ok(Report { found: found.collect(), commands })
+        Ok(Report { results: found.collect(), commands })
     }
 
     /// Returns the arguments of a flow. All agents have the same topic, so each flow has a domain
@@ -65,7 +65,7 @@ impl Measurement<'_> {
         let mut values = Values::new();
         flow.add_to(&mut values);
         let mut arguments = parameter::arguments(&values)?;
-        arguments.push(format!("domain={}", self.starter.domain + number));
+        arguments.push(format!("domain={}", self.launcher.domain + number));
         arguments.extend(further);
         Ok(arguments)
     }

@@ -26,7 +26,7 @@ impl Measurement<'_> {
             );
             return Err(self.failure(text));
         }
-        let place = self.starter.place;
+        let place = self.launcher.place;
         let before = BEFORE + self.seconds("warm_s", 0.5);
         let mut cut = || {
             wait(before)?;
@@ -36,7 +36,7 @@ impl Measurement<'_> {
             waited
         };
         let mut report = self.one_way("load", &mut cut)?;
-        for found in &mut report.found {
+        for found in &mut report.results {
             let figures = &mut found.measured.figures;
             let times = &found.times_ns;
             let longest = times.iter().max().copied().unwrap_or(0) as f64 * 1e-6;

@@ -1,6 +1,6 @@
 //! Job of kind `round-trip`, with the roles `ping` and `pong`.
 
-use super::{Found, Measurement, READY_LIMIT, RUN_LIMIT, Report, number, whole};
+use super::{CellResult, Measurement, READY_LIMIT, RUN_LIMIT, Report, number, whole};
 use crate::error::Result;
 use crate::study::cell::{Latency, Measured};
 use std::collections::BTreeMap;
@@ -52,12 +52,12 @@ impl Measurement<'_> {
             if latency.is_none() {
                 return Err(self.failure(format!("no round trip of {cell} completed")));
             }
-            found.push(Found {
+            found.push(CellResult {
                 cell: cell.clone(),
                 measured: Measured { figures, latency, ..Measured::default() },
                 times_ns,
             });
         }
-        Ok(Report { found, commands })
+        Ok(Report { results: found, commands })
     }
 }

@@ -1,6 +1,6 @@
 //! Jobs of kinds `stream`, `open-loop` and `both-ways`, with the roles `pub`, `load` and `sub`.
 
-use super::{Found, Measurement, READY_LIMIT, RUN_LIMIT, Report, number, whole};
+use super::{CellResult, Measurement, READY_LIMIT, RUN_LIMIT, Report, number, whole};
 use crate::error::Result;
 use crate::study::cell::{Latency, Measured};
 use serde_json::Value as Line;
@@ -36,7 +36,7 @@ impl Measurement<'_> {
         for id in 0..readers {
             // Without a rate, latencies only show the length of the queues, and recording them has
             // a cost.
-            let has_times = id == 0 && self.number("rate", 0) > 0 && self.starter.has_one_clock;
+            let has_times = id == 0 && self.number("rate", 0) > 0 && self.launcher.has_one_clock;
             let further = if has_times { vec![out.argument()] } else { Vec::new() };
             let further = [of_all, &further, &[format!("id={id}")]].concat();
             let mut process = self.start(reader, 1, &further)?;
@@ -63,13 +63,13 @@ impl Measurement<'_> {
         let times_ns = out.read()?;
         let figures = stream_figures(&written, &received);
         let measured = Measured { figures, latency: Latency::of(times_ns.clone()), ..Measured::default() };
-        let found = vec![Found { cell: self.job.cells[0].clone(), measured, times_ns }];
-        Ok((Report { found, commands }, written, received))
+        let found = vec![CellResult { cell: self.job.cells[0].clone(), measured, times_ns }];
+        Ok((Report { results: found, commands }, written, received))
     }
 
     /// Measures a stream in each direction, in domains of their own.
     pub(super) fn both_ways(&self) -> Result<Report> {
-        let other = format!("domain={}", self.starter.domain + 1);
+        let other = format!("domain={}", self.launcher.domain + 1);
         let limit = self.stream_limit();
         let (mut readers, mut commands) = (Vec::new(), Vec::new());
         for (side, further) in [(1, Vec::new()), (0, vec![other.clone()])] {

@@ -334,7 +334,7 @@ mod tests {
     fn site_with_rate_queue_and_switch_limits_the_rate_at_the_switch() {
         let site = lab("rate = '1 Gbit/s'\nqueue = 500\nswitch = 'bridge'").expect("the site is valid");
         let file = site.network("bench-1").expect("the site is valid");
-        let plan = takt_lab::plan::Plan::of(&file).expect("the plan is valid");
+        let plan = takt_lab::plan::Plan::new(&file).expect("the plan is valid");
         let shaped: Vec<_> = plan.shaped().map(|end| (end.name.clone(), end.rate)).collect();
         assert_eq!(
             shaped,

@@ -3,7 +3,7 @@
 
 use super::pool::Pool;
 use super::value::Value;
-use crate::page::chart::Look;
+use crate::page::chart::LineStyle;
 use crate::study::directory::Results;
 use crate::study::file::{Figure, Kind, Workload};
 use crate::study::parameter::{Value as Parameter, Values};
@@ -23,7 +23,7 @@ pub struct Plot {
     /// SVG text.
     pub svg: String,
     /// Look and name of each line.
-    pub legend: Vec<(Look, String)>,
+    pub legend: Vec<(LineStyle, String)>,
     /// Whether the lines have points.
     pub has_points: bool,
 }
@@ -47,7 +47,7 @@ impl Table {
 
 /// Rendered figure of a campaign file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Exhibit {
+pub struct RenderedFigure {
     /// Plots; if empty, the table is the figure.
     pub plots: Vec<Plot>,
     /// Data of the figure.
@@ -57,7 +57,7 @@ pub struct Exhibit {
 }
 
 /// Figure with the cells that it shows.
-pub struct Scene<'a> {
+pub struct FigureContext<'a> {
     /// All results.
     pub results: &'a Results,
     /// Workload of the figure.
@@ -72,7 +72,7 @@ pub struct Scene<'a> {
     rest: Vec<String>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> FigureContext<'a> {
     /// Creates the scene of a figure from these cells.
     #[must_use]
     pub fn new(results: &'a Results, workload: &'a Workload, figure: &'a Figure, pools: &'a [Pool<'a>]) -> Self {
@@ -177,7 +177,7 @@ impl<'a> Scene<'a> {
     /// Returns the look of a cell's line: the color is that of the system, the dash that of the
     /// other parameters.
     #[must_use]
-    pub fn look(&self, pool: &Pool<'_>, line: usize) -> Look {
+    pub fn line_style(&self, pool: &Pool<'_>, line: usize) -> LineStyle {
         let systems: BTreeSet<usize> = self.pools.iter().map(|pool| pool.place()).collect();
         let system = systems.iter().position(|place| *place == pool.place()).unwrap_or(0);
         let mut rests: Vec<String> = Vec::new();
@@ -188,7 +188,7 @@ impl<'a> Scene<'a> {
             }
         }
         let rest = rests.iter().position(|rest| *rest == self.rest(pool)).unwrap_or(0);
-        Look { colour: system, dash: system / 6 + rest, shape: line }
+        LineStyle { colour: system, dash: system / 6 + rest, shape: line }
     }
 
     /// Returns the notes on the figure as a whole.

@@ -1,10 +1,10 @@
 //! HTML report: one page.
 
-use super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
 use super::pool::{Pool, pools};
 use super::{faults, forms, head, published, summary};
 use crate::error::Result;
-use crate::page::chart::{described, key};
+use crate::page::chart::{described, legend_key};
 use crate::page::{self, escape};
 use crate::study::directory::Results;
 use crate::study::file::Workload;
@@ -67,10 +67,10 @@ fn section(results: &Results, workload: &Workload, number: usize) -> Result<Stri
         let _ = write!(text, "<h3>Failed, refused, missing and disturbed cells</h3>\n{}", table(&faults));
     }
     for (place, figure) in forms::figures(workload).iter().enumerate() {
-        let scene = Scene::new(results, workload, figure, &pools);
+        let scene = FigureContext::new(results, workload, figure, &pools);
         let id = format!("w{number}f{place}");
         let _ = writeln!(text, "<section aria-labelledby=\"{id}\">\n<h3 id=\"{id}\">{}</h3>", escape(&figure.title));
-        text.push_str(&exhibit(&forms::exhibit(&scene)?, &id));
+        text.push_str(&rendered_figure(&forms::render(&scene)?, &id));
         if let Some(caption) = &figure.caption {
             let _ = writeln!(text, "<p>{}</p>", escape(caption));
         }
@@ -92,7 +92,7 @@ pub(super) fn description(workload: &Workload) -> String {
     parts.join("; ")
 }
 
-fn exhibit(exhibit: &Exhibit, id: &str) -> String {
+fn rendered_figure(exhibit: &RenderedFigure, id: &str) -> String {
     let mut text = String::new();
     let is_single = exhibit.plots.len() == 1;
     for (number, plot) in exhibit.plots.iter().enumerate() {
@@ -111,7 +111,7 @@ fn exhibit(exhibit: &Exhibit, id: &str) -> String {
 }
 
 fn figure(plot: &Plot, id: &str, is_named: bool) -> String {
-    let name = |(look, name): &(_, String)| format!("<li>{}{}</li>", key(*look, plot.has_points), escape(name));
+    let name = |(look, name): &(_, String)| format!("<li>{}{}</li>", legend_key(*look, plot.has_points), escape(name));
     let legend: String = plot.legend.iter().map(name).collect();
     let legend = if legend.is_empty() { legend } else { format!("<ul class=\"legend\">{legend}</ul>") };
     let caption = if is_named { format!("<figcaption>{}</figcaption>", escape(&plot.name)) } else { String::new() };

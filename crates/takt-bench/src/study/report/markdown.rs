@@ -1,6 +1,6 @@
 //! Markdown report: the tables, for inclusion in documents.
 
-use super::exhibit::{Scene, Table};
+use super::exhibit::{FigureContext, Table};
 use super::html::description;
 use super::pool::pools;
 use super::{faults, forms, head, published, summary};
@@ -43,8 +43,8 @@ pub fn markdown(results: &Results, chart: Option<&str>) -> Result<String> {
             let _ = write!(text, "Failed, refused, missing and disturbed cells:\n\n{}", table(&faults));
         }
         for figure in &forms::figures(workload) {
-            let scene = Scene::new(results, workload, figure, &pools);
-            let exhibit = forms::exhibit(&scene)?;
+            let scene = FigureContext::new(results, workload, figure, &pools);
+            let exhibit = forms::render(&scene)?;
             let _ = write!(text, "### {}\n\n", plain(&figure.title));
             if !exhibit.table.rows.is_empty() {
                 text.push_str(&table(&exhibit.table));
@@ -66,7 +66,7 @@ pub fn markdown(results: &Results, chart: Option<&str>) -> Result<String> {
 pub fn chart(results: &Results) -> Result<Option<String>> {
     let Some((workload, figure)) = first_figure(results) else { return Ok(None) };
     let pools = pools(results, workload);
-    let exhibit = forms::exhibit(&Scene::new(results, workload, &figure, &pools))?;
+    let exhibit = forms::render(&FigureContext::new(results, workload, &figure, &pools))?;
     Ok(exhibit.plots.first().map(|plot| alone(&described(&plot.svg, "chart", &plot.name, &plot.description))))
 }
 

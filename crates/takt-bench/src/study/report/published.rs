@@ -1,7 +1,7 @@
 //! Table of the publication's values with the measured values of cells whose names and parameters
 //! agree.
 
-use super::exhibit::{Scene, Table};
+use super::exhibit::{FigureContext, Table};
 use super::forms::gain_of;
 use super::pool::Pool;
 use super::value::{Value as Estimated, optional};
@@ -13,7 +13,7 @@ const HERE_MAX: usize = 4;
 
 /// Returns the table of a figure; `None` if the publication has no values for it.
 #[must_use]
-pub fn table(scene: &Scene<'_>) -> Option<Table> {
+pub fn table(scene: &FigureContext<'_>) -> Option<Table> {
     let published = &scene.figure.published;
     if published.is_empty() {
         return None;
@@ -27,7 +27,7 @@ pub fn table(scene: &Scene<'_>) -> Option<Table> {
     for one in published {
         let mut row = vec![one.system.clone(), one.at.clone(), one.value.clone()];
         if has_here {
-            row.push(here(scene, one));
+            row.push(measured_values(scene, one));
         }
         table.rows.push(row);
     }
@@ -35,7 +35,7 @@ pub fn table(scene: &Scene<'_>) -> Option<Table> {
 }
 
 /// Returns the title of the column of measured values.
-fn title(scene: &Scene<'_>) -> String {
+fn title(scene: &FigureContext<'_>) -> String {
     match scene.figure.form {
         Form::Statistics if scene.is_halved() => "here: half of the round trip".into(),
         Form::Statistics => "here: latency".into(),
@@ -45,7 +45,7 @@ fn title(scene: &Scene<'_>) -> String {
 }
 
 /// Returns the measured values of the cells that correspond to a value of the publication.
-fn here(scene: &Scene<'_>, one: &Published) -> String {
+fn measured_values(scene: &FigureContext<'_>, one: &Published) -> String {
     let cells: Vec<_> = scene.pools.iter().filter(|pool| is_meant(scene, one, pool)).collect();
     let text = |pool: &&&Pool<'_>| format!("{}: {}", scene.name(pool), value(scene, pool));
     let texts: Vec<String> = cells.iter().take(HERE_MAX).map(text).collect();
@@ -57,7 +57,7 @@ fn here(scene: &Scene<'_>, one: &Published) -> String {
 }
 
 /// Returns the value of a cell in the form of the figure.
-fn value(scene: &Scene<'_>, pool: &Pool<'_>) -> String {
+fn value(scene: &FigureContext<'_>, pool: &Pool<'_>) -> String {
     let of = |value: &Estimated| optional(pool.estimate(value).map(|one| one.value * scene.factor(value)));
     match scene.figure.form {
         Form::Statistics => {
@@ -72,7 +72,7 @@ fn value(scene: &Scene<'_>, pool: &Pool<'_>) -> String {
 
 /// Reports whether a cell corresponds to a value of the publication: the system matches, and each
 /// part of `at` that is a parameter value.
-fn is_meant(scene: &Scene<'_>, one: &Published, pool: &Pool<'_>) -> bool {
+fn is_meant(scene: &FigureContext<'_>, one: &Published, pool: &Pool<'_>) -> bool {
     let (name, title) = (letters(&one.system), letters(&pool.title()));
     let is_system = match one.here.as_slice() {
         // An experiment has only one system; the publication names its configurations.
@@ -83,7 +83,7 @@ fn is_meant(scene: &Scene<'_>, one: &Published, pool: &Pool<'_>) -> bool {
     is_system && one.at.split(',').all(|part| is_at(scene, part.trim(), pool))
 }
 
-fn is_at(scene: &Scene<'_>, part: &str, pool: &Pool<'_>) -> bool {
+fn is_at(scene: &FigureContext<'_>, part: &str, pool: &Pool<'_>) -> bool {
     let first = part.split_whitespace().next().unwrap_or_default();
     let is = |value: &Value| match value {
         Value::Number(number) => first.replace(',', "").parse() == Ok(*number),

@@ -1,6 +1,6 @@
 //! Tests of reports with synthetic results.
 
-use super::exhibit::{Exhibit, Scene};
+use super::exhibit::{FigureContext, RenderedFigure};
 use super::markdown::{chart, markdown};
 use super::pool::pools;
 use super::sample::{empty, latencies, measurement, of_systems, results};
@@ -10,16 +10,16 @@ use crate::study::directory::Results;
 use crate::study::file::Form;
 
 /// Returns the exhibit of the figure with this title.
-fn exhibit(results: &Results, title: &str) -> Exhibit {
+fn render(results: &Results, title: &str) -> RenderedFigure {
     let found = results.header.campaign.workloads.iter().find_map(|workload| {
         let figure = workload.figures.iter().find(|figure| figure.title == title)?;
         let pools = pools(results, workload);
-        Some(forms::exhibit(&Scene::new(results, workload, figure, &pools)).unwrap())
+        Some(forms::render(&FigureContext::new(results, workload, figure, &pools)).unwrap())
     });
     found.unwrap_or_else(|| panic!("no figure {title}"))
 }
 
-fn column<'a>(exhibit: &'a Exhibit, name: &str) -> Vec<&'a str> {
+fn column<'a>(exhibit: &'a RenderedFigure, name: &str) -> Vec<&'a str> {
     let at = exhibit.table.head.iter().position(|head| head == name);
     let at = at.unwrap_or_else(|| panic!("no {name} in {:?}", exhibit.table.head));
     exhibit.table.rows.iter().map(|row| row[at].as_str()).collect()
@@ -27,7 +27,7 @@ fn column<'a>(exhibit: &'a Exhibit, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn line_chart_has_a_line_for_each_system_and_further_parameter() {
-    let lines = exhibit(&results(), "Lines");
+    let lines = render(&results(), "Lines");
     let names: Vec<&str> = lines.plots[0].legend.iter().map(|(_, name)| name.as_str()).collect();
     assert_eq!(names.len(), 6);
     assert_eq!(names[0], "One, reliability reliable");
@@ -47,21 +47,21 @@ fn line_chart_has_a_line_for_each_system_and_further_parameter() {
 
 #[test]
 fn bars_are_grouped_and_have_their_values() {
-    let bars = exhibit(&results(), "Bars");
+    let bars = render(&results(), "Bars");
     let svg = &bars.plots[0].svg;
     assert_eq!(bars.plots.len(), 1);
     for part in ["size 16:", "size 4096:", "Two &lt;2&gt;", "Three (batches) *"] {
         assert!(svg.contains(part), "{part}: {svg}");
     }
     assert_eq!(svg.matches("opacity=\"0.75\"").count(), 9);
-    let rates = exhibit(&results(), "Rates");
+    let rates = render(&results(), "Rates");
     assert_eq!(column(&rates, "samples taken by the slowest reader, 1/s"), ["101,000", "201,000", "301,000"]);
     assert!(rates.plots[0].svg.contains("301,000"));
 }
 
 #[test]
 fn series_have_a_histogram_and_a_line_between_rounds() {
-    let series = exhibit(&results(), "Series");
+    let series = render(&results(), "Series");
     assert_eq!(series.plots.len(), 3);
     assert!(series.plots[0].svg.contains("share of samples") && series.plots[0].svg.contains(">\nsample\n<"));
     assert_eq!(series.plots[2].name, "Three (batches) *");
@@ -72,19 +72,19 @@ fn series_have_a_histogram_and_a_line_between_rounds() {
 #[test]
 fn distributions_have_a_curve_for_each_cell_and_percentiles_that_samples_support() {
     for title in ["Histogram", "Ecdf"] {
-        let found = exhibit(&results(), title);
+        let found = render(&results(), title);
         assert_eq!((found.plots.len(), found.plots[0].legend.len()), (1, 3), "{title}");
         assert_eq!(column(&found, "p99.99, us"), ["n/a"; 3], "6,000 samples");
         assert!(column(&found, "p99.9, us").iter().all(|value| *value != "n/a"));
     }
-    let many = exhibit(&of_systems(20), "Ecdf");
+    let many = render(&of_systems(20), "Ecdf");
     assert_eq!(many.plots.len(), 3);
     assert_eq!(many.plots[2].name, "Ecdf, part 3");
 }
 
 #[test]
 fn heat_maps_have_a_value_for_each_cell() {
-    let maps = exhibit(&results(), "Heat map");
+    let maps = render(&results(), "Heat map");
     assert_eq!(maps.plots.len(), 3);
     for map in &maps.plots {
         assert_eq!(map.svg.matches("<rect").count(), 6, "{}", map.name);
@@ -94,13 +94,13 @@ fn heat_maps_have_a_value_for_each_cell() {
 
 #[test]
 fn gains_are_positive_when_better_and_mark_unequal_batching() {
-    let rates = exhibit(&results(), "Gains of rates");
+    let rates = render(&results(), "Gains of rates");
     assert_eq!(column(&rates, "gain, %"), ["-49.8", "+49.8"]);
     let remarks = column(&rates, "remarks");
     assert!(!remarks[0].contains('†') && remarks[1].contains("† batching differs"), "{remarks:?}");
     assert!(rates.plots[0].svg.contains("Three (batches) †"));
     assert!(rates.notes.iter().any(|note| note.starts_with('†')));
-    let latencies = exhibit(&results(), "Gains");
+    let latencies = render(&results(), "Gains");
     let gains = column(&latencies, "gain, %");
     assert!(gains[0].starts_with('+') && gains[1].starts_with('-'), "One is faster than Two, Three slower: {gains:?}");
     assert!(!column(&latencies, "95 % interval, %")[0].contains("one round"));
@@ -108,7 +108,7 @@ fn gains_are_positive_when_better_and_mark_unequal_batching() {
 
 #[test]
 fn t_test_covers_samples_and_rounds_of_each_pair() {
-    let tests = exhibit(&results(), "Tests");
+    let tests = render(&results(), "Tests");
     assert_eq!(tests.table.rows.len(), 3 * 3 * 2);
     assert_eq!(column(&tests, "unit of observation")[..2], ["samples (means)", "rounds"]);
     assert_eq!(column(&tests, "n")[..2], ["6000 / 6000", "3 / 3"]);
@@ -123,42 +123,42 @@ fn t_test_with_a_baseline_has_only_pairs_with_it() {
     let mut results = results();
     let figures = &mut results.header.campaign.workloads[0].figures;
     figures.iter_mut().find(|figure| figure.title == "Tests").unwrap().baseline = Some("two".into());
-    let tests = exhibit(&results, "Tests");
+    let tests = render(&results, "Tests");
     assert_eq!(tests.table.rows.len(), 2 * 3 * 2);
     assert!(column(&tests, "first").iter().all(|name| *name == "Two <2>"));
     assert_eq!(column(&tests, "second")[0], "One");
 }
 
 /// Returns the measured column next to the values of a publication.
-fn beside(results: &Results, title: &str) -> Vec<String> {
+fn measured_column(results: &Results, title: &str) -> Vec<String> {
     let workloads = &results.header.campaign.workloads;
     let has_it = |workload: &&crate::study::file::Workload| workload.figures.iter().any(|one| one.title == title);
     let workload = workloads.iter().find(has_it).unwrap();
     let figure = workload.figures.iter().find(|figure| figure.title == title).unwrap();
     let pools = pools(results, workload);
-    let table = published::table(&Scene::new(results, workload, figure, &pools)).unwrap();
+    let table = published::table(&FigureContext::new(results, workload, figure, &pools)).unwrap();
     table.rows.into_iter().map(|row| row[3].clone()).collect()
 }
 
 #[test]
 fn values_next_to_a_publication_have_the_form_of_its_figure() {
     let results = results();
-    let gains = beside(&results, "Gains");
+    let gains = measured_column(&results, "Gains");
     assert!(gains[0].starts_with("One: +") && gains[0].ends_with(" %"), "{gains:?}");
     assert_eq!(gains[1], "not measured");
-    let statistics = beside(&results, "Statistics");
+    let statistics = measured_column(&results, "Statistics");
     let parts = ["One, size 16: min ", ", max ", ", mean ", ", stdev ", " us"];
     assert!(parts.iter().all(|part| statistics[0].contains(part)), "{statistics:?}");
 }
 
 #[test]
 fn percentiles_have_intervals_and_none_where_samples_are_too_few() {
-    let percentiles = exhibit(&results(), "Percentiles");
+    let percentiles = render(&results(), "Percentiles");
     let median = column(&percentiles, "p50, us")[0];
     assert!(median.contains('[') && median.contains(']'), "{median}");
     assert_eq!(column(&percentiles, "p99.9999, us"), ["n/a"; 3]);
-    assert_eq!(column(&exhibit(&results(), "Statistics"), "samples")[0], "6000");
-    assert_eq!(column(&exhibit(&results(), "Table"), "rounds"), ["3", "3", "3"]);
+    assert_eq!(column(&render(&results(), "Statistics"), "samples")[0], "6000");
+    assert_eq!(column(&render(&results(), "Table"), "rounds"), ["3", "3", "3"]);
 }
 
 #[test]
@@ -211,10 +211,10 @@ fn workload_without_figures_has_a_table_of_all() {
 fn single_round_has_no_interval_and_a_note() {
     let mut one = results();
     one.measurements.retain(|measurement| measurement.round == 0);
-    let lines = exhibit(&one, "Lines");
+    let lines = render(&one, "Lines");
     assert_eq!(column(&lines, "95 % interval")[0], "one round");
     assert!(column(&lines, "remarks")[0].contains("one round"));
-    let tests = exhibit(&one, "Tests");
+    let tests = render(&one, "Tests");
     assert!(column(&tests, "unit of observation").iter().all(|unit| *unit == "samples (means)"));
 }
 
@@ -232,7 +232,7 @@ fn zero_and_non_finite_values_are_not_drawn() {
     }
     let cell = odd.measurements[0].cell.clone();
     odd.measurements.push(latencies(&cell, 0, 0, 10));
-    let rates = exhibit(&odd, "Rates");
+    let rates = render(&odd, "Rates");
     assert_eq!(column(&rates, "samples taken by the slowest reader, 1/s"), ["0", "n/a", "n/a"]);
     let page = html(&odd).unwrap();
     let svgs: String = page.split("<svg").skip(1).filter_map(|rest| rest.split("</svg>").next()).collect();
@@ -246,31 +246,31 @@ fn failed_cells_are_listed_and_in_no_figure() {
     for one in failed.measurements.iter_mut().filter(|one| one.cell.system == "two") {
         *one = measurement(&one.cell.clone(), one.round, Outcome::Failed { why: "no match".into() });
     }
-    let lines = exhibit(&failed, "Lines");
+    let lines = render(&failed, "Lines");
     assert_eq!(lines.plots[0].legend.len(), 4);
     assert!(html(&failed).unwrap().contains("no match"));
-    let gains = exhibit(&failed, "Gains");
+    let gains = render(&failed, "Gains");
     assert!(gains.plots.is_empty() && gains.notes.iter().any(|note| note.contains("No cell can be compared with two")));
 }
 
 /// Returns the drawing of a look.
-fn look_of(look: crate::page::chart::Look) -> String {
-    crate::page::chart::key(look, true)
+fn look_of(look: crate::page::chart::LineStyle) -> String {
+    crate::page::chart::legend_key(look, true)
 }
 
 #[test]
 fn forty_systems_are_drawn_with_distinct_looks() {
     let many = of_systems(40);
-    let bars = exhibit(&many, "Bars");
+    let bars = render(&many, "Bars");
     assert_eq!(bars.plots[0].svg.matches("opacity=\"0.75\"").count(), 120);
-    let lines = exhibit(&many, "Lines");
+    let lines = render(&many, "Lines");
     assert_eq!(lines.plots.iter().map(|plot| plot.legend.len()).collect::<Vec<_>>(), [10; 8]);
     for plot in &lines.plots {
         let looks: std::collections::BTreeSet<String> = plot.legend.iter().map(|(look, _)| look_of(*look)).collect();
         assert_eq!(looks.len(), 10, "{}", plot.name);
     }
     let looks: std::collections::BTreeSet<String> =
-        exhibit(&many, "Ecdf").plots[0].legend.iter().map(|(look, _)| look_of(*look)).collect();
+        render(&many, "Ecdf").plots[0].legend.iter().map(|(look, _)| look_of(*look)).collect();
     assert_eq!(looks.len(), 8);
     let page = html(&many).unwrap();
     assert!(page.len() < 8 << 20, "{}", page.len());

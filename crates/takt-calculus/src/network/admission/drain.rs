@@ -32,12 +32,12 @@ impl Admission {
     /// removed, or changed its hops, has an effect: [`memory_ns`](Self::memory_ns) after the last
     /// one.
     pub fn hold_budgets(&mut self, is_held: bool) {
-        self.is_held = is_held;
+        self.budgets_are_held = is_held;
     }
 
     /// Reports whether budgets are not lowered.
     pub fn holds_budgets(&self) -> bool {
-        self.is_held
+        self.budgets_are_held
     }
 
     /// Returns the budgets of all queues.

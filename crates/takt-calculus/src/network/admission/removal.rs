@@ -20,7 +20,7 @@ impl Admission {
         let mut removed = Vec::new();
         for id in ids {
             let Some(flow) = self.flow(*id).cloned() else { continue };
-            self.put(Set::Departed, *id, true);
+            self.put(Set::Removed, *id, true);
             removed.push(flow);
         }
         self.drop_removed();
@@ -29,21 +29,21 @@ impl Admission {
 
     /// Drops the load of removed flows, as far as the queues on their routes are proven without it.
     pub(super) fn drop_removed(&mut self) {
-        let departed: Vec<FlowId> = self.departed.iter().copied().collect();
-        if departed.len() > 1 && self.forget(&departed) {
+        let departed: Vec<FlowId> = self.removed.iter().copied().collect();
+        if departed.len() > 1 && self.drop_load(&departed) {
             return;
         }
-        departed.iter().for_each(|id| _ = self.forget(&[*id]));
+        departed.iter().for_each(|id| _ = self.drop_load(&[*id]));
     }
 
     /// Drops the load of these flows if the queues are proven without them. Returns whether they
     /// are.
-    fn forget(&mut self, ids: &[FlowId]) -> bool {
+    fn drop_load(&mut self, ids: &[FlowId]) -> bool {
         let Some(draft) = self.without(ids) else { return false };
         self.apply(draft);
         for id in ids {
             self.put_flow(*id, None);
-            self.put(Set::Departed, *id, false);
+            self.put(Set::Removed, *id, false);
             self.put(Set::Free, *id, true);
             self.put(Set::BySeparated, *id, false);
         }

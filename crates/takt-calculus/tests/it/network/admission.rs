@@ -52,7 +52,7 @@ fn flow_that_exceeds_its_limit_is_refused_with_its_bound() {
     let mut network = network(3);
     let refused = network.admit(flow(3, 0, 6 * FRAME_NS - 1)).expect_err("the flow is refused");
     assert!(
-        matches!(refused, Refused::Late { flow: FlowId(0), bound_ns, .. } if bound_ns == 6 * FRAME_NS),
+        matches!(refused, Refused::ExceedsLimit { flow: FlowId(0), bound_ns, .. } if bound_ns == 6 * FRAME_NS),
         "{refused}"
     );
     assert_eq!(network, self::network(3), "nothing has changed");
@@ -66,7 +66,7 @@ fn flow_that_makes_another_exceed_its_limit_is_refused() {
     network.admit(flow(1, 0, 10 * FRAME_NS)).expect("the flow is admitted");
     let before = network.clone();
     let refused = network.admit(flow(1, 0, 10 * FRAME_NS)).expect_err("the first would be late");
-    assert!(matches!(refused, Refused::Late { flow: FlowId(0), .. }), "{refused}");
+    assert!(matches!(refused, Refused::ExceedsLimit { flow: FlowId(0), .. }), "{refused}");
     assert_eq!(network, before);
     // In the lower class it blocks the two others for at most one frame, which their bounds already
     // include.
@@ -147,10 +147,10 @@ fn multicast_flow_loads_a_shared_port_once() {
 fn multicast_flow_is_refused_if_its_longest_path_exceeds_the_limit() {
     let mut network = network(4);
     let refused = network.admit(tree(6 * FRAME_NS - 1)).expect_err("three hops take more");
-    assert!(matches!(refused, Refused::Late { bound_ns, .. } if bound_ns == 6 * FRAME_NS), "{refused}");
+    assert!(matches!(refused, Refused::ExceedsLimit { bound_ns, .. } if bound_ns == 6 * FRAME_NS), "{refused}");
     network.admit(tree(6 * FRAME_NS)).expect("the limit is met exactly");
     let forward = Flow { branches: vec![Branch { at: 1, after: 1 }], ..tree(MILLISECOND) };
-    assert_eq!(network.admit(forward), Err(Refused::Nonsense("a branch follows no hop before it")));
+    assert_eq!(network.admit(forward), Err(Refused::InvalidDescription("a branch follows no hop before it")));
 }
 
 #[test]
@@ -168,8 +168,11 @@ fn flows_of_one_decision_are_admitted_atomically() {
 
     let before = together.clone();
     let late = vec![flow(3, 0, 100 * MILLISECOND), flow(3, 0, MILLISECOND / 2)];
-    assert!(matches!(together.what_if_all(&late), Err(Refused::Late { flow: FlowId(5), .. })));
-    assert!(matches!(together.admit_all(late), Err(Refused::Late { flow: FlowId(5), .. })), "the second is late");
+    assert!(matches!(together.what_if_all(&late), Err(Refused::ExceedsLimit { flow: FlowId(5), .. })));
+    assert!(
+        matches!(together.admit_all(late), Err(Refused::ExceedsLimit { flow: FlowId(5), .. })),
+        "the second is late"
+    );
     assert_eq!(together, before, "nothing has changed");
 
     let ids: Vec<FlowId> = admitted.iter().map(|(id, _)| *id).collect();

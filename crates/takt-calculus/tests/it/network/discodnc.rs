@@ -34,7 +34,7 @@ struct Bounds {
 
 /// Networks in the input format of `tests/oracle/Bounds.java`.
 #[derive(Default)]
-struct Question {
+struct Query {
     text: String,
     flows: usize,
 }
@@ -54,7 +54,7 @@ fn bucket(flow: &Flow) -> (f64, f64) {
     (event as f64 * (1.0 + jitter_ns as f64 / period_ns as f64), event as f64 / period_ns as f64)
 }
 
-impl Question {
+impl Query {
     /// Adds a server with a latency for each class.
     fn server(&mut self, rate_bps: u64, latencies_ns: &[f64]) {
         write!(self.text, "server {}", per_ns(rate_bps)).expect("writing to a String cannot fail");
@@ -76,7 +76,7 @@ impl Question {
     }
 
     /// Computes the bounds of all flows, in their order.
-    fn ask(self, libraries: &str) -> Vec<Bounds> {
+    fn run(self, libraries: &str) -> Vec<Bounds> {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/Bounds.java");
         let mut command = Command::new("java");
         command.args(["-cp", libraries]).arg(program).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -124,7 +124,7 @@ fn bound_of_one_class_at_one_port_equals_discodnc_for_bursts_of_whole_events() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
     };
-    let (mut question, mut ours) = (Question::default(), Vec::new());
+    let (mut question, mut ours) = (Query::default(), Vec::new());
     for seed in 0..CASES {
         let mut random = Random(seed);
         let mut flows: Vec<Flow> = (0..random.between(1, 9)).map(|_| flow(&mut random, 0)).collect();
@@ -139,7 +139,7 @@ fn bound_of_one_class_at_one_port_equals_discodnc_for_bursts_of_whole_events() {
         flows.iter().for_each(|flow| question.flow(flow));
         question.end();
     }
-    let bounds = question.ask(&libraries);
+    let bounds = question.run(&libraries);
     for (seed, own, at) in &ours {
         // Frame times at this rate are whole nanoseconds.
         let difference = (*own as f64 - bounds[*at].total_ns).abs();
@@ -154,7 +154,7 @@ fn bound_of_several_classes_at_one_port_is_at_most_that_of_discodnc() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
     };
-    let (mut question, mut ours) = (Question::default(), Vec::new());
+    let (mut question, mut ours) = (Query::default(), Vec::new());
     for seed in 0..CASES {
         let mut random = Random(seed);
         let wanted = random.between(2, 9);
@@ -172,7 +172,7 @@ fn bound_of_several_classes_at_one_port_is_at_most_that_of_discodnc() {
         flows.iter().for_each(|flow| question.flow(flow));
         question.end();
     }
-    let bounds = question.ask(&libraries);
+    let bounds = question.run(&libraries);
     let mut ratios = Vec::new();
     for (seed, own, _, at) in &ours {
         let theirs_ns = bounds[*at].total_ns;
@@ -240,7 +240,7 @@ fn separated_flow_bound_of_a_tandem_equals_discodnc() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
     };
-    let (mut question, mut ours) = (Question::default(), Vec::new());
+    let (mut question, mut ours) = (Query::default(), Vec::new());
     for seed in 0..CASES {
         let mut random = Random(seed);
         let count = random.between(1, 6) as usize;
@@ -273,7 +273,7 @@ fn separated_flow_bound_of_a_tandem_equals_discodnc() {
         // rates are in units of 2^-32.
         ours.push((seed, at, separated_ns as f64, 8.0 / slowest + 4.0 * count as f64));
     }
-    let bounds = question.ask(&libraries);
+    let bounds = question.run(&libraries);
     for (seed, at, own_ns, rounded_ns) in ours {
         let theirs_ns = bounds[at].separated_ns;
         let more_ns = own_ns - theirs_ns;
@@ -290,7 +290,7 @@ fn flows_with_discodnc_bounds_as_limits_are_admitted_with_rare_exceptions() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
     };
-    let (mut question, mut networks) = (Question::default(), Vec::new());
+    let (mut question, mut networks) = (Query::default(), Vec::new());
     for seed in 0..CASES / 2 {
         let mut random = Random(seed);
         let (count, classes) = (random.between(2, 8) as usize, random.between(1, 3) as usize);
@@ -318,7 +318,7 @@ fn flows_with_discodnc_bounds_as_limits_are_admitted_with_rare_exceptions() {
         question.end();
         networks.push((seed, ports, flows, first));
     }
-    let bounds = question.ask(&libraries);
+    let bounds = question.run(&libraries);
     let (mut admitted, mut refused) = (0, Vec::new());
     for (seed, ports, flows, first) in networks {
         let mut network = Admission::new(ports).expect("the ports are valid");

@@ -57,7 +57,7 @@ pub fn bound(flows: &[Flow]) -> Option<u64> {
         network.admit(flow.clone()).ok()?;
     }
     match network.admit(Flow { limit_ns: 0, ..last.clone() }).expect_err("a limit of 0 is refused") {
-        Refused::Late { bound_ns, .. } => Some(bound_ns),
+        Refused::ExceedsLimit { bound_ns, .. } => Some(bound_ns),
         _ => None,
     }
 }

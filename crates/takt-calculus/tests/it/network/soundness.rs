@@ -1,7 +1,7 @@
 //! Soundness tests: no simulated frame exceeds its queue's budget, no queue its depth, and no event
 //! its bound.
 
-use takt_calculus::network::simulation::{Manner, Seen, run};
+use takt_calculus::network::simulation::{ArrivalPattern, Observed, run};
 use takt_calculus::network::{Admission, Depth, Flow, FlowId, NetworkCertificate, check};
 
 use super::generate::Topology;
@@ -52,7 +52,7 @@ fn undo(admission: &mut Admission, flow: &Flow, other: Option<FlowId>) {
     assert_eq!(*admission, before);
 }
 
-fn judge(certificate: &NetworkCertificate, seen: &Seen, context: &str) {
+fn check_bounds(certificate: &NetworkCertificate, seen: &Observed, context: &str) {
     let NetworkCertificate { ports, flows, queues, bounds } = certificate;
     for (at, port) in ports.iter().enumerate() {
         for (class, depth) in port.classes.iter().enumerate() {
@@ -84,14 +84,15 @@ fn no_simulated_frame_of_a_random_network_exceeds_a_bound() {
         admitted += flows.len();
         let victims = (0..flows.len().min(8)).map(|_| random.between(0, flows.len().max(1) as u64 - 1) as usize);
         let victims: Vec<usize> = victims.collect();
-        let meet =
-            victims.iter().flat_map(|flow| (0..flows[*flow].hops.len()).map(|hop| Manner::Meet { flow: *flow, hop }));
+        let meet = victims
+            .iter()
+            .flat_map(|flow| (0..flows[*flow].hops.len()).map(|hop| ArrivalPattern::Aligned { flow: *flow, hop }));
         let mut worst = vec![0; flows.len()];
-        for manner in meet.chain([Manner::Random; 3]).collect::<Vec<_>>() {
+        for manner in meet.chain([ArrivalPattern::Random; 3]).collect::<Vec<_>>() {
             let flooded = random.one_in(2);
             let mut draw = |low, high| random.between(low, high);
             let seen = run(&certificate.ports, flows, manner, flooded, 40_000_000, &mut draw);
-            judge(&certificate, &seen, &format!("seed {seed}, {manner:?}"));
+            check_bounds(&certificate, &seen, &format!("seed {seed}, {manner:?}"));
             worst.iter_mut().zip(seen.longest_ns).for_each(|(worst, time)| *worst = time.max(*worst));
         }
         ratios.extend(victims.iter().map(|flow| worst[*flow] as f64 / certificate.bounds[*flow].bound_ns() as f64));

@@ -126,14 +126,14 @@ fn tasks() -> Vec<PathBuf> {
 }
 
 /// Sample of the kernel's counters: its time, and the accumulated waiting time of the tasks.
-struct Look {
+struct CounterSample {
     at_ns: u64,
     waited_ns: u64,
 }
 
 /// Behavior of the machine: samples of the kernel's counters, and processor stalls.
 struct Machine {
-    looks: Vec<Look>,
+    samples: Vec<CounterSample>,
     stalls: Vec<Stall>,
 }
 
@@ -141,7 +141,7 @@ impl Machine {
     /// Returns the waiting time between the counter samples around an interval, plus the processor
     /// stalls within it.
     fn explained_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
-        let looks = &self.looks;
+        let looks = &self.samples;
         let before = looks.iter().rposition(|look| look.at_ns <= from_ns).unwrap_or(0);
         let after = looks.iter().position(|look| look.at_ns >= to_ns).unwrap_or(looks.len() - 1);
         let waited_ns = looks[after].waited_ns - looks[before].waited_ns;
@@ -243,7 +243,7 @@ impl Site {
         let control = format!("--control {}", directory.file("control.sock").display());
         let line = format!("sdn run --listen 127.0.0.1:6653 --network {} {control}", network.display());
         let controller = start(&lab, SWITCHES, &line);
-        controller.says(&["floods follow 1 links"]);
+        controller.expect_line(&["floods follow 1 links"]);
         Self { directory, lab, controller, control, system }
     }
 
@@ -297,9 +297,9 @@ impl Site {
 }
 
 /// Samples the kernel's counters until the measurement ends.
-fn watch(is_over: &AtomicBool) -> Vec<Look> {
+fn watch(is_over: &AtomicBool) -> Vec<CounterSample> {
     let tasks = tasks();
-    let look = || Look { at_ns: wall_ns(), waited_ns: waited_ns(&tasks) };
+    let look = || CounterSample { at_ns: wall_ns(), waited_ns: waited_ns(&tasks) };
     let mut looks = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
         looks.push(look());
@@ -333,7 +333,7 @@ fn measure(site: &Site, executor: &Executor, writer: &DataWriter<Command>) -> (u
         is_over.store(true, Ordering::Relaxed);
         watcher.join().expect("no panic")
     });
-    (written.load(Ordering::Relaxed), flood.end(), Machine { looks, stalls: stalls.stop() })
+    (written.load(Ordering::Relaxed), flood.end(), Machine { samples: looks, stalls: stalls.stop() })
 }
 
 /// Returns the samples whose excess over the bound is larger than what the machine explains: the
@@ -353,7 +353,7 @@ fn unexplained(arrivals: &[Arrival], machine: &Machine) -> Vec<(u64, u64)> {
 
 #[test]
 fn pair_with_host_stages_keeps_its_certified_bound_under_a_flood() {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }

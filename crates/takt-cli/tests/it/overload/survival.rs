@@ -151,16 +151,16 @@ fn assert_no_loss(ping: Takt, pong: Takt, samples: u64) {
 
 #[test]
 fn killed_controller_loses_no_sample_of_admitted_pairs_and_its_successor_has_its_state() {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let site = Site::up("kill");
     let store = format!("--store {}", site.path("controller.redb"));
     let controller = site.controller(&store);
-    controller.says(&["is up with", "is up with", "floods follow 1 links"]);
+    controller.expect_line(&["is up with", "is up with", "floods follow 1 links"]);
     let [ping, pong] = round_trips(&site, 5, SAMPLES);
-    controller.says(&["is admitted: ", "is admitted: "]);
+    controller.expect_line(&["is admitted: ", "is admitted: "]);
     let overload = Overload::start(&site.lab, "flooder", "listener", LISTENER);
     overload.reach();
     let records = until_some("the store has both pairs", || {
@@ -170,7 +170,7 @@ fn killed_controller_loses_no_sample_of_admitted_pairs_and_its_successor_has_its
     controller.signal("KILL");
     drop(controller);
     let successor = site.controller(&store);
-    successor.says(&[", 2 admitted pairs", "is admitted: ", "is admitted: "]);
+    successor.expect_line(&[", 2 admitted pairs", "is admitted: ", "is admitted: "]);
     assert_eq!(site.flows("control.sock"), flows);
     assert_kept(&entries, &site.entries());
     let kept = until_some("the store has the state of before", || site.records("controller.redb"));
@@ -238,22 +238,22 @@ const TAKES_OVER: [&str; 4] = [LEADS, ", 2 admitted pairs", "is admitted: ", "is
 /// Starts two controllers of a cluster. The first one leads.
 fn leader_and_standby(site: &Site) -> (Takt, Takt) {
     let first = site.controller_at(6653, "first.sock", CLUSTER);
-    first.says(&[LEADS, "is up with", "is up with", "floods follow 1 links"]);
+    first.expect_line(&[LEADS, "is up with", "is up with", "floods follow 1 links"]);
     let second = site.controller_at(6654, "second.sock", CLUSTER);
-    second.says(&[STANDS_BY]);
+    second.expect_line(&[STANDS_BY]);
     (first, second)
 }
 
 #[test]
 fn standby_takes_over_from_a_killed_leader_without_loss_and_back_again() {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     let (site, _etcd) = match cluster("cluster") {
         Ok(made) => made,
         Err(why) => return not_run(why),
     };
     let (first, second) = leader_and_standby(&site);
     let [ping, pong] = round_trips(&site, 6, SAMPLES_OF_CLUSTER);
-    first.says(&["is admitted: ", "is admitted: "]);
+    first.expect_line(&["is admitted: ", "is admitted: "]);
     let overload = Overload::start(&site.lab, "flooder", "listener", LISTENER);
     overload.reach();
     let keys = until_some("etcd has both pairs", || Some(Etcd::admitted(&site)).filter(|keys| keys.len() == 2));
@@ -267,13 +267,13 @@ fn standby_takes_over_from_a_killed_leader_without_loss_and_back_again() {
     };
     first.signal("KILL");
     drop(first);
-    second.says(&TAKES_OVER);
+    second.expect_line(&TAKES_OVER);
     let entries = has_all("second.sock", &entries);
     let first = site.controller_at(6653, "first.sock", CLUSTER);
-    first.says(&[STANDS_BY]);
+    first.expect_line(&[STANDS_BY]);
     second.signal("KILL");
     drop(second);
-    first.says(&TAKES_OVER);
+    first.expect_line(&TAKES_OVER);
     has_all("first.sock", &entries);
     assert!(is_running(&ping), "samples go on");
     assert_no_loss(ping, pong, SAMPLES_OF_CLUSTER);
@@ -285,20 +285,20 @@ fn standby_takes_over_from_a_killed_leader_without_loss_and_back_again() {
 /// has expired, and changes nothing.
 #[test]
 fn leader_that_was_stopped_past_its_lease_steps_down_and_changes_nothing() {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     let (site, _etcd) = match cluster("stopped") {
         Ok(made) => made,
         Err(why) => return not_run(why),
     };
     let (first, second) = leader_and_standby(&site);
     let _pair = round_trips(&site, 7, SAMPLES_OF_CLUSTER);
-    first.says(&["is admitted: ", "is admitted: "]);
+    first.expect_line(&["is admitted: ", "is admitted: "]);
     until_some("etcd has both pairs", || Some(Etcd::admitted(&site)).filter(|keys| keys.len() == 2));
     let (flows, entries) = (site.flows("first.sock"), site.entries());
     first.signal("STOP");
-    second.says(&TAKES_OVER);
+    second.expect_line(&TAKES_OVER);
     first.signal("CONT");
-    first.says(&["this controller is no longer leader", STANDS_BY]);
+    first.expect_line(&["this controller is no longer leader", STANDS_BY]);
     assert_eq!(site.flows("second.sock"), flows);
     assert_kept(&entries, &site.entries());
     assert_eq!(Etcd::admitted(&site).len(), 2);

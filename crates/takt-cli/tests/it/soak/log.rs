@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Samples received from one writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Received {
     /// Number of the last sample.
     pub last: u64,
     /// Whether the reader has since reported that the instance has no writer.
@@ -14,7 +14,7 @@ pub struct Seen {
 
 /// Output of one reader, by writer.
 #[derive(Debug, Default)]
-pub struct Log(BTreeMap<String, Seen>);
+pub struct Log(BTreeMap<String, Received>);
 
 impl Log {
     /// Parses the next line.
@@ -35,7 +35,7 @@ impl Log {
             if number != seen.last + 1 && !is_new_match {
                 return Err(format!("{number} of {name} comes after {}", seen.last));
             }
-            *seen = Seen { last: number, has_no_writer: false };
+            *seen = Received { last: number, has_no_writer: false };
         } else if sample["state"] == "no_writers" {
             seen.has_no_writer = true;
         } else {
@@ -45,12 +45,12 @@ impl Log {
     }
 
     /// Returns the samples of a writer.
-    pub fn of(&self, writer: &str) -> Seen {
+    pub fn of(&self, writer: &str) -> Received {
         self.0.get(writer).copied().unwrap_or_default()
     }
 
     /// Returns the writers of which there are samples.
-    pub fn writers(&self) -> impl Iterator<Item = (&str, Seen)> {
+    pub fn writers(&self) -> impl Iterator<Item = (&str, Received)> {
         self.0.iter().map(|(name, seen)| (name.as_str(), *seen))
     }
 }
@@ -69,9 +69,9 @@ fn log_refuses_gaps_and_duplicates() {
     assert_eq!(log.take(&line("a", 5)), Err("5 of a comes after 3".to_owned()));
     assert_eq!(log.take(&line("b", 2)), Err("2 of b comes after 0".to_owned()));
     log.take(r#"{"valid":false,"state":"no_writers","key":{"color":"a"}}"#).expect("an end");
-    assert_eq!(log.of("a"), Seen { last: 3, has_no_writer: true });
+    assert_eq!(log.of("a"), Received { last: 3, has_no_writer: true });
     assert_eq!(log.take(&line("a", 2)), Err("2 of a comes after 3".to_owned()));
     log.take(&line("a", 1)).expect("a new match");
-    assert_eq!(log.of("a"), Seen { last: 1, has_no_writer: false });
+    assert_eq!(log.of("a"), Received { last: 1, has_no_writer: false });
     assert!(log.take("takt").is_err());
 }

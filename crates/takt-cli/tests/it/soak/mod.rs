@@ -51,7 +51,7 @@ fn readers_have_all_samples_of_living_writers_after_random_disturbances() {
     while Instant::now() < end {
         world.step(period);
         if Instant::now() >= next {
-            world.disturb();
+            world.inject_fault();
             next = Instant::now() + world.pause();
         }
     }

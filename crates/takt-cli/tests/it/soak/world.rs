@@ -15,7 +15,7 @@ use crate::process::Takt;
 const SIGTERM: i32 = 15;
 const LEASE: Duration = Duration::from_secs(2);
 /// Prefixes of the messages that a process may print on standard error.
-const REMARKS: [&str; 3] = ["takt: looking for topic Soak", "takt: reading Soak", "takt: Soak has "];
+const EXPECTED_MESSAGES: [&str; 3] = ["takt: looking for topic Soak", "takt: reading Soak", "takt: Soak has "];
 const WRITERS: usize = 3;
 /// Commands of the readers.
 const READERS: [&str; 4] = [
@@ -47,7 +47,7 @@ enum Ending {
     LinkUp(usize),
 }
 
-struct Place {
+struct TestHost {
     host: Host,
     /// Last octet of the host's address.
     address: u8,
@@ -57,7 +57,7 @@ struct Place {
 /// All hosts and processes of the test.
 pub struct World {
     random: Random,
-    places: Vec<Place>,
+    hosts: Vec<TestHost>,
     /// Writers, followed by readers.
     actors: Vec<Actor>,
     endings: Vec<(Instant, Ending)>,
@@ -73,7 +73,7 @@ impl World {
             let host = network.host(false);
             // With this setting, removing an address keeps the secondary addresses.
             host.run(|| fs::write("/proc/sys/net/ipv4/conf/all/promote_secondaries", "1").expect("as root"));
-            Place { host, address: n, is_down: false }
+            TestHost { host, address: n, is_down: false }
         };
         let commands = [WRITER; WRITERS].into_iter().chain(READERS);
         let actor = |(at, command)| Actor {
@@ -87,7 +87,7 @@ impl World {
         };
         let mut world = Self {
             random: Random(seed),
-            places: (1..=3).map(place).collect(),
+            hosts: (1..=3).map(place).collect(),
             actors: commands.enumerate().map(actor).collect(),
             endings: Vec::new(),
             killed: Vec::new(),
@@ -115,7 +115,7 @@ impl World {
         for at in 0..WRITERS {
             self.write(at);
         }
-        self.look();
+        self.read_outputs();
         let now = Instant::now();
         while let Some(due) = self.endings.iter().position(|(end, _)| *end <= now) {
             let (_, ending) = self.endings.remove(due);
@@ -149,12 +149,12 @@ impl World {
             ("TAKT_ANNOUNCEMENT_PERIOD", "300 ms".to_owned()),
         ];
         let command = actor.command;
-        let host = &self.places[actor.host].host;
+        let host = &self.hosts[actor.host].host;
         actor.takt = Some(host.run(|| Takt::start_with_open_input(command, &environment)));
     }
 
     fn kill(&mut self, at: usize) {
-        self.look();
+        self.read_outputs();
         if at < WRITERS {
             self.killed.push(self.name(at));
         }
@@ -163,65 +163,65 @@ impl World {
     }
 
     /// Begins a disturbance, unless its target has one.
-    pub fn disturb(&mut self) {
-        let (at, place) = (self.random.below(self.actors.len()), self.random.below(self.places.len()));
+    pub fn inject_fault(&mut self) {
+        let (at, place) = (self.random.below(self.actors.len()), self.random.below(self.hosts.len()));
         let brief = Duration::from_millis(self.random.between(50, 1000));
         let is_free = !self.actors[at].is_disturbed;
         match self.random.below(6) {
             0 | 1 if is_free => {
-                self.note(&format!("kill {}", self.name(at)));
+                self.record(&format!("kill {}", self.name(at)));
                 self.kill(at);
                 self.actors[at].is_disturbed = true;
                 self.endings.push((Instant::now() + brief, Ending::Start(at)));
             }
             2 if is_free => {
-                self.note(&format!("stop {}", self.name(at)));
+                self.record(&format!("stop {}", self.name(at)));
                 self.signal(at, "STOP");
                 self.actors[at].is_disturbed = true;
                 self.endings.push((Instant::now() + LEASE + brief, Ending::Continue(at)));
             }
-            3 | 4 if !self.places[place].is_down => {
+            3 | 4 if !self.hosts[place].is_down => {
                 let length = if self.random.one_in(3) { LEASE + brief } else { brief };
-                self.note(&format!("host{place} down for {length:?}"));
-                self.places[place].host.run(|| ip("link set eth0 down"));
-                self.places[place].is_down = true;
+                self.record(&format!("host{place} down for {length:?}"));
+                self.hosts[place].host.run(|| ip("link set eth0 down"));
+                self.hosts[place].is_down = true;
                 self.endings.push((Instant::now() + length, Ending::LinkUp(place)));
             }
-            5 if !self.places[place].is_down => self.change_address(place),
+            5 if !self.hosts[place].is_down => self.change_address(place),
             _ => {}
         }
     }
 
     /// Adds the new address before it removes the old one.
     fn change_address(&mut self, at: usize) {
-        let place = &mut self.places[at];
+        let place = &mut self.hosts[at];
         let old = place.address;
         let new = if old < 100 { old + 100 } else { old - 100 };
         place.address = new;
         place.host.run(|| {
             ip(&format!("addr add 10.77.0.{new}/24 brd 10.77.0.255 dev eth0\naddr del 10.77.0.{old}/24 dev eth0"));
         });
-        self.note(&format!("host{at} moves to 10.77.0.{new}"));
+        self.record(&format!("host{at} moves to 10.77.0.{new}"));
     }
 
     fn end(&mut self, ending: &Ending) {
         match *ending {
             Ending::Start(at) => {
                 self.start(at);
-                self.note(&format!("start {}", self.name(at)));
+                self.record(&format!("start {}", self.name(at)));
             }
             Ending::Continue(at) => {
-                self.note(&format!("continue {}", self.name(at)));
+                self.record(&format!("continue {}", self.name(at)));
                 self.signal(at, "CONT");
                 self.actors[at].is_disturbed = false;
             }
             Ending::LinkUp(at) => {
-                self.note(&format!("host{at} up"));
+                self.record(&format!("host{at} up"));
                 // A link that goes down loses its routes.
-                self.places[at]
+                self.hosts[at]
                     .host
                     .run(|| ip("link set eth0 up\nroute replace 224.0.0.0/4 dev eth0\nlink show dev eth0"));
-                self.places[at].is_down = false;
+                self.hosts[at].is_down = false;
             }
         }
     }
@@ -235,23 +235,23 @@ impl World {
         for (_, ending) in std::mem::take(&mut self.endings) {
             self.end(&ending);
         }
-        self.note("calm");
+        self.record("calm");
     }
 
     /// Kills a writer and restarts it.
     pub fn kill_last_writer(&mut self) {
-        self.note(&format!("kill {}", self.name(0)));
+        self.record(&format!("kill {}", self.name(0)));
         self.kill(0);
         self.start(0);
     }
 
-    fn note(&mut self, what: &str) {
+    fn record(&mut self, what: &str) {
         write!(self.history, " {what},").expect("writing to a String cannot fail");
     }
 
     /// Reads the output of all processes. Asserts that no process has ended or has printed an
     /// error.
-    fn look(&mut self) {
+    fn read_outputs(&mut self) {
         for at in 0..self.actors.len() {
             let name = self.name(at);
             let actor = &mut self.actors[at];
@@ -269,7 +269,7 @@ impl World {
     /// Checks that each reader has all samples of each living writer, and the end of the others.
     /// The error lists what is missing.
     pub fn has_converged(&mut self) -> Result<(), Vec<String>> {
-        self.look();
+        self.read_outputs();
         let mut missing = Vec::new();
         for reader in WRITERS..self.actors.len() {
             let log = &self.actors[reader].log;
@@ -314,5 +314,5 @@ impl World {
 }
 
 fn is_expected_message(line: &str) -> bool {
-    REMARKS.iter().any(|remark| line.starts_with(remark))
+    EXPECTED_MESSAGES.iter().any(|remark| line.starts_with(remark))
 }

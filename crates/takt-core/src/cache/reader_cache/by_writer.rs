@@ -31,7 +31,7 @@ impl ReaderCache {
     pub(super) fn index_writer(&mut self, writer: Guid, instance: u32) {
         let Some(index) = &mut self.by_writer else { return };
         let it = &self.instances[instance as usize];
-        let is_held = it.held != NONE && self.entries[it.held as usize].incoming.writer == writer;
+        let is_held = it.delayed != NONE && self.entries[it.delayed as usize].incoming.writer == writer;
         let is_owner = it.owner.is_some_and(|(owner, _)| owner == writer);
         let has_alias = it.aliases.iter().any(|alias| alias.writer == Some(writer));
         if is_held || is_owner || has_alias || it.is_written_by(&writer) {

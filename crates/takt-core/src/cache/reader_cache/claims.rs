@@ -6,22 +6,22 @@
 
 use super::{NONE, ReaderCache, Stored};
 use crate::cache::sample::{ChangeKind, KeyExtractor};
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use alloc::boxed::Box;
 use takt_wire::SequenceNumber;
 
 /// Reason why a set cannot be presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
+pub(crate) enum NoRoom {
     /// There is no room until the application takes samples.
-    Later,
+    Temporarily,
     /// The history cannot hold the set at all.
-    Never,
+    Permanently,
 }
 
 /// Present reservations.
 #[derive(Debug, Default)]
-pub(super) struct Claims {
+pub(super) struct Reservations {
     samples: usize,
     /// Number of samples that KEEP_LAST will evict for them.
     evictions: usize,
@@ -54,14 +54,14 @@ impl ReaderCache {
     }
 
     /// Returns the position and the sequence number of a pending change.
-    pub(crate) fn place(&self, stored: Stored) -> (Place, SequenceNumber) {
+    pub(crate) fn position_of(&self, stored: Stored) -> (SetPosition, SequenceNumber) {
         let incoming = &self.entries[stored.0 as usize].incoming;
-        (incoming.place, incoming.sn)
+        (incoming.position, incoming.sn)
     }
 
     /// Marks the change as the last one of a complete part of a set.
     pub(crate) fn close(&mut self, stored: Stored) {
-        self.entries[stored.0 as usize].incoming.place.closes = true;
+        self.entries[stored.0 as usize].incoming.position.closes = true;
     }
 
     /// Links a held change behind another.
@@ -76,18 +76,18 @@ impl ReaderCache {
     }
 
     /// Ends the list of held changes with this one; returns the change that followed.
-    pub(crate) fn cut(&mut self, stored: Stored) -> Option<Stored> {
+    pub(crate) fn split_after(&mut self, stored: Stored) -> Option<Stored> {
         let next = core::mem::replace(&mut self.entries[stored.0 as usize].next, NONE);
         (next != NONE).then_some(Stored(next))
     }
 
     /// Reserves room for a list of held changes, up to the closing one. Also returns the number of
     /// visited changes.
-    pub(crate) fn claim(
+    pub(crate) fn reserve(
         &mut self,
         first: Stored,
         mut key: Option<&mut Box<dyn KeyExtractor>>,
-    ) -> (Result<(), Fit>, usize) {
+    ) -> (Result<(), NoRoom>, usize) {
         let (mut next, mut steps) = (Some(first), 0);
         while let Some(stored) = next {
             let incoming = self.entries[stored.0 as usize].incoming;
@@ -97,50 +97,50 @@ impl ReaderCache {
             {
                 return (Err(fit), steps);
             }
-            next = self.held_after(stored).filter(|_| !incoming.place.closes);
+            next = self.held_after(stored).filter(|_| !incoming.position.closes);
         }
         (Ok(()), steps)
     }
 
-    fn reserve_one(&mut self, stored: Stored, key: Option<&mut Box<dyn KeyExtractor>>) -> Result<(), Fit> {
+    fn reserve_one(&mut self, stored: Stored, key: Option<&mut Box<dyn KeyExtractor>>) -> Result<(), NoRoom> {
         let incoming = self.entries[stored.0 as usize].incoming;
         let index = match self.find_instance(&incoming) {
             Some(index) => index,
             None => match self.create_instance(&incoming, key) {
                 Ok(index) => index,
-                Err(_) => return Err(if self.is_empty() { Fit::Never } else { Fit::Later }),
+                Err(_) => return Err(if self.is_empty() { NoRoom::Permanently } else { NoRoom::Temporarily }),
             },
         };
         self.entries[stored.0 as usize].instance = index;
         let instance = &mut self.instances[index as usize];
-        instance.claimed += 1;
-        self.claims.samples += 1;
-        let (claimed, per_instance) = (instance.claimed, self.limits.max_samples_per_instance);
+        instance.reserved += 1;
+        self.reservations.samples += 1;
+        let (claimed, per_instance) = (instance.reserved, self.limits.max_samples_per_instance);
         match self.limits.depth {
-            Some(depth) if claimed > depth => return Err(Fit::Never),
-            Some(depth) => self.claims.evictions += usize::from(instance.data_count + claimed > depth),
-            None if claimed > per_instance => return Err(Fit::Never),
-            None if instance.count + claimed > per_instance => return Err(Fit::Later),
+            Some(depth) if claimed > depth => return Err(NoRoom::Permanently),
+            Some(depth) => self.reservations.evictions += usize::from(instance.data_count + claimed > depth),
+            None if claimed > per_instance => return Err(NoRoom::Permanently),
+            None if instance.count + claimed > per_instance => return Err(NoRoom::Temporarily),
             None => {}
         }
-        if self.claims.samples > self.limits.max_samples { Err(Fit::Never) } else { Ok(()) }
+        if self.reservations.samples > self.limits.max_samples { Err(NoRoom::Permanently) } else { Ok(()) }
     }
 
     /// Checks that there is room for all reservations.
-    pub(crate) fn check_reservations(&self) -> Result<(), Fit> {
-        let Claims { samples, evictions } = self.claims;
+    pub(crate) fn check_reservations(&self) -> Result<(), NoRoom> {
+        let Reservations { samples, evictions } = self.reservations;
         match self.data_count + samples > self.limits.max_samples + evictions {
-            true if self.is_empty() => Err(Fit::Never),
-            true => Err(Fit::Later),
+            true if self.is_empty() => Err(NoRoom::Permanently),
+            true => Err(NoRoom::Temporarily),
             false => Ok(()),
         }
     }
 
     /// Releases the reservations of a list of held changes.
-    pub(crate) fn unclaim(&mut self, first: Stored) {
+    pub(crate) fn release_reservations(&mut self, first: Stored) {
         let mut next = Some(first);
         while let Some(stored) = next {
-            let closes = self.entries[stored.0 as usize].incoming.place.closes;
+            let closes = self.entries[stored.0 as usize].incoming.position.closes;
             next = self.held_after(stored).filter(|_| !closes);
             self.release_reservation(stored);
         }
@@ -150,8 +150,8 @@ impl ReaderCache {
     pub(crate) fn release_reservation(&mut self, stored: Stored) {
         let index = core::mem::replace(&mut self.entries[stored.0 as usize].instance, NONE);
         if index != NONE {
-            self.instances[index as usize].claimed -= 1;
-            if self.instances[index as usize].claimed == 0 {
+            self.instances[index as usize].reserved -= 1;
+            if self.instances[index as usize].reserved == 0 {
                 self.remove_if_unused(index);
             }
         }
@@ -159,6 +159,6 @@ impl ReaderCache {
 
     /// Ends the reservations, after all were released or before they are used.
     pub(crate) fn end_reservations(&mut self) {
-        self.claims = Claims::default();
+        self.reservations = Reservations::default();
     }
 }

@@ -8,7 +8,7 @@ use takt_wire::Timestamp;
 
 impl ReaderCache {
     /// Reserves room for the expiries of samples.
-    pub(crate) fn expect_expiries(&mut self) {
+    pub(crate) fn reserve_expiries(&mut self) {
         self.expiries.reserve(self.entries.capacity());
     }
 

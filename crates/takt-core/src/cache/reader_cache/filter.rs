@@ -41,20 +41,20 @@ impl ReaderCache {
     }
 
     /// Keeps a sample until it is due, and replaces an older one. A best-effort reader drops it.
-    pub(super) fn hold(&mut self, stored: Stored, instance: u32, incoming: &Incoming, due: Instant) {
+    pub(super) fn delay(&mut self, stored: Stored, instance: u32, incoming: &Incoming, due: Instant) {
         self.instances[instance as usize].note_writer(incoming);
         if !self.policies.keeps_last {
             return self.discard(stored);
         }
-        self.drop_held(instance);
-        self.instances[instance as usize].held = stored.0;
+        self.drop_delayed(instance);
+        self.instances[instance as usize].delayed = stored.0;
         self.entries[stored.0 as usize].instance = instance;
         self.delayed_due.set(instance, due);
     }
 
     /// Drops the waiting sample of an instance.
-    pub(super) fn drop_held(&mut self, instance: u32) {
-        let held = core::mem::replace(&mut self.instances[instance as usize].held, NONE);
+    pub(super) fn drop_delayed(&mut self, instance: u32) {
+        let held = core::mem::replace(&mut self.instances[instance as usize].delayed, NONE);
         if held != NONE {
             self.delayed_due.remove(instance);
             self.discard(Stored(held));
@@ -68,10 +68,10 @@ impl ReaderCache {
         news: &Incoming,
         now: Clocks,
     ) -> Result<(), SampleRejectedReason> {
-        let held = self.instances[instance as usize].held;
+        let held = self.instances[instance as usize].delayed;
         match news.kind {
             _ if held == NONE => {}
-            ChangeKind::Disposed | ChangeKind::DisposedUnregistered => self.drop_held(instance),
+            ChangeKind::Disposed | ChangeKind::DisposedUnregistered => self.drop_delayed(instance),
             _ if self.entries[held as usize].incoming.writer == news.writer => self.deliver_delayed(instance, now)?,
             _ => {}
         }
@@ -80,18 +80,18 @@ impl ReaderCache {
 
     /// Presents the waiting sample of an instance, if there is one.
     pub(super) fn deliver_delayed(&mut self, instance: u32, now: Clocks) -> Result<(), SampleRejectedReason> {
-        let held = self.instances[instance as usize].held;
+        let held = self.instances[instance as usize].delayed;
         let Some(entry) = self.entries.get(held as usize) else { return Ok(()) };
         let incoming = entry.incoming;
         if incoming.expiry.is_past(now.wall) {
-            self.drop_held(instance);
+            self.drop_delayed(instance);
             self.remove_if_unused(instance);
             return Ok(());
         }
         self.make_room(instance, incoming.kind)?;
         self.delayed_due.remove(instance);
         let state = &mut self.instances[instance as usize];
-        state.held = NONE;
+        state.delayed = NONE;
         state.last_delivery = Some(now.at);
         if state.state == InstanceState::Alive {
             state.update(&incoming);

@@ -39,16 +39,16 @@ pub(super) struct Instance {
     pub(super) latest: Option<SourceOrder>,
     /// TIME_BASED_FILTER: the time of the last presented sample, and the waiting sample.
     pub(super) last_delivery: Option<Instant>,
-    pub(super) held: u32,
+    pub(super) delayed: u32,
     pub(super) oldest: u32,
     pub(super) newest: u32,
     /// Samples in the list; `data_count` of them carry data.
     pub(super) count: usize,
     pub(super) data_count: usize,
     /// Number of samples with reserved room.
-    pub(super) claimed: usize,
+    pub(super) reserved: usize,
     /// Entry without data, if there is one: an instance keeps only its latest state change.
-    pub(super) news: u32,
+    pub(super) state_entry: u32,
 }
 
 impl Instance {
@@ -68,13 +68,13 @@ impl Instance {
             owner: None,
             latest: None,
             last_delivery: None,
-            held: NONE,
+            delayed: NONE,
             oldest: NONE,
             newest: NONE,
             count: 0,
             data_count: 0,
-            claimed: 0,
-            news: NONE,
+            reserved: 0,
+            state_entry: NONE,
         }
     }
 
@@ -100,7 +100,7 @@ impl Instance {
     }
 
     /// Removes a writer.
-    fn leave(&mut self, writer: Guid) {
+    fn remove_writer(&mut self, writer: Guid) {
         if let Ok(at) = self.writers.binary_search(&writer) {
             self.writers.remove(at);
         }
@@ -120,7 +120,7 @@ impl Instance {
     }
 
     /// Removes unmatched writers. Returns the first of them that wrote the instance.
-    pub(super) fn leave_all(&mut self, gone: &RangeInclusive<Guid>) -> Option<Guid> {
+    pub(super) fn remove_writers(&mut self, gone: &RangeInclusive<Guid>) -> Option<Guid> {
         let start = self.writers.partition_point(|writer| writer < gone.start());
         let end = self.writers.partition_point(|writer| writer <= gone.end());
         self.writers.drain(start..end).next()
@@ -156,11 +156,11 @@ impl Instance {
                 core::mem::replace(&mut self.state, InstanceState::NotAliveDisposed) != InstanceState::NotAliveDisposed
             }
             ChangeKind::Unregistered => {
-                self.leave(incoming.writer);
+                self.remove_writer(incoming.writer);
                 self.lose_writers()
             }
             ChangeKind::DisposedUnregistered => {
-                self.leave(incoming.writer);
+                self.remove_writer(incoming.writer);
                 core::mem::replace(&mut self.state, InstanceState::NotAliveDisposed) != InstanceState::NotAliveDisposed
             }
         }
@@ -186,14 +186,14 @@ impl Instance {
             return true;
         }
         if unregisters {
-            self.leave(incoming.writer);
+            self.remove_writer(incoming.writer);
         } else {
             self.note_writer(incoming);
         }
         false
     }
 
-    pub(super) fn disown(&mut self, is_gone: impl Fn(&Guid) -> bool) {
+    pub(super) fn release_owner_if(&mut self, is_gone: impl Fn(&Guid) -> bool) {
         if self.owner.is_some_and(|(owner, _)| is_gone(&owner)) {
             self.owner = None;
         }
@@ -235,12 +235,12 @@ mod tests {
             instance.join(writer(participant, number));
         }
         let all = writer(2, 0)..=Guid::new(GuidPrefix([2; 12]), EntityId([u8::MAX; 4]));
-        assert_eq!(instance.leave_all(&all), Some(writer(2, 1)));
-        assert_eq!(instance.leave_all(&all), None);
+        assert_eq!(instance.remove_writers(&all), Some(writer(2, 1)));
+        assert_eq!(instance.remove_writers(&all), None);
         let left = [(1, 3), (2, 1), (2, 9), (3, 1)]
             .map(|(participant, number)| instance.is_written_by(&writer(participant, number)));
         assert_eq!(left, [true, false, false, true]);
-        instance.leave_all(&(writer(1, 3)..=writer(1, 3)));
+        instance.remove_writers(&(writer(1, 3)..=writer(1, 3)));
         assert!(instance.has_writers() && !instance.is_written_by(&writer(1, 3)));
     }
 }

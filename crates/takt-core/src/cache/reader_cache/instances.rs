@@ -7,7 +7,7 @@ use super::{Incoming, NONE, ReaderCache, Stored};
 use crate::cache::pool::PayloadRef;
 use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, KeyExtractor};
 use crate::lifespan::Expiry;
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::status::SampleRejectedReason;
 use crate::time::Clocks;
 use alloc::boxed::Box;
@@ -67,11 +67,11 @@ impl ReaderCache {
             let instance = &self.instances[self.sweep];
             let known = self.by_handle.get(&instance.handle) == Some(&(self.sweep as u32));
             if known
-                && instance.count + instance.claimed == 0
-                && instance.held == NONE
+                && instance.count + instance.reserved == 0
+                && instance.delayed == NONE
                 && instance.state != InstanceState::Alive
             {
-                self.forget(self.sweep as u32);
+                self.remove(self.sweep as u32);
                 return true;
             }
         }
@@ -84,7 +84,7 @@ impl ReaderCache {
         if let Some(&index) = self.by_handle.get(&instance)
             && self.instances[index as usize].count == 0
         {
-            self.forget(index);
+            self.remove(index);
         }
     }
 
@@ -110,14 +110,14 @@ impl ReaderCache {
     /// writer.
     pub(super) fn remove_if_unused(&mut self, index: u32) {
         let instance = &self.instances[index as usize];
-        let is_gone = instance.count + instance.claimed == 0 && instance.held == NONE && !instance.has_writers();
+        let is_gone = instance.count + instance.reserved == 0 && instance.delayed == NONE && !instance.has_writers();
         if is_gone && self.by_handle.get(&instance.handle) == Some(&index) {
-            self.forget(index);
+            self.remove(index);
         }
     }
 
-    fn forget(&mut self, index: u32) {
-        self.drop_held(index);
+    fn remove(&mut self, index: u32) {
+        self.drop_delayed(index);
         self.purge_due.remove(index);
         self.unindex(index);
         self.drop_aliases(index, |_| true);
@@ -146,17 +146,17 @@ impl ReaderCache {
     fn remove_writers_of(&mut self, index: u32, gone: &RangeInclusive<Guid>, now: Clocks) -> bool {
         let is_gone = |writer: &Guid| gone.contains(writer);
         let mut news = false;
-        let held = self.instances[index as usize].held;
+        let held = self.instances[index as usize].delayed;
         if self.entries.get(held as usize).is_some_and(|entry| is_gone(&entry.incoming.writer)) {
             news = true;
             if self.deliver_delayed(index, now).is_err() {
-                self.drop_held(index);
+                self.drop_delayed(index);
             }
         }
         self.drop_aliases(index, |alias| alias.writer.as_ref().is_some_and(is_gone));
         let instance = &mut self.instances[index as usize];
-        instance.disown(is_gone);
-        let Some(writer) = instance.leave_all(gone) else { return news };
+        instance.release_owner_if(is_gone);
+        let Some(writer) = instance.remove_writers(gone) else { return news };
         if !instance.lose_writers() {
             self.remove_if_unused(index);
             return news;
@@ -174,7 +174,7 @@ impl ReaderCache {
             strength: 0,
             writer_is_alive: false,
             expiry: Expiry::NEVER,
-            place: Place::default(),
+            position: SetPosition::default(),
         };
         self.schedule_purge(InstanceState::Alive, index, now.at);
         if let Some(stored) = self.store(incoming) {
@@ -200,7 +200,7 @@ impl ReaderCache {
     }
 
     /// Returns the instances that are alive.
-    pub(crate) fn living(&self) -> impl Iterator<Item = InstanceHandle> {
+    pub(crate) fn alive_instances(&self) -> impl Iterator<Item = InstanceHandle> {
         let known = self.by_handle.values().map(|index| &self.instances[*index as usize]);
         known.filter(|instance| instance.state == InstanceState::Alive).map(|instance| instance.handle)
     }

@@ -41,9 +41,10 @@ impl ReaderCache {
         if self.limits.depth.is_none() || !self.pool.has_room_ever(len) {
             return (false, 0);
         }
-        let own = instance.filter(|_| !self.policies.judges()).and_then(|handle| self.by_handle.get(&handle));
         let own =
-            own.map(|index| &self.instances[*index as usize]).filter(|own| own.data_count > 0 && own.claimed == 0);
+            instance.filter(|_| !self.policies.may_delay_or_drop()).and_then(|handle| self.by_handle.get(&handle));
+        let own =
+            own.map(|index| &self.instances[*index as usize]).filter(|own| own.data_count > 0 && own.reserved == 0);
         let is_data = |at: u32| self.entries[at as usize].incoming.kind == ChangeKind::Alive;
         let (mut at, mut steps) = (self.oldest, 1);
         let victim = match own {
@@ -55,7 +56,7 @@ impl ReaderCache {
                 }
                 let entry = &self.entries[at as usize];
                 let instance = &self.instances[entry.instance as usize];
-                if is_data(at) && instance.data_count > 1 && instance.claimed == 0 {
+                if is_data(at) && instance.data_count > 1 && instance.reserved == 0 {
                     break at;
                 }
                 (at, steps) = (entry.next, steps + 1);
@@ -96,7 +97,7 @@ impl ReaderCache {
             self.data_count += 1;
             state.data_count += 1;
         } else {
-            state.news = index;
+            state.state_entry = index;
         }
         if state.oldest == NONE {
             state.oldest = index;
@@ -131,8 +132,8 @@ impl ReaderCache {
         }
         let state = &mut self.instances[instance as usize];
         state.count -= 1;
-        if state.news == index {
-            state.news = NONE;
+        if state.state_entry == index {
+            state.state_entry = NONE;
         } else {
             self.data_count -= 1;
             state.data_count -= 1;

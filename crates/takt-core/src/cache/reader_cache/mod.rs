@@ -33,13 +33,13 @@ mod reading;
 mod straight;
 
 pub(crate) use policies::CachePolicies;
-pub(crate) use straight::Plain;
+pub(crate) use straight::PlainSample;
 
 use super::latency::LatencyMonitor;
 use super::pool::{PayloadPool, PayloadRef, PoolSize};
 use super::sample::{ChangeKind, InstanceHandle, KeyExtractor, KeyHash};
 use crate::lifespan::Expiry;
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::schedule::Schedule;
 use crate::status::SampleRejectedReason;
 use crate::time::{Clocks, Instant};
@@ -53,7 +53,7 @@ use lists::Entry;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
-pub(crate) use claims::Fit;
+pub(crate) use claims::NoRoom;
 
 /// Index of no entry, or of no instance.
 const NONE: u32 = u32::MAX;
@@ -83,7 +83,7 @@ pub(crate) struct Incoming {
     pub(crate) writer_is_alive: bool,
     pub(crate) expiry: Expiry,
     /// Position among the changes of its writer and its publisher.
-    pub(crate) place: Place,
+    pub(crate) position: SetPosition,
 }
 
 /// Result of delivering a change. `revived` is the instance that a dropped change made alive again.
@@ -92,9 +92,9 @@ pub(crate) enum Delivered {
     /// Data of this instance were delivered.
     Data(InstanceHandle),
     /// The state of an instance changed, or the change had no effect.
-    News,
+    StateChange,
     /// A stronger writer owns the instance.
-    Outranked,
+    NotOwner,
     /// Data of this instance came too soon after the last, and wait or were dropped.
     Filtered(InstanceHandle),
     /// The sample expired before delivery.
@@ -155,7 +155,7 @@ pub(crate) struct ReaderCache {
     copies: bool,
     /// Entry taken by the last read, whose payload the caller still borrows.
     taken: u32,
-    claims: claims::Claims,
+    reservations: claims::Reservations,
     /// Latency monitor, if the reader has an E2E_LATENCY or a computed bound.
     pub(crate) latency: Option<Box<LatencyMonitor>>,
 }
@@ -187,7 +187,7 @@ impl ReaderCache {
             passes: 0,
             copies: true,
             taken: NONE,
-            claims: claims::Claims::default(),
+            reservations: claims::Reservations::default(),
             latency: None,
         }
     }
@@ -277,7 +277,7 @@ impl ReaderCache {
 
     /// Drops a pending change that another writer delivered before. This one only becomes a writer
     /// of the instance.
-    pub(crate) fn repeat(&mut self, stored: Stored) {
+    pub(crate) fn drop_repeated(&mut self, stored: Stored) {
         let incoming = self.entries[stored.0 as usize].incoming;
         if incoming.kind == ChangeKind::Alive
             && let Some(instance) = self.find_instance(&incoming)
@@ -303,12 +303,12 @@ impl ReaderCache {
         key: Option<&mut Box<dyn KeyExtractor>>,
     ) -> Result<Delivered, SampleRejectedReason> {
         let incoming = self.entries[stored.0 as usize].incoming;
-        let delivered = self.show(stored, clocks, key);
+        let delivered = self.apply(stored, clocks, key);
         self.index_writer_of(&incoming);
         delivered
     }
 
-    fn show(
+    fn apply(
         &mut self,
         stored: Stored,
         clocks: Clocks,
@@ -327,7 +327,7 @@ impl ReaderCache {
                 || (incoming.kind != ChangeKind::Alive && incoming.payload == PayloadRef::EMPTY) =>
             {
                 self.discard(stored);
-                return Ok(Delivered::News);
+                return Ok(Delivered::StateChange);
             }
             None => self.create_instance(&incoming, key)?,
         };
@@ -336,7 +336,7 @@ impl ReaderCache {
         if self.policies.exclusive && !self.instances[instance as usize].is_owned_by(&incoming) {
             self.discard(stored);
             self.remove_if_unused(instance);
-            return Ok(Delivered::Outranked);
+            return Ok(Delivered::NotOwner);
         }
         let before = self.instances[instance as usize].state;
         if self.policies.by_source {
@@ -349,7 +349,7 @@ impl ReaderCache {
         }
         let is_data = incoming.kind == ChangeKind::Alive;
         if is_data && let Some(due) = self.separation_end(instance, clocks.at) {
-            self.hold(stored, instance, &incoming, due);
+            self.delay(stored, instance, &incoming, due);
             self.instances[instance as usize].is_as_of(&incoming, now);
             return Ok(Delivered::Filtered(handle));
         }
@@ -361,7 +361,7 @@ impl ReaderCache {
         if !is_data && !self.instances[instance as usize].update(&incoming) {
             self.discard(stored);
             self.remove_if_unused(instance);
-            return Ok(Delivered::News);
+            return Ok(Delivered::StateChange);
         }
         if !is_data {
             self.schedule_purge(before, instance, clocks.at);
@@ -379,11 +379,11 @@ impl ReaderCache {
         }
         if is_data {
             self.schedule_purge(before, instance, clocks.at);
-            self.drop_held(instance);
+            self.drop_delayed(instance);
             self.instances[instance as usize].last_delivery = Some(clocks.at);
         }
         self.append(stored.0, instance, now);
-        Ok(if is_data { Delivered::Data(handle) } else { Delivered::News })
+        Ok(if is_data { Delivered::Data(handle) } else { Delivered::StateChange })
     }
 
     /// Evicts the oldest sample of a full `KEEP_LAST` instance, or the instance's older state
@@ -392,7 +392,7 @@ impl ReaderCache {
         let state = &self.instances[instance as usize];
         let evicted = match (kind, self.limits.depth) {
             (ChangeKind::Alive, Some(depth)) if state.data_count >= depth => {
-                if state.oldest == state.news {
+                if state.oldest == state.state_entry {
                     self.entries[state.oldest as usize].next_in_instance
                 } else {
                     state.oldest
@@ -402,7 +402,7 @@ impl ReaderCache {
                 return Err(SampleRejectedReason::SamplesPerInstanceLimit);
             }
             (ChangeKind::Alive, _) => NONE,
-            _ => state.news,
+            _ => state.state_entry,
         };
         if evicted != NONE {
             self.unlink(evicted);

@@ -38,7 +38,7 @@ impl CachePolicies {
     }
 
     /// Reports whether samples of an alive instance may be delayed or dropped by policy.
-    pub(super) fn judges(&self) -> bool {
+    pub(super) fn may_delay_or_drop(&self) -> bool {
         self.exclusive || self.by_source || self.separation.is_some()
     }
 

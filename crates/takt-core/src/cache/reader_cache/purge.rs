@@ -40,7 +40,7 @@ impl ReaderCache {
                 continue;
             }
             self.purge_due.remove(instance);
-            self.drop_held(instance);
+            self.drop_delayed(instance);
             self.remove_if_unused(instance);
         }
         removed

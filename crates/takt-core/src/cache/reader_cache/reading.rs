@@ -120,12 +120,12 @@ impl ReaderCache {
             PayloadRef::EMPTY => &self.instances[instance as usize].key,
             _ if self.copies => self.pool.readable(payload),
             _ => {
-                let lent = self.pool.lent(payload);
+                let lent = self.pool.loan(payload);
                 let payload = if lent.is_some() { &[] } else { self.pool.bytes(payload) };
-                return SampleRef { info, kind, payload, lent, previous };
+                return SampleRef { info, kind, payload, loan: lent, previous };
             }
         };
-        SampleRef { info, kind, payload: bytes, lent: None, previous }
+        SampleRef { info, kind, payload: bytes, loan: None, previous }
     }
 
     /// Reports whether there is a sample that the selector matches; changes nothing.
@@ -163,7 +163,7 @@ impl ReaderCache {
             let instance = &self.instances[entry.instance as usize];
             let meets = |query: &dyn SampleQuery| {
                 let is_data = entry.incoming.kind == ChangeKind::Alive;
-                query.meets(is_data.then(|| self.pool.bytes(entry.incoming.payload)))
+                query.matches(is_data.then(|| self.pool.bytes(entry.incoming.payload)))
             };
             let states = (entry.sample_state(), instance.view_in(pass), instance.state);
             if selector.wants(states, instance.handle) && query.is_none_or(meets) {

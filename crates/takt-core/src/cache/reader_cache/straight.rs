@@ -4,14 +4,14 @@ use super::lists::Entry;
 use super::{Incoming, NONE, ReaderCache};
 use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState};
 use crate::lifespan::Expiry;
-use crate::presentation::Place;
+use crate::presentation::SetPosition;
 use crate::time::Clocks;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
 /// Sample of a topic without keys and without further metadata than writer and timestamps.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plain<'a> {
+pub(crate) struct PlainSample<'a> {
     pub(crate) writer: Guid,
     pub(crate) sn: SequenceNumber,
     pub(crate) source_timestamp: Timestamp,
@@ -23,8 +23,8 @@ pub(crate) struct Plain<'a> {
 impl ReaderCache {
     /// Stores and delivers a sample, as `store` and `deliver` would, if that evicts nothing and
     /// changes no state. Returns false otherwise, without any change.
-    pub(crate) fn deliver_plain(&mut self, plain: &Plain<'_>, clocks: Clocks) -> bool {
-        if self.policies.judges() || self.free == NONE || self.data_count >= self.limits.max_samples {
+    pub(crate) fn deliver_plain(&mut self, plain: &PlainSample<'_>, clocks: Clocks) -> bool {
+        if self.policies.may_delay_or_drop() || self.free == NONE || self.data_count >= self.limits.max_samples {
             return false;
         }
         let Some(&instance) = self.by_handle.get(&InstanceHandle::NIL) else { return false };
@@ -34,13 +34,13 @@ impl ReaderCache {
             None => (state.count, self.limits.max_samples_per_instance),
         };
         let changes = state.state != InstanceState::Alive || !state.is_written_by(&plain.writer);
-        if count >= limit || changes || state.held != NONE {
+        if count >= limit || changes || state.delayed != NONE {
             return false;
         }
         let Some(payload) = self.pool.allocate_without_coalescing(plain.payload.len()) else { return false };
         state.last_delivery = Some(clocks.at);
         self.pool.bytes_mut(payload).copy_from_slice(plain.payload);
-        let Plain { writer, sn, source_timestamp, strength, .. } = *plain;
+        let PlainSample { writer, sn, source_timestamp, strength, .. } = *plain;
         let index = self.free;
         let Entry { incoming, next, .. } = &mut self.entries[index as usize];
         self.free = *next;
@@ -57,7 +57,7 @@ impl ReaderCache {
             strength,
             writer_is_alive: true,
             expiry: Expiry::NEVER,
-            place: Place::default(),
+            position: SetPosition::default(),
         };
         self.append(index, instance, clocks.wall);
         true

@@ -24,12 +24,12 @@ use crate::schedule::route::Tree;
 pub const TRIALS_MAX: usize = 24;
 
 /// A complete path, and the index of the port of the primary path whose link it avoids.
-pub(in crate::schedule) type Way = (usize, Tree);
+pub(in crate::schedule) type Detour = (usize, Tree);
 
 /// Backup paths of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::schedule) struct Seconds {
-    pub(in crate::schedule) ways: Vec<Way>,
+pub(in crate::schedule) struct BackupPaths {
+    pub(in crate::schedule) paths: Vec<Detour>,
     pub(in crate::schedule) needs: BTreeMap<u64, Tables>,
     /// Whether no frame may take the paths any more. They are counted until
     /// [`Scheduler::release_backup_paths`].
@@ -38,11 +38,11 @@ pub(in crate::schedule) struct Seconds {
 
 /// Extent of the protection of a flow's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Covered {
+pub struct Coverage {
     /// Number of links between switches that have a detour.
     pub links: usize,
     /// Number of links between switches.
-    pub of: usize,
+    pub total: usize,
 }
 
 /// A backup path of a protected flow.
@@ -62,16 +62,17 @@ impl Scheduler {
     /// # Errors
     /// The flow that does not fit. Requests with several receivers, or with separate flows for
     /// ACKNACKs, are refused ([`Reason::NoBackupPath`]).
-    pub fn protect(&mut self, snapshot: &Snapshot, id: RequestId) -> Result<Covered, Refused> {
-        let bundle = self.single_bundle(id).filter(|bundle| bundle.seconds.ways.is_empty()).cloned();
+    pub fn protect(&mut self, snapshot: &Snapshot, id: RequestId) -> Result<Coverage, Refused> {
+        let bundle = self.single_bundle(id).filter(|bundle| bundle.backups.paths.is_empty()).cloned();
         let name = bundle.as_ref().and_then(|bundle| bundle.streams.first()).map(|stream| stream.name.clone());
         let name = name.unwrap_or_default();
         let refuse = |reason| Refused { flow: name.clone(), reason };
         let bundle = bundle.ok_or_else(|| refuse(Reason::NoBackupPath))?;
         let of = links_of(&bundle.tree);
         let ways = detours(snapshot, &bundle.tree.ports);
-        let ways: Vec<Way> = ways.into_iter().map(|(at, ports)| (at, Tree { ports, branches: Vec::new() })).collect();
-        let covered = Covered { links: ways.len(), of };
+        let ways: Vec<Detour> =
+            ways.into_iter().map(|(at, ports)| (at, Tree { ports, branches: Vec::new() })).collect();
+        let covered = Coverage { links: ways.len(), total: of };
         if of == 0 {
             return Ok(covered);
         }
@@ -92,16 +93,16 @@ impl Scheduler {
             classes.entry(hop.port).or_insert(hop.class);
         }
         let needs = backup_needs(snapshot, &bundle.tree, &ways);
-        self.rooms.take(snapshot, &needs).map_err(|timeout_text| refuse(Reason::Room(timeout_text)))?;
+        self.table_use.reserve(snapshot, &needs).map_err(|timeout_text| refuse(Reason::TableFull(timeout_text)))?;
         let placed = self.place_backup_paths(snapshot, (&bundle, &ways, &hops), classes, &fixed);
         let ids = placed.map_err(|fault| {
-            self.rooms.give(&needs);
+            self.table_use.release(&needs);
             refuse(reason(&self.network, &self.ports, &format!("a second way of {name}"), fault))
         })?;
         self.owners.extend(ids.iter().map(|flow| (*flow, (id, 0))));
         if let Some(bundle) = self.entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut()) {
             bundle.ids.extend(ids);
-            bundle.seconds = Seconds { ways, needs, is_retired: false };
+            bundle.backups = BackupPaths { paths: ways, needs, is_retired: false };
         }
         Ok(covered)
     }
@@ -111,7 +112,7 @@ impl Scheduler {
     fn place_backup_paths(
         &mut self,
         snapshot: &Snapshot,
-        (bundle, ways, hops): (&PlacedBundle, &[Way], &[Vec<Hop>]),
+        (bundle, ways, hops): (&PlacedBundle, &[Detour], &[Vec<Hop>]),
         mut classes: BTreeMap<usize, usize>,
         fixed: &BTreeSet<usize>,
     ) -> Result<Vec<FlowId>, Fault> {
@@ -127,7 +128,7 @@ impl Scheduler {
                 Err(fault) => fault,
             };
             let named = match fault {
-                Fault::Late { flow, hop, .. } if self.network.flow(flow).is_none() => hop.port,
+                Fault::ExceedsLimit { flow, hop, .. } if self.network.flow(flow).is_none() => hop.port,
                 Fault::Queue { hop, .. } if classes.get(&hop.port) == Some(&hop.class) => hop.port,
                 _ => return Err(fault),
             };
@@ -142,24 +143,24 @@ impl Scheduler {
 
     /// Returns the extent of an entry's protection; `None` if it has no backup path that frames may
     /// take.
-    pub fn covered(&self, id: RequestId) -> Option<Covered> {
-        let bundle = self.single_bundle(id).filter(|bundle| !bundle.seconds.is_retired)?;
-        let links = bundle.seconds.ways.len();
-        (links > 0).then(|| Covered { links, of: links_of(&bundle.tree) })
+    pub fn coverage(&self, id: RequestId) -> Option<Coverage> {
+        let bundle = self.single_bundle(id).filter(|bundle| !bundle.backups.is_retired)?;
+        let links = bundle.backups.paths.len();
+        (links > 0).then(|| Coverage { links, total: links_of(&bundle.tree) })
     }
 
     /// Returns the backup paths of the first request of an entry, without retired ones.
     pub fn backup_paths(&self, snapshot: &Snapshot, id: RequestId) -> Vec<BackupPath> {
-        let Some(bundle) = self.single_bundle(id).filter(|bundle| !bundle.seconds.is_retired) else {
+        let Some(bundle) = self.single_bundle(id).filter(|bundle| !bundle.backups.is_retired) else {
             return Vec::new();
         };
         let Some(stream) = bundle.streams.first() else { return Vec::new() };
         let firsts = bundle.ids.iter().step_by(bundle.streams.len()).skip(1);
-        let way = |((at, _), flow): (&Way, &FlowId)| BackupPath {
+        let way = |((at, _), flow): (&Detour, &FlowId)| BackupPath {
             at: *at,
             route: route_of(&self.network, &self.ports, snapshot, *flow, stream),
         };
-        bundle.seconds.ways.iter().zip(firsts).map(way).collect()
+        bundle.backups.paths.iter().zip(firsts).map(way).collect()
     }
 
     /// Continues a protected entry with a failed port on one of its intact paths: the shortest one
@@ -170,7 +171,7 @@ impl Scheduler {
         let is_whole = |tree: &Tree| !tree.ports.iter().any(|port| self.is_gone(snapshot, port));
         let Some(bundle) = self.single_bundle(id).filter(|bundle| self.has_backup_paths(bundle)) else { return false };
         let is_first_whole = is_whole(&bundle.tree);
-        let whole = bundle.seconds.ways.iter().enumerate().filter(|(_, (_, way))| is_whole(way));
+        let whole = bundle.backups.paths.iter().enumerate().filter(|(_, (_, way))| is_whole(way));
         let shortest = whole.min_by_key(|(_, (at, way))| (way.ports.len(), std::cmp::Reverse(*at))).map(|(n, _)| n);
         let chosen = if is_first_whole { None } else { shortest };
         if !is_first_whole && chosen.is_none() {
@@ -179,42 +180,42 @@ impl Scheduler {
         let bundle = self.entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut());
         let Some(bundle) = bundle else { return false };
         if let Some(n) = chosen {
-            let (at, way) = bundle.seconds.ways.remove(n);
+            let (at, way) = bundle.backups.paths.remove(n);
             let streams = bundle.streams.len();
             let first = bundle.ids.drain(..streams).collect::<Vec<FlowId>>();
             let own = bundle.ids.drain(n * streams..(n + 1) * streams).collect::<Vec<FlowId>>();
-            bundle.seconds.ways.insert(0, (at, std::mem::replace(&mut bundle.tree, way)));
+            bundle.backups.paths.insert(0, (at, std::mem::replace(&mut bundle.tree, way)));
             bundle.ids.splice(0..0, own.into_iter().chain(first));
         }
-        bundle.seconds.is_retired = true;
+        bundle.backups.is_retired = true;
         true
     }
 
     /// Removes the paths of an entry that no frame takes any more and whose last frames have
     /// drained.
     pub fn release_backup_paths(&mut self, snapshot: &Snapshot, id: RequestId) {
-        let Self { network, entries, owners, rooms, full, .. } = self;
+        let Self { network, entries, owners, table_use: rooms, full, .. } = self;
         let bundle = entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut());
-        let Some(bundle) = bundle.filter(|bundle| bundle.seconds.is_retired) else { return };
+        let Some(bundle) = bundle.filter(|bundle| bundle.backups.is_retired) else { return };
         let gone: Vec<FlowId> = bundle.ids.drain(bundle.streams.len()..).collect();
         let flows = network.remove_all(&gone);
-        full.forget(flows.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
+        full.remove(flows.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
         gone.iter().for_each(|flow| _ = owners.remove(flow));
-        rooms.give(&bundle.needs);
-        rooms.give(&bundle.seconds.needs);
-        (bundle.seconds, bundle.needs) = (Seconds::default(), rooms::needs(&bundle.tree));
+        rooms.release(&bundle.needs);
+        rooms.release(&bundle.backups.needs);
+        (bundle.backups, bundle.needs) = (BackupPaths::default(), rooms::needs(&bundle.tree));
         // The entry used at least as much capacity before.
-        let _ = rooms.take(snapshot, &bundle.needs);
+        let _ = rooms.reserve(snapshot, &bundle.needs);
     }
 
     /// Reports whether frames of a bundle may take a backup path.
     pub(in crate::schedule) fn has_backup_paths(&self, bundle: &PlacedBundle) -> bool {
-        !bundle.seconds.ways.is_empty() && !bundle.seconds.is_retired
+        !bundle.backups.paths.is_empty() && !bundle.backups.is_retired
     }
 
     /// Iterates over the ports that frames of a bundle may use.
     pub(super) fn ports_of<'a>(&self, bundle: &'a PlacedBundle) -> impl Iterator<Item = &'a Egress> {
-        let seconds = bundle.seconds.ways.iter().filter(|_| !bundle.seconds.is_retired);
+        let seconds = bundle.backups.paths.iter().filter(|_| !bundle.backups.is_retired);
         bundle.tree.ports.iter().chain(seconds.flat_map(|(_, way)| &way.ports))
     }
 
@@ -251,7 +252,7 @@ fn links_of(tree: &Tree) -> usize {
 
 /// Returns the table entries for detours: an entry for each port where their frames arrive, and a
 /// group where they leave the primary path.
-fn backup_needs(snapshot: &Snapshot, first: &Tree, ways: &[Way]) -> BTreeMap<u64, Tables> {
+fn backup_needs(snapshot: &Snapshot, first: &Tree, ways: &[Detour]) -> BTreeMap<u64, Tables> {
     let mut needs: BTreeMap<u64, Tables> = BTreeMap::new();
     let mut inputs = BTreeSet::new();
     let none = Tables { flow_entries: 0, groups: 0, meters: 0 };

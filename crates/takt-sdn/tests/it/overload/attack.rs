@@ -44,7 +44,7 @@ fn admitted_pair_loses_no_sample_while_a_host_floods_discovery_and_impersonates_
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     let lab = up("attack", &two_switches(CLASSES));
     let running = Running::start(&lab, Config { network: Some(network()), ..Config::default() });
     running.wait("two switches, three hosts", State::settled(1, 1, 3));

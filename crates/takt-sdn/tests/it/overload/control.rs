@@ -67,7 +67,7 @@ impl Pairs {
 /// Runs two pairs, of which one matches before the overload and the other during it. Returns the
 /// events of the controller.
 fn run(test: &str, control: &str) -> (Vec<Event>, String) {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     let lab = up(test, &two_ways(control));
     let running = Running::start(&lab, Config { network: Some(network()), ..Config::default() });
     running.wait("two switches, four hosts", State::settled(1, 1, 4));

@@ -133,7 +133,7 @@ fn greet(lab: &Lab) -> [UdpSocket; 2] {
 }
 
 fn run(test: &str, is_registered: bool, separation: Duration) -> Outcome {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     let lab = up(test, &two_switches(CLASSES));
     let running = Running::start(&lab, Config { network: Some(network()), ..Config::default() });
     running.wait("two switches, three hosts", State::settled(1, 1, 3));

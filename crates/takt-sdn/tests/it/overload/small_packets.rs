@@ -54,7 +54,7 @@ fn meter_statistics(lab: &Lab) -> String {
 }
 
 fn run(test: &str, limit: &str) -> Outcome {
-    let _alone = overload::alone();
+    let _alone = overload::lock();
     let lab = up(test, &two_switches(CLASSES));
     let text = format!("{}{limit}", network_text(RATE_BPS));
     let network = NetworkFile::parse("network.toml", &text, SwitchModel::built_in);

@@ -26,7 +26,7 @@ fn networks() -> u64 {
 
 #[test]
 fn no_state_between_two_configurations_breaks_an_admitted_flow() {
-    let mut seen = world::Seen::default();
+    let mut seen = world::Coverage::default();
     for seed in 0..networks() {
         let mut random = Random(seed);
         // Most loads are mixed.
@@ -39,9 +39,9 @@ fn no_state_between_two_configurations_breaks_an_admitted_flow() {
         let changes = if load == Load::Strict { 3 * CHANGES } else { CHANGES };
         for _ in 0..changes {
             world.reconfigure(&mut random);
-            world.carry_out(&mut random, Order::Confirmed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+            world.run_operation(&mut random, Order::Confirmed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         }
-        seen.add(&world.seen);
+        seen.add(&world.coverage);
     }
     // Otherwise the changes do not cover all kinds.
     assert!(seen.is_everything(), "{seen:?}");
@@ -54,7 +54,7 @@ fn broken_by(order: Order, load: Load) -> impl Iterator<Item = String> {
         let mut world = World::new(&mut random, load);
         let mut changes = (0..3 * CHANGES).map(|_| {
             world.reconfigure(&mut random);
-            world.carry_out(&mut random, order)
+            world.run_operation(&mut random, order)
         });
         changes.find_map(Result::err)
     })

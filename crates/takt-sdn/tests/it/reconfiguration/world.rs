@@ -64,7 +64,7 @@ impl Order {
 
 /// Counts of events, which show that a run covers all kinds.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Coverage {
     operations: usize,
     admitted: usize,
     groups: usize,
@@ -75,7 +75,7 @@ pub struct Seen {
     kept: usize,
 }
 
-impl Seen {
+impl Coverage {
     pub fn add(&mut self, other: &Self) {
         self.operations += other.operations;
         self.admitted += other.admitted;
@@ -103,7 +103,7 @@ pub struct World {
     /// Number of executions and confirmations per switch.
     versions: BTreeMap<u64, u64>,
     /// Source of versions of switches that are never equal.
-    looks: Cell<u64>,
+    examinations: Cell<u64>,
     applications: BTreeMap<Pair, Application>,
     released: BTreeSet<Pair>,
     /// Pairs with which the writer begins to send by multicast.
@@ -117,10 +117,10 @@ pub struct World {
     /// Places of flows by the certificate before the change, and by that after it.
     before: Places,
     after: Places,
-    pub seen: Seen,
+    pub coverage: Coverage,
     now_ns: u64,
     /// Time as seen by the controller.
-    told: Instant,
+    controller_time: Instant,
     queued: Queued,
     /// All flows ever requested.
     names: BTreeMap<String, Datagram>,
@@ -169,7 +169,7 @@ impl World {
             executed: tables.clone(),
             confirmed: tables,
             versions: BTreeMap::new(),
-            looks: Cell::new(0),
+            examinations: Cell::new(0),
             applications: BTreeMap::new(),
             released: BTreeSet::new(),
             joined: BTreeSet::new(),
@@ -179,9 +179,9 @@ impl World {
             next: 0,
             before: Places::new(),
             after: Places::new(),
-            seen: Seen::default(),
+            coverage: Coverage::default(),
             now_ns: 0,
-            told: Instant(0),
+            controller_time: Instant(0),
             queued: Queued::default(),
             names: BTreeMap::new(),
             counted: Counted::new(),
@@ -281,10 +281,10 @@ impl World {
             let (a, b) = self.cables[at];
             if down.is_none() && self.way(&datagram, host).iter().any(|(out, _)| [a, b].contains(out)) {
                 if self.is_protected(&datagram) {
-                    self.seen.kept += 1;
+                    self.coverage.kept += 1;
                     continue;
                 }
-                self.seen.rerouted += 1;
+                self.coverage.rerouted += 1;
                 self.cut.insert((datagram, host));
             }
         }
@@ -299,7 +299,7 @@ impl World {
         let scheduler = self.admission.scheduler();
         let own = |name: &str| self.names.get(name) == Some(datagram);
         let id = scheduler.requests().find(|(_, request)| own(&request.name)).map(|(id, _)| id);
-        id.and_then(|id| scheduler.covered(id)).is_some_and(|covered| covered.links == covered.of)
+        id.and_then(|id| scheduler.coverage(id)).is_some_and(|covered| covered.links == covered.total)
     }
 
     fn remove_pair(&mut self, random: &mut Random) {
@@ -309,8 +309,8 @@ impl World {
         }
         let pair = pairs[random.below(pairs.len())];
         self.applications.remove(&pair);
-        self.seen.gone += usize::from(self.released.remove(&pair));
-        self.admission.forget(pair);
+        self.coverage.gone += usize::from(self.released.remove(&pair));
+        self.admission.remove_pair(pair);
         self.change = format!("{pair} leaves");
     }
 
@@ -368,7 +368,7 @@ impl World {
         }
         self.names.extend(siblings.iter().filter_map(|own| own.application.as_ref().ok()).flat_map(named));
         self.names.extend(named(&application));
-        self.admission.ask(&application, &siblings);
+        self.admission.request(&application, &siblings);
         self.applications.insert(pair, application);
     }
 
@@ -376,7 +376,7 @@ impl World {
     ///
     /// # Errors
     /// The violation in an intermediate state.
-    pub fn carry_out(&mut self, random: &mut Random, order: Order) -> Result<(), String> {
+    pub fn run_operation(&mut self, random: &mut Random, order: Order) -> Result<(), String> {
         loop {
             self.advance(order);
             let operations = self.operations();
@@ -413,7 +413,7 @@ impl World {
     /// Advances the time to the next deadline of admission.
     fn wait(&mut self, order: Order) {
         let Some(Instant(until_ns)) = self.admission.deadline() else { return };
-        self.seen.waits += 1;
+        self.coverage.waits += 1;
         match order {
             Order::NoDrain => {}
             Order::ShortDrain => self.now_ns = self.now_ns.max(until_ns.div_ceil(2)),
@@ -422,9 +422,9 @@ impl World {
     }
 
     /// Sets the time that the controller sees.
-    fn tell(&mut self, order: Order) {
-        self.told = match order {
-            Order::NoDrain => Instant(self.told.0 + 1_000_000_000),
+    fn set_controller_time(&mut self, order: Order) {
+        self.controller_time = match order {
+            Order::NoDrain => Instant(self.controller_time.0 + 1_000_000_000),
             Order::ShortDrain => Instant(self.now_ns * 2),
             _ => Instant(self.now_ns),
         };
@@ -433,8 +433,9 @@ impl World {
     fn advance(&mut self, order: Order) {
         let count = self.admission.scheduler().requests().count();
         loop {
-            self.tell(order);
-            let Self { admission, executed, confirmed, versions, looks, told, .. } = self;
+            self.set_controller_time(order);
+            let Self { admission, executed, confirmed, versions, examinations: looks, controller_time: told, .. } =
+                self;
             // In orders without confirmation, every operation counts as confirmed at once.
             let version = |dpid: u64| match order.is_confirmed() {
                 true => versions.get(&dpid).copied().unwrap_or_default(),
@@ -471,7 +472,7 @@ impl World {
             for outcome in admission.take_outcomes() {
                 match outcome {
                     Outcome::Admitted { pair, .. } => {
-                        self.seen.admitted += 1;
+                        self.coverage.admitted += 1;
                         self.released.insert(pair);
                     }
                     Outcome::Refused { pair, .. } => {
@@ -545,12 +546,12 @@ impl World {
             Operation::Flow(key) => match wants.flows.get(&key) {
                 Some(flow) => {
                     let before = has.flows.insert(key, flow.clone());
-                    self.seen.class_changes += usize::from(before.is_some_and(|before| before != *flow));
+                    self.coverage.class_changes += usize::from(before.is_some_and(|before| before != *flow));
                 }
                 None => _ = has.flows.remove(&key),
             },
         }
-        self.seen.operations += 1;
+        self.coverage.operations += 1;
     }
 
     fn trace(&self, datagram: &Datagram) -> Trace {
@@ -617,7 +618,7 @@ impl World {
                     copies => return complain(&format!("host {} gets {copies:?}", host.0)),
                 }
             }
-            self.seen.groups += usize::from(datagram.destination.is_multicast());
+            self.coverage.groups += usize::from(datagram.destination.is_multicast());
             traced.push((datagram, trace));
         }
         self.prove(&traced)?;

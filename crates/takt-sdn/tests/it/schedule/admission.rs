@@ -3,7 +3,7 @@
 
 use takt_calculus::network::{Depth, check};
 use takt_sdn::PortRef;
-use takt_sdn::model::{Egress, Queue, Reach, SwitchModel};
+use takt_sdn::model::{Egress, Queue, QueueSelection, SwitchModel};
 use takt_sdn::schedule::{Admitted, FormatError, Reason, Request, RequestId, Scheduler, WireFormat};
 
 use super::networks::{MILLISECOND, model, network, next, reliable, request};
@@ -31,7 +31,10 @@ fn flow_gets_the_lowest_class_at_which_it_keeps_its_limit() {
     let strict = scheduler.admit(&snapshot, request(0, &[3], MILLISECOND)).expect("the flow is admitted");
     assert!(classes(&strict)[0] < 3, "{strict:?}");
     assert!(strict.bound_ns <= MILLISECOND);
-    assert_eq!(strict.routes[0].hops[1].reach.and_then(|reach| reach.set_queue), Some(7 - classes(&strict)[0] as u32));
+    assert_eq!(
+        strict.routes[0].hops[1].selection.and_then(|reach| reach.set_queue),
+        Some(7 - classes(&strict)[0] as u32)
+    );
     assert_eq!(check(&scheduler.certificate()), Ok(()));
 }
 
@@ -45,8 +48,8 @@ fn control_traffic_keeps_its_share_of_a_port_below_admitted_flows() {
         (count, scheduler.certificate())
     };
     let (all, _) = fill(None);
-    let reach = Reach { set_queue: Some(1), dscp: None };
-    let (fewer, certificate) = fill(Some(Queue { reach, depth: Depth::UNLIMITED }));
+    let reach = QueueSelection { set_queue: Some(1), dscp: None };
+    let (fewer, certificate) = fill(Some(Queue { selection: reach, depth: Depth::UNLIMITED }));
     assert!(0 < fewer && fewer < all, "{fewer} of {all}");
     let control = certificate.flows.iter().filter(|flow| flow.name.starts_with("control traffic"));
     assert_eq!(control.count(), 6, "LLDP, learning and discovery at two ports of switches");
@@ -108,7 +111,7 @@ fn refusal_names_the_binding_hop_and_its_remedies_fit() {
     };
     assert!(admitted > 5, "{admitted}");
     let at = match refused.reason {
-        Reason::Late { port, .. } | Reason::Queue { port, .. } => port,
+        Reason::ExceedsLimit { port, .. } | Reason::Queue { port, .. } => port,
         ref other => panic!("{other:?}"),
     };
     assert!([next(0), Egress::Switch(PortRef::new(1, 3))].contains(&at), "{refused}");
@@ -128,7 +131,7 @@ fn limit_below_the_bound_of_a_lone_flow_has_a_longer_limit_as_remedy() {
     let mut scheduler = Scheduler::default();
     let mut asked = request(0, &[2], 300_000);
     let refused = scheduler.admit(&snapshot, asked.clone()).expect_err("three frames take longer");
-    assert!(matches!(refused.reason, Reason::Late { limit_ns: 300_000, .. }), "{refused}");
+    assert!(matches!(refused.reason, Reason::ExceedsLimit { limit_ns: 300_000, .. }), "{refused}");
     let remedies = scheduler.remedies(&snapshot, None, &asked);
     assert_eq!(remedies.min_separation_ns, None, "no other flow exists");
     asked.contract.limit_ns = remedies.limit_ns.expect("a longer limit fits");
@@ -201,7 +204,7 @@ fn full_table_refuses_and_has_room_again_after_a_removal() {
         .map(|_| scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect("the flow is admitted").id)
         .collect();
     let refused = scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect_err("the table is full");
-    assert!(matches!(refused.reason, Reason::Room(room) if room.table == "flow entries" && room.most == 3));
+    assert!(matches!(refused.reason, Reason::TableFull(room) if room.table == "flow entries" && room.capacity == 3));
     scheduler.remove(ids[1]).expect("the flow was admitted");
     scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect("the flow is admitted again");
 }
@@ -216,10 +219,10 @@ fn invalid_request_is_refused() {
         change(&mut bad);
         scheduler.admit(&snapshot, bad).expect_err("the request is invalid").reason
     };
-    assert!(matches!(reason(&|bad| bad.destinations.clear()), Reason::Nonsense(_)));
-    assert!(matches!(reason(&|bad| bad.destinations.push(bad.source)), Reason::Nonsense(_)));
-    assert!(matches!(reason(&|bad| bad.contract.min_separation_ns = 0), Reason::Nonsense(_)));
-    assert!(matches!(reason(&|bad| bad.contract.burst = 0), Reason::Nonsense(_)));
+    assert!(matches!(reason(&|bad| bad.destinations.clear()), Reason::Invalid(_)));
+    assert!(matches!(reason(&|bad| bad.destinations.push(bad.source)), Reason::Invalid(_)));
+    assert!(matches!(reason(&|bad| bad.contract.min_separation_ns = 0), Reason::Invalid(_)));
+    assert!(matches!(reason(&|bad| bad.contract.burst = 0), Reason::Invalid(_)));
     assert_eq!(reason(&|bad| bad.destinations[0].0 = 99), Reason::NoRoute);
     let large = WireFormat { fragment_len: 60_000, ..WireFormat::default() };
     let format = |bad: &mut takt_sdn::schedule::Request| {
@@ -248,18 +251,18 @@ fn joined_requests_share_entries_paths_and_classes() {
     let other = scheduler.join(id, &snapshot, request(0, &[5], MILLISECOND)).expect_err("the destinations differ");
     assert_eq!(other.reason, Reason::OtherEnds);
     let strict = scheduler.join(id, &snapshot, named("e", 100_000)).expect_err("its frames take longer");
-    assert!(matches!(&strict.reason, Reason::Late { flow, .. } if flow == "e"), "{strict}");
+    assert!(matches!(&strict.reason, Reason::ExceedsLimit { flow, .. } if flow == "e"), "{strict}");
     assert_eq!(scheduler.certificate(), before, "the others are unchanged");
     let remedies = scheduler.remedies(&snapshot, Some(id), &named("e", 100_000));
     scheduler.join(id, &snapshot, named("e", remedies.limit_ns.expect("a longer one fits"))).expect("admitted");
 
     for name in ["c", "a", "e", "b"] {
-        assert_eq!(scheduler.part(id, &snapshot, name).map(|request| request.name), Some(name.to_owned()));
+        assert_eq!(scheduler.remove_request(id, &snapshot, name).map(|request| request.name), Some(name.to_owned()));
         assert_eq!(check(&scheduler.certificate()), Ok(()));
     }
-    assert_eq!(scheduler.part(id, &snapshot, "a"), None);
+    assert_eq!(scheduler.remove_request(id, &snapshot, "a"), None);
     assert_eq!(scheduler.certificate().flows.len(), 1);
-    scheduler.part(id, &snapshot, "d").expect("the last request leaves");
+    scheduler.remove_request(id, &snapshot, "d").expect("the last request leaves");
     assert_eq!(scheduler.requests_of(id), None);
     scheduler.admit(&snapshot, request(0, &[4], 10 * MILLISECOND)).expect("the tables are free");
 }
@@ -278,7 +281,7 @@ fn requests_that_share_a_meter_have_its_burst_twice_and_one_event_more() {
     let other = Request { name: "other".into(), ..request(0, &[2], 100 * MILLISECOND) };
     scheduler.join(id, &snapshot, other).expect("the request is admitted");
     assert_eq!(at_once(&scheduler), [3, 3], "the burst of a meter that is changed, and one event of the other");
-    scheduler.part(id, &snapshot, "other").expect("the request joined");
+    scheduler.remove_request(id, &snapshot, "other").expect("the request joined");
     assert_eq!(at_once(&scheduler), [1]);
 }
 

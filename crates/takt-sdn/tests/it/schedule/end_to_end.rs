@@ -1,6 +1,6 @@
 //! Tests of the end-to-end bound from `write` to callback.
 
-use takt_calculus::composition::{HostFlow, Indivisible, Unproven, check};
+use takt_calculus::composition::{DivisionError, HostFlow, Unproven, check};
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
 use takt_sdn::model::HostId;
 use takt_sdn::schedule::{HostStages, Plan, Scheduler};
@@ -48,5 +48,5 @@ fn admitted_plan_has_a_proof_for_each_reader() {
 fn hosts_that_take_the_whole_limit_have_no_plan() {
     let stages = HostStages { source: Some(host(600)), sinks: [(HostId(2), host(600))].into() };
     let late = Plan::new(&request(0, &[2], MILLISECOND), &stages).expect_err("both hosts exceed the limit");
-    assert_eq!(late, Indivisible::Late { source_ns: 600_000, sink_ns: 600_000, limit_ns: MILLISECOND });
+    assert_eq!(late, DivisionError::ExceedsLimit { source_ns: 600_000, sink_ns: 600_000, limit_ns: MILLISECOND });
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use takt_calculus::network::Depth;
 use takt_sdn::PortRef;
-use takt_sdn::model::{Egress, HostId, HostInterface, Network, Queue, Reach, SwitchModel, Tables};
+use takt_sdn::model::{Egress, HostId, HostInterface, Network, Queue, QueueSelection, SwitchModel, Tables};
 use takt_sdn::schedule::{Contract, Reliability, Request, WireFormat};
 
 pub const MILLISECOND: u64 = 1_000_000;
@@ -12,7 +12,8 @@ pub const RATE_BPS: u64 = 100_000_000;
 
 /// Returns a switch model without delay, with this number of classes of unlimited depth.
 pub fn model(classes: usize, flow_entries: u32) -> SwitchModel {
-    let queue = |class| Queue { reach: Reach { set_queue: Some(7 - class), dscp: None }, depth: Depth::UNLIMITED };
+    let queue =
+        |class| Queue { selection: QueueSelection { set_queue: Some(7 - class), dscp: None }, depth: Depth::UNLIMITED };
     SwitchModel {
         name: "test".into(),
         queues: (0..classes as u32).map(queue).collect(),

@@ -1,10 +1,10 @@
 //! Tests of backup paths: reserved, proved, used when a link fails, and freed.
 
-use takt_calculus::network::simulation::{Manner, run};
+use takt_calculus::network::simulation::{ArrivalPattern, run};
 use takt_calculus::network::{NetworkCertificate, check};
 use takt_sdn::PortRef;
 use takt_sdn::model::{Egress, Network};
-use takt_sdn::schedule::{Covered, Reason, RequestId, Scheduler};
+use takt_sdn::schedule::{Coverage, Reason, RequestId, Scheduler};
 use takt_sdn::simulation::{self, RandomNetwork};
 use takt_testkit::Random;
 
@@ -22,7 +22,7 @@ fn way(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<u64> {
     switches(routes[0].hops.iter().map(|hop| hop.port))
 }
 
-fn seconds(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<Vec<u64>> {
+fn backup_paths(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<Vec<u64>> {
     let ways = scheduler.backup_paths(&network.snapshot(), id);
     ways.iter().map(|way| switches(way.route.hops.iter().map(|hop| hop.port))).collect()
 }
@@ -33,9 +33,9 @@ fn protected_request_uses_its_backup_path_and_gets_another_when_the_link_returns
     let mut scheduler = Scheduler::default();
     let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("the flow is admitted").id;
     let covered = scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
-    assert_eq!(covered, Covered { links: 1, of: 1 });
+    assert_eq!(covered, Coverage { links: 1, total: 1 });
     assert_eq!(way(&scheduler, &network, id), [0, 1]);
-    assert_eq!(seconds(&scheduler, &network, id), [[0, 3, 2, 1]]);
+    assert_eq!(backup_paths(&scheduler, &network, id), [[0, 3, 2, 1]]);
     let flows = scheduler.certificate().flows;
     assert_eq!(flows.iter().map(|flow| flow.name.as_str()).collect::<Vec<_>>(), ["from 0", "from 0, second way"]);
 
@@ -52,7 +52,7 @@ fn protected_request_uses_its_backup_path_and_gets_another_when_the_link_returns
 
     network.set_up(next(0), true).expect("the port has a link");
     let covered = scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
-    assert_eq!(covered, Covered { links: 3, of: 3 });
+    assert_eq!(covered, Coverage { links: 3, total: 3 });
     assert_eq!(check(&scheduler.certificate()), Ok(()));
     scheduler.remove(id).expect("the flow is admitted");
     assert_eq!(scheduler.certificate().flows, []);
@@ -65,7 +65,7 @@ fn backup_path_that_does_not_fit_changes_nothing() {
     let id = scheduler.admit(&network.snapshot(), request(0, &[2], MILLISECOND)).expect("one link is near").id;
     let before = scheduler.certificate();
     let refused = scheduler.protect(&network.snapshot(), id).expect_err("three links take longer");
-    assert!(matches!(refused.reason, Reason::Late { .. }), "{refused}");
+    assert!(matches!(refused.reason, Reason::ExceedsLimit { .. }), "{refused}");
     assert!(refused.to_string().contains("second way"), "{refused}");
     assert_eq!(scheduler.certificate().flows, before.flows);
     let answered = reliable(request(4, &[6], 50 * MILLISECOND));
@@ -83,13 +83,13 @@ fn backup_paths_use_table_capacity_and_release_it() {
     scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
     let asked = request(1, &[3], 50 * MILLISECOND);
     let refused = scheduler.admit(&network.snapshot(), asked.clone()).expect_err("the last switch is full");
-    assert!(matches!(refused.reason, Reason::Room(_)), "{refused}");
+    assert!(matches!(refused.reason, Reason::TableFull(_)), "{refused}");
     scheduler.remove(id).expect("the flow is admitted");
     let id = scheduler.admit(&network.snapshot(), asked).expect("the flow is admitted").id;
     let other = scheduler.admit(&network.snapshot(), request(4, &[6], 50 * MILLISECOND)).expect("admitted").id;
     scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
     let refused = scheduler.protect(&network.snapshot(), other).expect_err("the tables are full");
-    assert!(matches!(refused.reason, Reason::Room(_)), "{refused}");
+    assert!(matches!(refused.reason, Reason::TableFull(_)), "{refused}");
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn request_that_joins_a_protected_one_uses_all_its_paths_or_is_refused() {
     assert_eq!(names, ["from 0", "from 0, second way", "other", "other, second way"]);
     (other.name, other.contract.limit_ns) = ("late".to_owned(), MILLISECOND);
     let refused = scheduler.join(id, &network.snapshot(), other).expect_err("three links take longer");
-    assert!(matches!(refused.reason, Reason::Late { .. }), "{refused}");
-    scheduler.part(id, &network.snapshot(), "from 0").expect("the flow is admitted");
+    assert!(matches!(refused.reason, Reason::ExceedsLimit { .. }), "{refused}");
+    scheduler.remove_request(id, &network.snapshot(), "from 0").expect("the flow is admitted");
     assert_eq!(scheduler.certificate().flows.len(), 2);
-    assert_eq!(seconds(&scheduler, &network, id), [[0, 3, 2, 1]]);
+    assert_eq!(backup_paths(&scheduler, &network, id), [[0, 3, 2, 1]]);
     assert_eq!(check(&scheduler.certificate()), Ok(()));
 }
 
@@ -144,7 +144,7 @@ fn scheduled(random: &mut Random) -> (Network, Vec<Egress>, Scheduler, Vec<Reque
 
 /// Simulates frames of all flows except `lost`, and checks them against the bounds of the
 /// certificate.
-fn judge(certificate: &NetworkCertificate, lost: &[usize], random: &mut Random, context: &str) {
+fn check_bounds(certificate: &NetworkCertificate, lost: &[usize], random: &mut Random, context: &str) {
     let NetworkCertificate { ports, flows, bounds, .. } = certificate;
     let sent: Vec<usize> = (0..flows.len()).filter(|flow| !lost.contains(flow)).collect();
     let flows: Vec<_> = sent.iter().map(|flow| flows[*flow].clone()).collect();
@@ -152,8 +152,8 @@ fn judge(certificate: &NetworkCertificate, lost: &[usize], random: &mut Random, 
         return;
     }
     let victim = random.below(flows.len());
-    let hops = (0..flows[victim].hops.len()).map(|hop| Manner::Meet { flow: victim, hop });
-    for manner in hops.chain([Manner::Random]).collect::<Vec<_>>() {
+    let hops = (0..flows[victim].hops.len()).map(|hop| ArrivalPattern::Aligned { flow: victim, hop });
+    for manner in hops.chain([ArrivalPattern::Random]).collect::<Vec<_>>() {
         let seen = run(ports, &flows, manner, random.one_in(2), 20_000_000, &mut |low, high| random.between(low, high));
         for (at, longest_ns) in sent.iter().zip(&seen.longest_ns) {
             assert!(
@@ -189,13 +189,13 @@ fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
         protected += ids.len();
         let proved = scheduler.certificate();
         check(&proved).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-        judge(&proved, &[], &mut random, &format!("seed {seed}"));
+        check_bounds(&proved, &[], &mut random, &format!("seed {seed}"));
         for link in links {
             let context = format!("seed {seed}, {link} failed");
             let before = network.snapshot();
             let back = before.link(link).expect("the port has a link").back;
             let lost: Vec<usize> = [link, back].into_iter().flat_map(|port| flows_by(&proved, port)).collect();
-            judge(&proved, &lost, &mut random, &context);
+            check_bounds(&proved, &lost, &mut random, &context);
             network.set_up(link, false).expect("the port has a link");
             let snapshot = network.snapshot();
             let mut scheduler = scheduler.clone();
@@ -220,7 +220,7 @@ fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
             {
                 scheduler.release_backup_paths(&snapshot, id);
                 covered_again +=
-                    usize::from(scheduler.covered(id).is_none() && scheduler.protect(&snapshot, id).is_ok());
+                    usize::from(scheduler.coverage(id).is_none() && scheduler.protect(&snapshot, id).is_ok());
             }
             check(&scheduler.certificate()).unwrap_or_else(|why| panic!("{context}, protected again: {why}"));
             network.set_up(link, true).expect("the port has a link");

@@ -44,7 +44,7 @@ fn least_important_flows_are_dropped_if_not_all_fit() {
     let dropped: Vec<RequestId> = rerouted.dropped.iter().map(|(id, ..)| *id).collect();
     assert_eq!(dropped, [ids[0]], "the least important one");
     assert_eq!(kept, [ids[1], ids[2]]);
-    assert!(matches!(rerouted.dropped[0].2.reason, Reason::Queue { .. } | Reason::Late { .. }));
+    assert!(matches!(rerouted.dropped[0].2.reason, Reason::Queue { .. } | Reason::ExceedsLimit { .. }));
     assert_eq!(check(&scheduler.certificate()), Ok(()));
 }
 

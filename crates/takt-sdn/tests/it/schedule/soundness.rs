@@ -1,7 +1,7 @@
 //! Soundness tests of the scheduler: requests in random networks against simulated frames; no flow
 //! exceeds its bound, no queue its depth.
 
-use takt_calculus::network::simulation::{Manner, run};
+use takt_calculus::network::simulation::{ArrivalPattern, run};
 use takt_calculus::network::{NetworkCertificate, check};
 use takt_sdn::model::{HostId, Network};
 use takt_sdn::schedule::{Request, RequestId, Scheduler};
@@ -62,7 +62,7 @@ fn share(
     let known = scheduler.requests_of(id).expect("the flow is admitted");
     let (first, last) = (known[0].clone(), known[known.len() - 1].name.clone());
     if random.one_in(4) {
-        scheduler.part(id, &network.snapshot(), &last).expect("the flow is admitted");
+        scheduler.remove_request(id, &network.snapshot(), &last).expect("the flow is admitted");
         return false;
     }
     (asked.source, asked.destinations) = (first.source, first.destinations);
@@ -100,14 +100,15 @@ fn regroup(scheduler: &mut Scheduler, network: &Network, random: &mut Random, id
     }
 }
 
-fn judge(certificate: &NetworkCertificate, random: &mut Random, context: &str) -> f64 {
+fn check_bounds(certificate: &NetworkCertificate, random: &mut Random, context: &str) -> f64 {
     let NetworkCertificate { ports, flows, bounds, .. } = certificate;
     let victims: Vec<usize> =
         (0..flows.len().min(4)).map(|_| random.between(0, flows.len() as u64 - 1) as usize).collect();
-    let meet =
-        victims.iter().flat_map(|flow| (0..flows[*flow].hops.len()).map(|hop| Manner::Meet { flow: *flow, hop }));
+    let meet = victims
+        .iter()
+        .flat_map(|flow| (0..flows[*flow].hops.len()).map(|hop| ArrivalPattern::Aligned { flow: *flow, hop }));
     let mut largest = 0_f64;
-    for manner in meet.chain([Manner::Random; 2]).collect::<Vec<_>>() {
+    for manner in meet.chain([ArrivalPattern::Random; 2]).collect::<Vec<_>>() {
         let flooded = random.one_in(2);
         let seen = run(ports, flows, manner, flooded, 30_000_000, &mut |low, high| random.between(low, high));
         for (at, (longest_ns, bound)) in seen.longest_ns.iter().zip(bounds).enumerate() {
@@ -134,7 +135,7 @@ fn no_flow_of_a_scheduled_network_exceeds_its_bound_or_loses_a_frame() {
         let certificate = scheduler.certificate();
         check(&certificate).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         admitted += certificate.flows.len();
-        largest = largest.max(judge(&certificate, &mut random, &format!("seed {seed}")));
+        largest = largest.max(check_bounds(&certificate, &mut random, &format!("seed {seed}")));
     }
     println!("{admitted} flows admitted, {shared} requests joined; largest of longest seen / bound: {largest:.3}");
     assert!(admitted > 1000 && shared > 100, "{admitted}, {shared}");

@@ -82,9 +82,9 @@ fn refused_participant_is_unauthenticated_if_the_governance_allows_it() {
 fn participant_with_another_governance_is_refused_immediately() {
     let other = rule(ProtectionKind::Sign, ProtectionKind::Encrypt, BasicProtectionKind::Encrypt);
     let mut world = World::new(vec![Node::new(settings("Alice", &encrypting())), Node::new(settings("Bob", &other))]);
-    let Standing::Refused(why) = world.discover(0, 1) else { panic!("not refused") };
+    let AdmissionState::Refused(why) = world.discover(0, 1) else { panic!("not refused") };
     assert!(why.contains("is_rtps_protected on the remote side only"), "{why}");
-    let Standing::Refused(why) = world.discover(1, 0) else { panic!("not refused") };
+    let AdmissionState::Refused(why) = world.discover(1, 0) else { panic!("not refused") };
     assert!(why.contains("is_rtps_protected on the local side only"), "{why}");
 }
 
@@ -96,16 +96,16 @@ fn participant_without_identity_is_allowed_or_refused_by_the_governance() {
         let mut world = World::new(["Alice", "Bob"].map(|name| Node::new(settings(name, &rule))).into());
         let token = world.nodes[1].data.identity_token.take().expect("a token");
         let standing = world.discover(0, 1);
-        assert_eq!(standing == Standing::Open, is_open, "{standing:?}");
+        assert_eq!(standing == AdmissionState::Open, is_open, "{standing:?}");
         let other = crate::token::Token::new("DDS:Auth:PKI-DH:2.0").to_octets(Endianness::Little);
         world.nodes[1].data.identity_token = Some(EncodedToken { octets: other, ..token.clone() });
         let standing = world.discover(0, 1);
-        assert_eq!(standing == Standing::Open, is_open, "{standing:?}");
-        if let Standing::Refused(why) = standing {
+        assert_eq!(standing == AdmissionState::Open, is_open, "{standing:?}");
+        if let AdmissionState::Refused(why) = standing {
             assert!(why.contains("class \"DDS:Auth:PKI-DH:2.0\""), "{why}");
         }
         world.nodes[1].data.identity_token = Some(token);
-        assert_eq!(world.discover(0, 1), Standing::Authenticating, "it announces an identity now");
+        assert_eq!(world.discover(0, 1), AdmissionState::Authenticating, "it announces an identity now");
     }
 }
 
@@ -115,8 +115,8 @@ fn participants_beyond_the_limit_wait_for_a_handshake_slot() {
     let limited = |name: &&str| Settings { handshakes_max: 1, ..settings(name, &encrypting()) };
     let mut world = World::new(names.iter().map(|name| Node::new(limited(name))).collect());
     for remote in 1..names.len() {
-        assert_eq!(world.discover(0, remote), Standing::Authenticating);
-        assert_eq!(world.discover(remote, 0), Standing::Authenticating);
+        assert_eq!(world.discover(0, remote), AdmissionState::Authenticating);
+        assert_eq!(world.discover(remote, 0), AdmissionState::Authenticating);
         let pending: usize = world.nodes[0].plugin.remotes.values().map(Remote::pending_count).sum();
         assert_eq!(pending, 1);
     }

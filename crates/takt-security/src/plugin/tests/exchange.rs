@@ -58,7 +58,7 @@ fn tokens_that_arrive_before_the_match_take_effect_with_it() {
     assert_eq!(world.nodes[1].plugin.keyring.count(sender), before + 2, "submessages and payloads");
     assert_eq!(world.nodes[1].open(&sealed), Some((plain.clone(), vec![WRITER; 2])));
     // The match ends, and is established again without new tokens.
-    world.nodes[1].plugin.pair_parted(READER, writer);
+    world.nodes[1].plugin.pair_unmatched(READER, writer);
     assert_eq!(world.nodes[1].plugin.keyring.count(sender), before);
     let sealed = world.nodes[0].seal(&plain).expect("sealed");
     assert_eq!(world.nodes[1].open(&sealed), None, "parted");
@@ -75,7 +75,7 @@ fn stored_tokens_of_unmatched_pairs_are_limited() {
         assert_eq!(receive(&mut world, &message), 0);
     }
     let other = world.nodes[1].prefix();
-    assert_eq!(world.nodes[0].plugin.remotes[&other].parked.len(), EARLY_TOKENS_MAX);
+    assert_eq!(world.nodes[0].plugin.remotes[&other].early_tokens.len(), EARLY_TOKENS_MAX);
     assert_eq!(world.nodes[0].plugin.counters().key_tokens_displaced, 10);
 }
 
@@ -146,7 +146,7 @@ fn new_tokens_of_a_pair_replace_the_old_ones() {
         assert_eq!(receive(&mut world, &message), 0);
         assert_eq!(world.nodes[0].plugin.keyring.count(writer.prefix), before + 2);
     }
-    world.nodes[0].plugin.forget_endpoint(READER);
+    world.nodes[0].plugin.endpoint_deleted(READER);
     assert_eq!(world.nodes[0].plugin.keyring.count(writer.prefix), before);
 }
 
@@ -188,7 +188,7 @@ fn unsent_tokens_are_dropped_when_the_match_ends() {
     let (now, reader) = (world.now, Guid::new(world.nodes[1].prefix(), READER));
     let plugin = &mut world.nodes[0].plugin;
     plugin.pair_matched(WRITER, reader);
-    plugin.pair_parted(WRITER, reader);
+    plugin.pair_unmatched(WRITER, reader);
     assert_eq!(plugin.poll_message(now), None);
     plugin.pair_matched(WRITER, reader);
     assert!(plugin.poll_message(now).is_some_and(|message| message.to == reader.prefix));

@@ -9,7 +9,7 @@ mod returning;
 
 use std::sync::OnceLock;
 
-use takt_core::security::{Protection, Security, SecurityChannel, SecurityEvent, SecurityMessage, Standing};
+use takt_core::security::{AdmissionState, Protection, Security, SecurityChannel, SecurityEvent, SecurityMessage};
 use takt_core::{Clocks, Instant};
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 use takt_wire::message::{Header, MessageView, Submessage};
@@ -276,7 +276,7 @@ impl World {
         world
     }
 
-    fn discover(&mut self, local: usize, remote: usize) -> Standing {
+    fn discover(&mut self, local: usize, remote: usize) -> AdmissionState {
         let data = self.nodes[remote].data.clone();
         self.nodes[local].plugin.participant_discovered(self.now, &data)
     }
@@ -284,7 +284,7 @@ impl World {
     fn discover_all(&mut self) {
         for local in 0..self.nodes.len() {
             for remote in (0..self.nodes.len()).filter(|remote| *remote != local) {
-                assert_eq!(self.discover(local, remote), Standing::Authenticating);
+                assert_eq!(self.discover(local, remote), AdmissionState::Authenticating);
             }
         }
     }
@@ -380,7 +380,7 @@ impl World {
     /// Returns the reason for which a participant refused the other one.
     fn refusal_by(&self, index: usize) -> &str {
         let found = self.events.iter().find_map(|(by, event)| match event {
-            SecurityEvent::Refused { why, .. } if *by == index => Some(why.as_str()),
+            SecurityEvent::Refused { reason: why, .. } if *by == index => Some(why.as_str()),
             _ => None,
         });
         found.unwrap_or("it was not refused")

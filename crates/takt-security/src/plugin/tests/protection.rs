@@ -299,7 +299,7 @@ fn endpoint_without_admission_sends_nothing() {
     let mut world = matched(&rule(ProtectionKind::None, ProtectionKind::None, BasicProtectionKind::None));
     let plain = data_message(&world.nodes[0], GuidPrefix::UNKNOWN, EntityId::UNKNOWN, b"1234");
     assert_eq!(world.nodes[0].seal(&plain), Some(plain.clone()), "nothing is protected");
-    world.nodes[0].plugin.forget_endpoint(WRITER);
+    world.nodes[0].plugin.endpoint_deleted(WRITER);
     assert_eq!(world.nodes[0].seal(&plain), None);
     assert_eq!(world.nodes[0].plugin.counters().seal_without_key, 1);
 }

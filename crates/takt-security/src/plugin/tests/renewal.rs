@@ -217,18 +217,18 @@ fn forged_renewal_changes_nothing() {
     ];
     let refused = world.nodes[1].plugin.counters().key_messages_refused;
     for (index, token) in wrong.iter().enumerate() {
-        show(&mut world, std::slice::from_ref(token));
+        send_renewal_tokens(&mut world, std::slice::from_ref(token));
         assert_eq!(world.nodes[1].plugin.counters().key_messages_refused, refused + 1 + index as u64, "{index}");
         assert_eq!(world.session(1).certificate.not_after(), VALID.not_after, "{index}");
     }
-    show(&mut world, &[good.clone(), good.clone()]);
+    send_renewal_tokens(&mut world, &[good.clone(), good.clone()]);
     assert_eq!(world.session(1).certificate.not_after(), VALID.not_after, "two tokens");
-    show(&mut world, std::slice::from_ref(&good));
+    send_renewal_tokens(&mut world, std::slice::from_ref(&good));
     assert_eq!(world.session(1).certificate.not_after(), LATER.not_after, "the harness shows the valid one");
 }
 
 /// Sends the tokens of a renewal from the first participant.
-fn show(world: &mut World, tokens: &[Token<'_>]) {
+fn send_renewal_tokens(world: &mut World, tokens: &[Token<'_>]) {
     let to = participant_guid(world.nodes[1].prefix());
     let tokens = tokens.to_vec();
     world.nodes[0].plugin.send_volatile(crate::message::CLASS_RENEWAL, None, to, tokens);
@@ -263,7 +263,7 @@ fn certificate_revoked_by_a_new_list_ends_the_session() {
         .events
         .iter()
         .find_map(|(by, event)| match event {
-            SecurityEvent::Expelled { why, .. } => Some((*by, why.clone())),
+            SecurityEvent::Expelled { reason: why, .. } => Some((*by, why.clone())),
             _ => None,
         })
         .expect("one");

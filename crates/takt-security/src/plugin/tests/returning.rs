@@ -4,11 +4,11 @@ use super::*;
 
 /// Handles a stateless message that begins another handshake, sent by the second participant after
 /// it lost its state of the first.
-fn come_back(world: &mut World) {
+fn restart_participant(world: &mut World) {
     let (now, first) = (world.now, world.nodes[0].prefix());
     world.nodes[1].plugin.participant_lost(first);
     let data = world.nodes[0].data.clone();
-    assert_eq!(world.nodes[1].plugin.participant_discovered(now, &data), Standing::Authenticating);
+    assert_eq!(world.nodes[1].plugin.participant_discovered(now, &data), AdmissionState::Authenticating);
 }
 
 #[test]
@@ -23,9 +23,9 @@ fn returning_participant_gets_new_keys_in_either_role_repeatedly() {
                 // The first participant is the initiator.
                 let other = world.nodes[1].prefix();
                 world.nodes[0].plugin.participant_lost(other);
-                assert_eq!(world.discover(0, 1), Standing::Authenticating);
+                assert_eq!(world.discover(0, 1), AdmissionState::Authenticating);
             } else {
-                come_back(&mut world);
+                restart_participant(&mut world);
             }
             world.advance(5);
             assert_eq!(world.events.len(), 2, "{loser}: {:?}", world.events);
@@ -48,7 +48,7 @@ fn unfinished_handshake_keeps_the_keys_and_begins_once_per_period() {
     world.make_endpoints();
     world.match_endpoints();
     // Any host can send the message that opens a handshake; here the answers are lost.
-    come_back(&mut world);
+    restart_participant(&mut world);
     let (now, sender) = (world.now, world.nodes[1].prefix());
     let opening = world.nodes[1].plugin.poll_message(now).expect("an AuthRequest").payload;
     let victim = &mut world.nodes[0].plugin;
@@ -102,7 +102,7 @@ fn expired_certificate_ends_the_session() {
     world.skip(20);
     assert_eq!(world.events.len(), 2, "{:?}", world.events);
     for (_, event) in &world.events {
-        let SecurityEvent::Expelled { participant, why } = event else { panic!("{event:?}") };
+        let SecurityEvent::Expelled { participant, reason: why } = event else { panic!("{event:?}") };
         assert_eq!(*participant, expiring, "the other one, and itself");
         assert!(why.contains("certificate has expired"), "{why}");
     }
@@ -125,7 +125,7 @@ fn expired_grant_ends_the_session() {
     world.skip(1);
     assert_eq!(world.events.len(), 2, "{:?}", world.events);
     for (_, event) in &world.events {
-        let SecurityEvent::Expelled { participant, why } = event else { panic!("{event:?}") };
+        let SecurityEvent::Expelled { participant, reason: why } = event else { panic!("{event:?}") };
         assert_eq!(*participant, expiring);
         assert!(why.contains("expired at"), "{why}");
     }

@@ -16,7 +16,7 @@ const IF_EQUAL: u16 = 0x15;
 const IF_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
-const REFUSE: Instruction = (RETURN, 0, 0, 0);
+const REJECT: Instruction = (RETURN, 0, 0, 0);
 const ACCEPT: Instruction = (RETURN, 0, 0, u32::MAX);
 
 /// Base offset for loads of packet metadata (`SKF_AD_OFF` of `linux/filter.h`).
@@ -35,7 +35,7 @@ pub(super) const PORTS_MAX: usize = 2000;
 
 /// Direction of the frames that a filter examines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     /// From the interface. The kernel strips tags.
     Wire,
     /// From this host, through the loopback interface, with the tags under the EtherType that the
@@ -45,51 +45,51 @@ pub(super) enum Way {
 
 /// Builds the program that accepts frames to `own` or to groups, to one of the ports, of this VLAN
 /// (`None`: untagged).
-pub(super) fn program(way: Way, own: MacAddress, vlan: Option<u16>, ports: &[u16]) -> Vec<Instruction> {
+pub(super) fn program(direction: Direction, own: MacAddress, vlan: Option<u16>, ports: &[u16]) -> Vec<Instruction> {
     let mut all = Vec::with_capacity(32 + 2 * ports.len());
     let [a, b, c, d, e, f] = own.0;
     let (high, low) = (u32::from_be_bytes([a, b, c, d]), u32::from(u16::from_be_bytes([e, f])));
     let mut require = |loads: &[Instruction], value: u32| {
         all.extend_from_slice(loads);
-        all.extend([(IF_EQUAL, 1, 0, value), REFUSE]);
+        all.extend([(IF_EQUAL, 1, 0, value), REJECT]);
     };
     let ether_type = u32::from(EtherType::TAKT.0);
-    let takt = match (way, vlan) {
-        (Way::Wire, None) => {
-            all.extend([(LOAD_WORD, 0, 0, PACKET_TYPE), (IF_EQUAL, 0, 1, FOR_OTHERS), REFUSE]);
+    let takt = match (direction, vlan) {
+        (Direction::Wire, None) => {
+            all.extend([(LOAD_WORD, 0, 0, PACKET_TYPE), (IF_EQUAL, 0, 1, FOR_OTHERS), REJECT]);
             14
         }
-        (Way::Wire, Some(vid)) => {
+        (Direction::Wire, Some(vid)) => {
             require(&[(LOAD_WORD, 0, 0, HAS_VLAN_TAG)], 1);
             require(&[(LOAD_WORD, 0, 0, VLAN_TAG), (AND, 0, 0, 0xfff)], vid.into());
             require(&[(LOAD_WORD, 0, 0, PROTOCOL)], ether_type);
             14
         }
-        (Way::Local, None) => 14,
-        (Way::Local, Some(vid)) => {
+        (Direction::Local, None) => 14,
+        (Direction::Local, Some(vid)) => {
             require(&[(LOAD_HALF, 0, 0, 14), (AND, 0, 0, 0xfff)], vid.into());
             require(&[(LOAD_HALF, 0, 0, 16)], ether_type);
             18
         }
     };
     // Source address.
-    match way {
+    match direction {
         // Own frames that the network returned were received when they were sent.
-        Way::Wire => all.extend([
+        Direction::Wire => all.extend([
             (LOAD_WORD, 0, 0, 6),
             (IF_EQUAL, 0, 3, high),
             (LOAD_HALF, 0, 0, 10),
             (IF_EQUAL, 0, 1, low),
-            REFUSE,
+            REJECT,
         ]),
         // Frames of another interface are for the participants there.
-        Way::Local => all.extend([
+        Direction::Local => all.extend([
             (LOAD_WORD, 0, 0, 6),
             (IF_EQUAL, 1, 0, high),
-            REFUSE,
+            REJECT,
             (LOAD_HALF, 0, 0, 10),
             (IF_EQUAL, 1, 0, low),
-            REFUSE,
+            REJECT,
         ]),
     }
     // Destination address.
@@ -98,15 +98,15 @@ pub(super) fn program(way: Way, own: MacAddress, vlan: Option<u16>, ports: &[u16
         (IF_ANY_BIT, 6, 0, 1),
         (LOAD_WORD, 0, 0, 0),
         (IF_EQUAL, 1, 0, high),
-        REFUSE,
+        REJECT,
         (LOAD_HALF, 0, 0, 4),
         (IF_EQUAL, 1, 0, low),
-        REFUSE,
+        REJECT,
     ]);
     if ports.len() <= PORTS_MAX {
         all.push((LOAD_HALF, 0, 0, takt + 4));
         ports.iter().for_each(|port| all.extend([(IF_EQUAL, 0, 1, u32::from(*port)), ACCEPT]));
-        all.push(REFUSE);
+        all.push(REJECT);
     } else {
         all.push(ACCEPT);
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn frames_of_others_to_us_are_accepted_from_the_wire() {
-        let program = program(Way::Wire, OWN, None, PORTS);
+        let program = program(Direction::Wire, OWN, None, PORTS);
         let lets = |frame: &[u8], known| accepts(&program, frame, known);
         for port in PORTS {
             assert!(lets(&frame(OTHER, OWN, None, *port), TO_US));
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn vlan_filter_accepts_frames_of_its_vlan_alone() {
-        let program = program(Way::Wire, OWN, Some(42), PORTS);
+        let program = program(Direction::Wire, OWN, Some(42), PORTS);
         let frame = frame(OTHER, OWN, None, 7411);
         let with = |tag| accepts(&program, &frame, Known { packet_type: FOR_OTHERS, tag, ..TO_US });
         assert!(with(Some(42)) && with(Some(0xb02a)), "whatever its priority");
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn frames_sent_by_this_interface_are_accepted_from_this_host() {
-        let plain = program(Way::Local, OWN, None, PORTS);
-        let tagged = program(Way::Local, OWN, Some(42), PORTS);
+        let plain = program(Direction::Local, OWN, None, PORTS);
+        let tagged = program(Direction::Local, OWN, Some(42), PORTS);
         let tag = |vid| Some(VlanTag { pcp: 5, dei: false, vid });
         for to in [OWN, GROUP] {
             assert!(accepts(&plain, &frame(OWN, to, None, 7410), TO_US));
@@ -222,7 +222,7 @@ mod tests {
     fn program_for_any_number_of_ports_stays_within_the_kernel_limit() {
         let ports: Vec<u16> = (1..=PORTS_MAX as u16 + 1).collect();
         for count in [0, 1, PORTS_MAX, PORTS_MAX + 1] {
-            let program = program(Way::Wire, OWN, Some(1), &ports[..count]);
+            let program = program(Direction::Wire, OWN, Some(1), &ports[..count]);
             assert!(program.len() <= 4096);
             let known = Known { tag: Some(1), ..TO_US };
             assert_eq!(accepts(&program, &frame(OTHER, OWN, None, 2000), known), count >= PORTS_MAX);

@@ -42,13 +42,13 @@ use super::{FramePort, FramePortStats};
 use crate::udp::syscall::interface_mtu;
 use crate::udp::watch::Watch;
 use crate::{Interface, Scan, TransportError, Warning};
-use filter::Way;
+use filter::Direction;
 use slots::Slots;
 use socket::PacketSocket;
 
 /// Replaces [`EtherType::VLAN`] in frames at `lo`, so that the kernel leaves the tag in place: the
 /// second EtherType that IEEE 802 reserves for local experiments. Such frames never leave the host.
-const DISGUISE: EtherType = EtherType(0x88b6);
+const LOCAL_TAG_TYPE: EtherType = EtherType(0x88b6);
 
 /// Offset of the EtherType.
 const ETHER_TYPE_AT: usize = 12;
@@ -111,9 +111,9 @@ pub struct PacketPort {
     /// Index of `lo`.
     loopback: u32,
     /// Socket that received the current frame.
-    found: Option<Way>,
+    current: Option<Direction>,
     /// Socket that is polled first.
-    turn: Way,
+    next_socket: Direction,
     /// Open ports, ascending.
     ports: Vec<u16>,
     groups: Vec<MacAddress>,
@@ -139,7 +139,7 @@ impl PacketPort {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_PACKET on {}", config.interface), e);
         config.check().map_err(|why| failed("configure")(io::Error::new(io::ErrorKind::InvalidInput, why)))?;
         let any = UnixDatagram::unbound().map_err(failed("get an interface for"))?;
-        let (interface, mac) = look_up(any.as_fd(), &config.interface).map_err(failed("use"))?;
+        let (interface, mac) = query_interface(any.as_fd(), &config.interface).map_err(failed("use"))?;
         let loopback = syscall::interface_index(any.as_fd(), c"lo");
         let loopback = loopback.map_err(failed("find the loopback interface for"))?;
         let slot_len = Slots::len_for(interface.mtu);
@@ -161,8 +161,8 @@ impl PacketPort {
             wire,
             local,
             loopback,
-            found: None,
-            turn: Way::Wire,
+            current: None,
+            next_socket: Direction::Wire,
             ports: Vec::new(),
             groups: Vec::new(),
             watch: watch.ok(), // tidy-allow(dropped-cause): the warning contains the cause.
@@ -184,7 +184,7 @@ impl PacketPort {
     fn attach(&mut self) -> io::Result<()> {
         self.renew_filters()?;
         let (of_wire, of_local) = match self.config.true_vlan() {
-            Some(_) => (None, DISGUISE),
+            Some(_) => (None, LOCAL_TAG_TYPE),
             None => (Some(EtherType::TAKT.0), EtherType::TAKT),
         };
         self.wire.bind(self.interface.index, of_wire)?;
@@ -193,7 +193,7 @@ impl PacketPort {
 
     fn renew_filters(&self) -> io::Result<()> {
         let vlan = self.config.true_vlan();
-        for (way, socket) in [(Way::Wire, &self.wire), (Way::Local, &self.local)] {
+        for (way, socket) in [(Direction::Wire, &self.wire), (Direction::Local, &self.local)] {
             syscall::attach_filter(socket.as_fd(), &filter::program(way, self.mac, vlan, &self.ports))?;
         }
         Ok(())
@@ -204,7 +204,7 @@ impl PacketPort {
         let frame = &mut self.wire.loan()[..len];
         let disguised = self.config.true_vlan().is_some();
         if disguised {
-            frame[ETHER_TYPE_AT..ETHER_TYPE_AT + 2].copy_from_slice(&DISGUISE.0.to_be_bytes());
+            frame[ETHER_TYPE_AT..ETHER_TYPE_AT + 2].copy_from_slice(&LOCAL_TAG_TYPE.0.to_be_bytes());
         }
         if syscall::send(self.local.as_fd(), frame).is_err() {
             self.refused += 1;
@@ -230,20 +230,20 @@ impl PacketPort {
     /// Finds the next frame of either socket. The sockets take turns, so that neither starves the
     /// other.
     fn next(&mut self) -> bool {
-        self.wire.give_back();
-        self.local.give_back();
-        let (first, second) = match self.turn {
-            Way::Wire => (Way::Wire, Way::Local),
-            Way::Local => (Way::Local, Way::Wire),
+        self.wire.release_current();
+        self.local.release_current();
+        let (first, second) = match self.next_socket {
+            Direction::Wire => (Direction::Wire, Direction::Local),
+            Direction::Local => (Direction::Local, Direction::Wire),
         };
-        self.found = [first, second].into_iter().find(|way| match way {
-            Way::Wire => self.wire.recv(),
-            Way::Local => self.local.recv(),
+        self.current = [first, second].into_iter().find(|way| match way {
+            Direction::Wire => self.wire.recv(),
+            Direction::Local => self.local.recv(),
         });
-        match self.found {
-            Some(Way::Wire) => self.turn = Way::Local,
-            Some(Way::Local) => {
-                self.turn = Way::Wire;
+        match self.current {
+            Some(Direction::Wire) => self.next_socket = Direction::Local,
+            Some(Direction::Local) => {
+                self.next_socket = Direction::Wire;
                 let frame = self.local.received_mut();
                 if self.config.true_vlan().is_some() && frame.len() > ETHER_TYPE_AT + 2 {
                     frame[ETHER_TYPE_AT..ETHER_TYPE_AT + 2].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
@@ -251,16 +251,16 @@ impl PacketPort {
             }
             None => {}
         }
-        self.found.is_some()
+        self.current.is_some()
     }
 
     /// Reads interface events from the kernel. A system call.
-    fn look_around(&mut self) {
+    fn read_interface_events(&mut self) {
         let Some(watch) = &mut self.watch else { return };
         watch.listen();
         // A deleted interface has no index.
         let ifindex = Some(self.interface.index).filter(|index| *index != 0);
-        if watch.concerned(ifindex) {
+        if watch.is_affected(ifindex) {
             self.has_changed = true;
             // An interface that goes down keeps the socket readable until its error is read.
             drop((self.wire.take_error(), self.local.take_error()));
@@ -270,7 +270,7 @@ impl PacketPort {
 
 /// Looks up the current state of an Ethernet interface in the network namespace of any socket. IP
 /// addresses are not queried.
-fn look_up(any: BorrowedFd<'_>, name: &str) -> io::Result<(Interface, MacAddress)> {
+fn query_interface(any: BorrowedFd<'_>, name: &str) -> io::Result<(Interface, MacAddress)> {
     let label = CString::new(name)?;
     let interface = Interface {
         name: name.to_owned(),
@@ -336,16 +336,16 @@ impl FramePort for PacketPort {
             }
             Scan::All => {}
         }
-        self.look_around();
+        self.read_interface_events();
         // Retries frames that wait for kernel memory; refused frames are counted.
         drop(self.wire.flush());
         Ok(self.next())
     }
 
     fn received(&self) -> &[u8] {
-        match self.found {
-            Some(Way::Wire) => self.wire.received(),
-            Some(Way::Local) => self.local.received(),
+        match self.current {
+            Some(Direction::Wire) => self.wire.received(),
+            Some(Direction::Local) => self.local.received(),
             None => &[],
         }
     }
@@ -393,7 +393,7 @@ impl FramePort for PacketPort {
     fn refresh(&mut self) -> io::Result<()> {
         self.has_changed = false;
         let former = (self.interface.index, self.mac);
-        match look_up(self.wire.as_fd(), &self.interface.name) {
+        match query_interface(self.wire.as_fd(), &self.interface.name) {
             Ok((interface, mac)) => (self.interface, self.mac) = (interface, mac),
             // The interface may be created again.
             Err(e) if e.raw_os_error() == Some(libc::ENODEV) => self.interface.index = 0,

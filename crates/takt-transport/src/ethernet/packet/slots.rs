@@ -27,7 +27,7 @@ pub(super) const FRAME_AT: usize = 42;
 
 /// Maximum overhead in a slot in addition to the MTU: header, address, alignment, and frame
 /// headers.
-const AROUND: usize = 128;
+const SLOT_OVERHEAD: usize = 128;
 
 /// Location of a received frame in its slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,7 @@ unsafe impl Send for Slots {}
 impl Slots {
     /// Returns the size of a slot for frames of this MTU, in octets.
     pub(super) fn len_for(mtu: usize) -> usize {
-        (mtu + AROUND).next_power_of_two().max(2048)
+        (mtu + SLOT_OVERHEAD).next_power_of_two().max(2048)
     }
 
     /// Creates and maps the rings of a socket. Both counts are powers of two; `sent` may be 0.
@@ -98,7 +98,7 @@ impl Slots {
         self.sent
     }
 
-    fn place(&self, slot: usize, range: &Range<usize>) -> *mut u8 {
+    fn address_of(&self, slot: usize, range: &Range<usize>) -> *mut u8 {
         assert!(slot < self.received + self.sent, "the slot exists");
         assert!(range.start <= range.end && range.end <= self.slot_len, "octets of one slot");
         // SAFETY: so many slots of this length are mapped, and the range begins within one of them
@@ -110,7 +110,7 @@ impl Slots {
         let at = offset_of!(Header, tp_status);
         // SAFETY: four mapped octets, aligned as slots are to 2,048, which kernel and process
         // access as one atomic word.
-        unsafe { AtomicU32::from_ptr(self.place(slot, &(at..at + 4)).cast()) }
+        unsafe { AtomicU32::from_ptr(self.address_of(slot, &(at..at + 4)).cast()) }
     }
 
     /// Reads a field of a slot's header.
@@ -121,7 +121,7 @@ impl Slots {
     }
 
     /// Reports whether the process owns the slot.
-    fn is_ours(&self, slot: usize) -> bool {
+    fn is_owned(&self, slot: usize) -> bool {
         let status = self.status(slot).load(Ordering::Acquire);
         match slot < self.received {
             true => status & libc::TP_STATUS_USER != 0,
@@ -132,17 +132,17 @@ impl Slots {
     /// Returns octets of an owned slot. Panics if the process does not own it, or if the range
     /// exceeds it.
     pub(super) fn octets(&self, slot: usize, range: Range<usize>) -> &[u8] {
-        assert!(self.is_ours(slot), "the kernel owns the slot");
+        assert!(self.is_owned(slot), "the kernel owns the slot");
         // SAFETY: `place` checks that the range is mapped. The kernel does not write to a slot that
         // the process owns; the process passes it on and writes to it with `&mut self` alone.
-        unsafe { std::slice::from_raw_parts(self.place(slot, &range), range.len()) }
+        unsafe { std::slice::from_raw_parts(self.address_of(slot, &range), range.len()) }
     }
 
     /// Returns the same octets for writing.
     pub(super) fn octets_mut(&mut self, slot: usize, range: Range<usize>) -> &mut [u8] {
-        assert!(self.is_ours(slot), "the kernel owns the slot");
+        assert!(self.is_owned(slot), "the kernel owns the slot");
         // SAFETY: as for `octets`; and `&mut self` excludes other references to any slot.
-        unsafe { std::slice::from_raw_parts_mut(self.place(slot, &range), range.len()) }
+        unsafe { std::slice::from_raw_parts_mut(self.address_of(slot, &range), range.len()) }
     }
 
     /// Returns the location of a frame that the kernel wrote into a slot; `None` if it wrote none.
@@ -171,7 +171,7 @@ impl Slots {
     }
 
     /// Returns a receive slot to the kernel.
-    pub(super) fn give_back(&mut self, slot: usize) {
+    pub(super) fn return_to_kernel(&mut self, slot: usize) {
         self.status(slot).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
@@ -182,7 +182,7 @@ impl Slots {
 
     /// Reports whether the `n`-th transmit slot is free.
     pub(super) fn is_free(&self, n: usize) -> bool {
-        self.is_ours(self.received + n)
+        self.is_owned(self.received + n)
     }
 
     /// Reports whether the kernel has not processed the slot yet, or has refused it.
@@ -201,7 +201,7 @@ impl Slots {
         let range = FRAME_AT..FRAME_AT + len;
         let [source, target] = [from, to].map(|n| {
             assert!(self.is_free(n), "the kernel owns the slot");
-            self.place(self.received + n, &range)
+            self.address_of(self.received + n, &range)
         });
         // SAFETY: both are mapped and owned, see `octets_mut`; `ptr::copy` allows the same slot for
         // both.
@@ -220,7 +220,7 @@ impl Slots {
 
     /// Takes back a slot that the kernel has not sent. The caller must not kick the kernel
     /// meanwhile.
-    pub(super) fn take_back(&mut self, n: usize) {
+    pub(super) fn cancel_transmission(&mut self, n: usize) {
         self.status(self.received + n).store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
     }
 }
@@ -279,7 +279,7 @@ mod tests {
         }
         describe(&mut slots, libc::TP_STATUS_USER, 1982, 1982, 66);
         assert!(matches!(slots.arrival(0), Some(Ok(_))));
-        slots.give_back(0);
+        slots.return_to_kernel(0);
         assert_eq!(slots.arrival(0), None);
     }
 
@@ -308,7 +308,7 @@ mod tests {
         assert!(!slots.is_free(0) && !slots.is_unsent(0));
         slots.status(2).store(libc::TP_STATUS_WRONG_FORMAT, Ordering::Relaxed);
         assert!(slots.is_unsent(0));
-        slots.take_back(0);
+        slots.cancel_transmission(0);
         assert!(slots.is_free(0) && !slots.is_unsent(0));
     }
 

@@ -21,7 +21,7 @@ pub(super) struct PacketSocket {
     /// Receive slot to examine next.
     next: usize,
     /// Slot of the current frame, and its octets.
-    lent: Option<(usize, Range<usize>)>,
+    current: Option<(usize, Range<usize>)>,
     /// Transmit slot of the loaned frame.
     loaned: usize,
     /// Number of slots before it that were queued and not yet seen as sent.
@@ -46,7 +46,7 @@ impl PacketSocket {
             fd,
             slots,
             next: 0,
-            lent: None,
+            current: None,
             loaned: 0,
             queued: 0,
             truncated: 0,
@@ -84,7 +84,7 @@ impl PacketSocket {
     /// Finds the next frame; see [`received`](Self::received). Makes no system call. Examines each
     /// slot at most once.
     pub(super) fn recv(&mut self) -> bool {
-        self.give_back();
+        self.release_current();
         for _ in 0..self.slots.received() {
             let slot = self.next;
             let Some(described) = self.slots.arrival(slot) else { return false };
@@ -97,13 +97,13 @@ impl PacketSocket {
                     {
                         range = self.put_tag(slot, range, protocol, contents);
                     }
-                    self.lent = Some((slot, range));
+                    self.current = Some((slot, range));
                     return true;
                 }
                 Ok(_) => self.truncated += 1,
                 Err(()) => self.malformed += 1,
             }
-            self.slots.give_back(slot);
+            self.slots.return_to_kernel(slot);
         }
         false
     }
@@ -120,7 +120,7 @@ impl PacketSocket {
 
     /// Returns the current frame.
     pub(super) fn received(&self) -> &[u8] {
-        match &self.lent {
+        match &self.current {
             Some((slot, range)) => self.slots.octets(*slot, range.clone()),
             None => &[],
         }
@@ -128,16 +128,16 @@ impl PacketSocket {
 
     /// Returns the current frame for modification.
     pub(super) fn received_mut(&mut self) -> &mut [u8] {
-        match &self.lent {
+        match &self.current {
             Some((slot, range)) => self.slots.octets_mut(*slot, range.clone()),
             None => &mut [],
         }
     }
 
     /// Returns the slot of the current frame to the kernel.
-    pub(super) fn give_back(&mut self) {
-        if let Some((slot, _)) = self.lent.take() {
-            self.slots.give_back(slot);
+    pub(super) fn release_current(&mut self) {
+        if let Some((slot, _)) = self.current.take() {
+            self.slots.return_to_kernel(slot);
         }
     }
 
@@ -190,7 +190,7 @@ impl PacketSocket {
             Ok(()) => Ok(()),
             Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR)) => Ok(()),
             Err(e) => {
-                self.take_back();
+                self.cancel_queued();
                 Err(e)
             }
         }
@@ -198,13 +198,13 @@ impl PacketSocket {
 
     /// Drops the queued frames. The kernel continues at the slot that it refused, so the loaned
     /// frame moves there.
-    fn take_back(&mut self) {
+    fn cancel_queued(&mut self) {
         if self.queued == 0 {
             return;
         }
         let (loaned, sent) = (self.loaned, self.slots.sent());
         let first = self.after(loaned, sent - self.queued);
-        (0..self.queued).for_each(|n| self.slots.take_back(self.after(first, n)));
+        (0..self.queued).for_each(|n| self.slots.cancel_transmission(self.after(first, n)));
         self.slots.copy_frame(loaned, first, self.slots.room());
         self.refused += self.queued as u64;
         (self.loaned, self.queued) = (first, 0);

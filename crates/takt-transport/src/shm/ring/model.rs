@@ -28,7 +28,7 @@ impl Word for Modelled {
     fn fence() {}
 }
 
-fn lane() -> Arc<Vec<Modelled>> {
+fn new_ring() -> Arc<Vec<Modelled>> {
     Arc::new((0..RECORDS + 32).map(|_| Modelled(AtomicU64::new(0))).collect())
 }
 
@@ -39,41 +39,41 @@ fn record(n: u8) -> Vec<u8> {
 
 /// Wake-up that stays pending until it is consumed, like a byte in a socket.
 #[derive(Default)]
-struct Bell {
-    rung: Mutex<bool>,
+struct PendingWakeup {
+    is_pending: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Bell {
-    fn ring(&self) {
-        *self.rung.lock().expect("no thread panics while holding the lock") = true;
+impl PendingWakeup {
+    fn set(&self) {
+        *self.is_pending.lock().expect("no thread panics while holding the lock") = true;
         self.changed.notify_one();
     }
 
-    fn hear(&self) {
-        let mut rung = self.rung.lock().expect("no thread panics while holding the lock");
-        while !*rung {
-            rung = self.changed.wait(rung).expect("no thread panics while holding the lock");
+    fn wait(&self) {
+        let mut is_pending = self.is_pending.lock().expect("no thread panics while holding the lock");
+        while !*is_pending {
+            is_pending = self.changed.wait(is_pending).expect("no thread panics while holding the lock");
         }
-        *rung = false;
+        *is_pending = false;
     }
 }
 
 /// Checks that a reader that sleeps whenever the ring is empty is woken for every record; a missed
 /// wake-up is a deadlock, which fails.
 fn every_record_wakes(count: u8) {
-    let (lane, bell) = (lane(), Arc::new(Bell::default()));
+    let (ring, wakeup) = (new_ring(), Arc::new(PendingWakeup::default()));
     let writer = {
-        let (lane, bell) = (Arc::clone(&lane), Arc::clone(&bell));
+        let (ring, wakeup) = (Arc::clone(&ring), Arc::clone(&wakeup));
         shuttle::thread::spawn(move || {
             let mut tail = Tail::default();
             for n in 0..count {
-                while tail.push(&lane, PORTS, &record(n)).is_err() {
+                while tail.push(&ring, PORTS, &record(n)).is_err() {
                     shuttle::thread::yield_now();
                 }
                 Modelled::fence();
-                if needs_wakeup(&lane) {
-                    bell.ring();
+                if needs_wakeup(&ring) {
+                    wakeup.set();
                 }
             }
         })
@@ -81,16 +81,16 @@ fn every_record_wakes(count: u8) {
     let (mut head, mut bytes) = (Head::default(), [0; 64]);
     for n in 0..count {
         loop {
-            if let Some((ports, len)) = head.pop(&lane, &mut bytes).expect("the ring is valid") {
+            if let Some((ports, len)) = head.pop(&ring, &mut bytes).expect("the ring is valid") {
                 assert_eq!((ports, &bytes[..len]), (PORTS, &record(n)[..]));
                 break;
             }
-            fall_asleep(&lane);
+            fall_asleep(&ring);
             Modelled::fence();
-            if head.is_drained(&lane) {
-                bell.hear();
+            if head.is_drained(&ring) {
+                wakeup.wait();
             }
-            wake_up(&lane);
+            wake_up(&ring);
         }
     }
     writer.join().expect("the writer ends");

@@ -8,7 +8,7 @@ use super::*;
 
 const PORTS: Ports = Ports { to: 7, from: 0xffff_fff0 };
 
-fn lane(records: usize) -> Vec<AtomicU64> {
+fn new_ring(records: usize) -> Vec<AtomicU64> {
     (0..RECORDS + records).map(|_| AtomicU64::new(0)).collect()
 }
 
@@ -33,9 +33,9 @@ fn bytes(n: u64, len: usize) -> Vec<u8> {
     (0..len).map(|i| (n as usize * 31 + i * 7) as u8).collect()
 }
 
-fn pop<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
+fn pop<W: Word>(head: &mut Head, ring: &[W]) -> Option<Vec<u8>> {
     let mut buffer = vec![0xee; RECORD_LEN_MAX];
-    let (ports, len) = head.pop(lane, &mut buffer).expect("the ring is valid")?;
+    let (ports, len) = head.pop(ring, &mut buffer).expect("the ring is valid")?;
     assert_eq!(ports, PORTS);
     buffer.truncate(len);
     Some(buffer)
@@ -54,7 +54,7 @@ fn ring_sizes_are_powers_of_two_behind_the_first_words() {
 #[test]
 fn records_come_out_as_they_went_in() {
     for (size, longest) in [(16, 40), (64, 200), (1024, 3000), (32_768, 65_536)] {
-        let (lane, mut tail, mut head) = (lane(size), Tail::default(), Head::default());
+        let (ring, mut tail, mut head) = (new_ring(size), Tail::default(), Head::default());
         let (mut random, mut queue) = (Random(size as u64), VecDeque::new());
         let (mut refused, mut n) = (0, 0);
         for _ in 0..4_000 {
@@ -62,7 +62,7 @@ fn records_come_out_as_they_went_in() {
             for _ in 0..burst {
                 n += 1;
                 let record = bytes(n, random.below(longest + 1));
-                match tail.push(&lane, PORTS, &record) {
+                match tail.push(&ring, PORTS, &record) {
                     Ok(()) => queue.push_back(record),
                     Err(refusal) => {
                         assert_eq!(refusal, Refusal::Full);
@@ -71,23 +71,23 @@ fn records_come_out_as_they_went_in() {
                 }
             }
             for _ in 0..random.below(6) {
-                assert_eq!(pop(&mut head, &lane), queue.pop_front());
+                assert_eq!(pop(&mut head, &ring), queue.pop_front());
             }
         }
         assert!(refused > 0 && head.position > 2 * size as u64, "{size}: {refused} refused");
-        while let Some(record) = pop(&mut head, &lane) {
+        while let Some(record) = pop(&mut head, &ring) {
             assert_eq!(Some(record), queue.pop_front());
         }
-        assert!(queue.is_empty() && head.is_drained(&lane));
+        assert!(queue.is_empty() && head.is_drained(&ring));
     }
 }
 
 /// Takes a record as a reader of urgent records does: the first one of the highest rank among the
 /// next [`LOOKS`]. The rank is the source port.
-fn choose<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
+fn take_chosen<W: Word>(head: &mut Head, ring: &[W]) -> Option<Vec<u8>> {
     let mut buffer = vec![0xee; RECORD_LEN_MAX];
-    let rank = head.choose(lane, |ports| ports.from as i32).expect("the ring is valid")?;
-    let (ports, len) = head.take(lane, &mut buffer).expect("the ring is valid").expect("the record was selected");
+    let rank = head.choose(ring, |ports| ports.from as i32).expect("the ring is valid")?;
+    let (ports, len) = head.take(ring, &mut buffer).expect("the ring is valid").expect("the record was selected");
     assert_eq!((ports.to, ports.from as i32), (7, rank));
     buffer.truncate(len);
     Some(buffer)
@@ -95,7 +95,7 @@ fn choose<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
 
 /// Takes the expected record from a queue.
 fn take_expected(queue: &mut VecDeque<Option<(u32, Vec<u8>)>>) -> Option<Vec<u8>> {
-    let ahead = queue.iter().take(LOOKS).enumerate();
+    let ahead = queue.iter().take(EXAMINED_MAX).enumerate();
     let known = ahead.filter_map(|(at, record)| Some((record.as_ref()?.0, at)));
     let (_, at) = known.max_by_key(|(rank, at)| (*rank, std::cmp::Reverse(*at)))?;
     let record = queue[at].take().map(|(_, record)| record);
@@ -107,55 +107,55 @@ fn take_expected(queue: &mut VecDeque<Option<(u32, Vec<u8>)>>) -> Option<Vec<u8>
 #[test]
 fn first_record_of_the_highest_rank_is_taken() {
     for (size, longest) in [(64, 100), (1024, 200), (32_768, 3000)] {
-        let (lane, mut tail, mut head) = (lane(size), Tail::default(), Head::default());
+        let (ring, mut tail, mut head) = (new_ring(size), Tail::default(), Head::default());
         let (mut random, mut queue) = (Random(size as u64), VecDeque::new());
         let mut n = 0;
         for _ in 0..2_000 {
             for _ in 0..random.below(12) {
                 n += 1;
                 let (rank, record) = (random.below(4) as u32, bytes(n, random.below(longest)));
-                if tail.push(&lane, Ports { to: 7, from: rank }, &record).is_ok() {
+                if tail.push(&ring, Ports { to: 7, from: rank }, &record).is_ok() {
                     queue.push_back(Some((rank, record)));
                 }
             }
             for _ in 0..random.below(12) {
-                assert_eq!(choose(&mut head, &lane), take_expected(&mut queue));
+                assert_eq!(take_chosen(&mut head, &ring), take_expected(&mut queue));
             }
-            assert_eq!(head.is_drained(&lane), queue.is_empty() && head.is_drained(&lane));
+            assert_eq!(head.is_drained(&ring), queue.is_empty() && head.is_drained(&ring));
         }
         assert!(head.position > 2 * size as u64, "{size}");
-        while let Some(record) = choose(&mut head, &lane) {
+        while let Some(record) = take_chosen(&mut head, &ring) {
             assert_eq!(Some(record), take_expected(&mut queue));
         }
-        assert!(queue.is_empty() && head.is_drained(&lane));
+        assert!(queue.is_empty() && head.is_drained(&ring));
     }
 }
 
 #[test]
 fn full_ring_accepts_records_after_space_is_freed() {
-    let (lane, mut tail, mut head) = (lane(64), Tail::default(), Head::default());
+    let (ring, mut tail, mut head) = (new_ring(64), Tail::default(), Head::default());
     let mut held = 0;
-    while tail.push(&lane, PORTS, &[1; 48]).is_ok() {
+    while tail.push(&ring, PORTS, &[1; 48]).is_ok() {
         held += 1;
     }
     assert_eq!(held, 7, "one of eight cache lines is reserved for the next header");
     for _ in 0..100 {
-        assert_eq!(tail.push(&lane, PORTS, &[2; 48]), Err(Refusal::Full));
-        pop(&mut head, &lane).expect("the ring is full");
-        assert_eq!(tail.push(&lane, PORTS, &[2; 48]), Ok(()));
+        assert_eq!(tail.push(&ring, PORTS, &[2; 48]), Err(Refusal::Full));
+        pop(&mut head, &ring).expect("the ring is full");
+        assert_eq!(tail.push(&ring, PORTS, &[2; 48]), Ok(()));
     }
 }
 
 /// A ring whose reader keeps up uses only its first 32 KiB and one record.
 #[test]
 fn drained_ring_restarts_at_its_beginning() {
-    let (lane, mut tail, mut head) = (lane(1 << 14), Tail::default(), Head::default());
+    let (ring, mut tail, mut head) = (new_ring(1 << 14), Tail::default(), Head::default());
     for n in 0..2_000 {
-        tail.push(&lane, PORTS, &bytes(n, 1000)).expect("the ring has free space");
-        assert_eq!(pop(&mut head, &lane), Some(bytes(n, 1000)));
+        tail.push(&ring, PORTS, &bytes(n, 1000)).expect("the ring has free space");
+        assert_eq!(pop(&mut head, &ring), Some(bytes(n, 1000)));
     }
-    let touched = records(&lane).iter().rposition(|word| word.load(Ordering::Relaxed) != 0);
-    assert!(touched.expect("records were written") < RESTART as usize + 256, "{touched:?}");
+    let touched = records(&ring).iter().rposition(|word| word.load(Ordering::Relaxed) != 0);
+    assert!(touched.expect("records were written") < RESTART_WORDS as usize + 256, "{touched:?}");
 }
 
 /// A ring that started over keeps its capacity, whether or not the reader has passed the gap.
@@ -163,31 +163,31 @@ fn drained_ring_restarts_at_its_beginning() {
 fn restarted_ring_has_the_same_capacity() {
     let size = 1 << 14;
     for (behind, len) in [(0, 1000), (1, 1000), (0, 9000), (1, 9000), (0, 40), (1, 40)] {
-        let (lane, mut tail, mut head) = (lane(size), Tail::default(), Head::default());
+        let (ring, mut tail, mut head) = (new_ring(size), Tail::default(), Head::default());
         let words = record_words(len);
         let mut n = 0;
-        while tail.hole.is_none() {
-            tail.push(&lane, PORTS, &bytes(n, len)).expect("the ring has free space");
+        while tail.gap.is_none() {
+            tail.push(&ring, PORTS, &bytes(n, len)).expect("the ring has free space");
             n += 1;
-            if tail.hole.is_none() {
-                assert_eq!(pop(&mut head, &lane), Some(bytes(n - 1, len)));
+            if tail.gap.is_none() {
+                assert_eq!(pop(&mut head, &ring), Some(bytes(n - 1, len)));
             }
         }
         let first = n - 1 + behind;
         if behind == 1 {
-            assert_eq!(pop(&mut head, &lane), Some(bytes(n - 1, len)));
+            assert_eq!(pop(&mut head, &ring), Some(bytes(n - 1, len)));
         }
-        while tail.push(&lane, PORTS, &bytes(n, len)).is_ok() {
+        while tail.push(&ring, PORTS, &bytes(n, len)).is_ok() {
             n += 1;
         }
         let held = (n - first) * words;
         assert!(held + 3 * words + 2 * LINE > size as u64, "{held} of {size} words with records of {words}");
         for n in first..n {
-            assert_eq!(pop(&mut head, &lane), Some(bytes(n, len)));
+            assert_eq!(pop(&mut head, &ring), Some(bytes(n, len)));
         }
-        assert_eq!(pop(&mut head, &lane), None);
-        assert!(tail.push(&lane, PORTS, &bytes(n, len)).is_ok());
-        assert_eq!(pop(&mut head, &lane), Some(bytes(n, len)));
+        assert_eq!(pop(&mut head, &ring), None);
+        assert!(tail.push(&ring, PORTS, &bytes(n, len)).is_ok());
+        assert_eq!(pop(&mut head, &ring), Some(bytes(n, len)));
     }
 }
 
@@ -225,22 +225,22 @@ fn a_writer_killed_at_any_store_leaves_whole_records() {
     let mut seen = Vec::new();
     for life in 0..400 {
         let left = Cell::new(life);
-        let lane: Vec<Mortal<'_>> =
+        let ring: Vec<Mortal<'_>> =
             (0..RECORDS + 64).map(|_| Mortal { word: AtomicU64::new(0), life: &left }).collect();
         let (mut tail, mut head) = (Tail::default(), Head::default());
         let mut arrived = 0;
         for (n, len) in (0..).zip(lengths) {
-            let pushed = tail.push(&lane, PORTS, &bytes(n, len));
+            let pushed = tail.push(&ring, PORTS, &bytes(n, len));
             assert_eq!(pushed, Ok(()), "the reader keeps up");
             // The reader is still alive.
             let writer = left.replace(u32::MAX);
-            if let Some(record) = pop(&mut head, &lane) {
+            if let Some(record) = pop(&mut head, &ring) {
                 assert_eq!(record, bytes(n, len), "killed at store {life}");
                 arrived += 1;
             }
             left.set(writer);
             if writer == 0 {
-                assert_eq!(pop(&mut head, &lane), None);
+                assert_eq!(pop(&mut head, &ring), None);
                 break;
             }
         }
@@ -255,18 +255,18 @@ fn a_writer_killed_at_any_store_leaves_whole_records() {
 fn a_reader_killed_at_any_store_leaves_a_full_ring() {
     for life in 0..12 {
         let left = Cell::new(u32::MAX);
-        let lane: Vec<Mortal<'_>> =
+        let ring: Vec<Mortal<'_>> =
             (0..RECORDS + 64).map(|_| Mortal { word: AtomicU64::new(0), life: &left }).collect();
         let (mut tail, mut head) = (Tail::default(), Head::default());
         let mut reader = life;
         let full = (0..100).find_map(|n| {
-            let refusal = tail.push(&lane, PORTS, &bytes(n, 48)).err();
+            let refusal = tail.push(&ring, PORTS, &bytes(n, 48)).err();
             left.set(reader);
             if life % 2 == 0 {
-                pop(&mut head, &lane);
+                pop(&mut head, &ring);
             } else {
-                head.choose(&lane, |_| 0).expect("the ring is valid");
-                head.take(&lane, &mut [0; 48]).expect("the ring is valid");
+                head.choose(&ring, |_| 0).expect("the ring is valid");
+                head.take(&ring, &mut [0; 48]).expect("the ring is valid");
             }
             reader = left.replace(u32::MAX);
             refusal
@@ -283,17 +283,17 @@ fn a_reader_survives_any_words() {
     let mut verdicts = [0; 3];
     for seed in 0..3_000 {
         let mut random = Random(seed);
-        let (lane, position) = (lane(64), 64 * random.below(3) as u64);
+        let (ring, position) = (new_ring(64), 64 * random.below(3) as u64);
         let [mut head, mut choosing] = [Head { position, ..Head::default() }, Head { position, ..Head::choosing() }];
         for _ in 0..40 {
             // Headers that are almost valid, and random words.
             let position = head.position;
             let low = [1, 2, 49, 480, 496, 497, 65_537, 65_538, GAP, GAP - 1][random.below(10)];
             let word = if random.below(9) == 0 { random.next() } else { header(position, low) };
-            let at = RECORDS + place(records(&lane), position);
-            lane[at].store(word, Ordering::Relaxed);
-            lane[random.below(RECORDS as u64 + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
-            match head.pop(&lane, &mut buffer) {
+            let at = RECORDS + index_of(records(&ring), position);
+            ring[at].store(word, Ordering::Relaxed);
+            ring[random.below(RECORDS as u64 + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
+            match head.pop(&ring, &mut buffer) {
                 Ok(None) => verdicts[0] += 1,
                 Ok(Some((_, len))) => {
                     assert!(len <= 64 * 8);
@@ -301,15 +301,18 @@ fn a_reader_survives_any_words() {
                 }
                 Err(Broken) => verdicts[2] += 1,
             }
-            if let Ok(Some(_)) = choosing.choose(&lane, |ports| ports.from as i32) {
+            if let Ok(Some(_)) = choosing.choose(&ring, |ports| ports.from as i32) {
                 // The writer continues meanwhile.
-                lane[random.below(RECORDS as u64 + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
-                match choosing.take(&lane, &mut buffer) {
+                ring[random.below(RECORDS as u64 + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
+                match choosing.take(&ring, &mut buffer) {
                     Ok(taken) => assert!(taken.is_some_and(|(_, len)| len <= 64 * 8)),
                     Err(Broken) => choosing = Head { position: head.position, ..Head::choosing() },
                 }
             }
-            assert!(choosing.seen.len() <= LOOKS && choosing.waiting.len() <= choosing.seen.len(), "bounded");
+            assert!(
+                choosing.examined.len() <= EXAMINED_MAX && choosing.waiting.len() <= choosing.examined.len(),
+                "bounded"
+            );
             assert!(head.position <= position + 2 * 64, "bounded");
         }
     }
@@ -318,9 +321,9 @@ fn a_reader_survives_any_words() {
 
 #[test]
 fn small_buffer_is_never_overrun() {
-    let (lane, mut tail, mut head) = (lane(64), Tail::default(), Head::default());
-    tail.push(&lane, PORTS, &[1; 100]).expect("the buffer has space");
-    assert_eq!(head.pop(&lane, &mut [0; 99]), Err(Broken));
+    let (ring, mut tail, mut head) = (new_ring(64), Tail::default(), Head::default());
+    tail.push(&ring, PORTS, &[1; 100]).expect("the buffer has space");
+    assert_eq!(head.pop(&ring, &mut [0; 99]), Err(Broken));
 }
 
 /// Arbitrary head positions of a malicious reader.
@@ -329,9 +332,9 @@ fn a_writer_survives_any_head() {
     let mut broken = 0;
     for seed in 0..2_000 {
         let mut random = Random(seed);
-        let (lane, mut tail) = (lane(64), Tail::default());
+        let (ring, mut tail) = (new_ring(64), Tail::default());
         for n in 0..40 {
-            if tail.push(&lane, PORTS, &bytes(n, random.below(200))) == Err(Refusal::Broken) {
+            if tail.push(&ring, PORTS, &bytes(n, random.below(200))) == Err(Refusal::Broken) {
                 broken += 1;
                 break;
             }
@@ -340,7 +343,7 @@ fn a_writer_survives_any_head() {
                 1 => tail.position + 8 * random.below(3) as u64,
                 _ => tail.position.saturating_sub(8 * random.below(12) as u64),
             };
-            lane[HEAD].store(head, Ordering::Relaxed);
+            ring[HEAD].store(head, Ordering::Relaxed);
         }
     }
     assert!(broken > 10, "{broken}");
@@ -348,27 +351,27 @@ fn a_writer_survives_any_head() {
 
 #[test]
 fn wake_up_is_sent_once_per_sleep() {
-    let lane = lane(16);
-    assert!(!needs_wakeup(&lane));
-    fall_asleep(&lane);
-    assert!(needs_wakeup(&lane));
-    assert!(!needs_wakeup(&lane));
-    fall_asleep(&lane);
-    wake_up(&lane);
-    assert!(!needs_wakeup(&lane));
+    let ring = new_ring(16);
+    assert!(!needs_wakeup(&ring));
+    fall_asleep(&ring);
+    assert!(needs_wakeup(&ring));
+    assert!(!needs_wakeup(&ring));
+    fall_asleep(&ring);
+    wake_up(&ring);
+    assert!(!needs_wakeup(&ring));
 }
 
 /// Two threads, for Miri and ThreadSanitizer.
 #[test]
 fn two_threads_agree() {
     let count = if cfg!(miri) { 60 } else { 100_000 };
-    let lane = lane(64);
+    let ring = new_ring(64);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut tail = Tail::default();
             for n in 0..count {
                 let record = bytes(n, (n % 90) as usize);
-                while let Err(refusal) = tail.push(&lane, PORTS, &record) {
+                while let Err(refusal) = tail.push(&ring, PORTS, &record) {
                     assert_eq!(refusal, Refusal::Full);
                     std::thread::yield_now();
                 }
@@ -378,7 +381,7 @@ fn two_threads_agree() {
         let buffer = RefCell::new(vec![0; 128]);
         for n in 0..count {
             let len = loop {
-                let popped = head.pop(&lane, &mut buffer.borrow_mut()).expect("the ring is valid");
+                let popped = head.pop(&ring, &mut buffer.borrow_mut()).expect("the ring is valid");
                 match popped {
                     Some((_, len)) => break len,
                     None => std::thread::yield_now(),
@@ -386,6 +389,6 @@ fn two_threads_agree() {
             };
             assert_eq!(buffer.borrow()[..len], bytes(n, (n % 90) as usize));
         }
-        assert!(head.is_drained(&lane));
+        assert!(head.is_drained(&ring));
     });
 }

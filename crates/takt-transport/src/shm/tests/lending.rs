@@ -7,26 +7,26 @@ fn content(n: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| n ^ (at / 3) as u8).collect()
 }
 
-fn lend(transport: &mut ShmTransport, n: u8, len: usize) -> Option<Lent> {
-    let mut loan = transport.lend(len)?;
+fn write_loan(transport: &mut ShmTransport, n: u8, len: usize) -> Option<SharedPayload> {
+    let mut loan = transport.loan_payload(len)?;
     loan.bytes_mut().copy_from_slice(&content(n, len));
     Some(loan.finish(len))
 }
 
-fn send_loan(transport: &mut ShmTransport, lent: &Lent, to: &[Locator]) {
+fn send_loan(transport: &mut ShmTransport, lent: &SharedPayload, to: &[Locator]) {
     transport.loan().expect("a frame is loaned")[..5].copy_from_slice(b"hello");
-    transport.commit_lent(5, FlowId::DEFAULT, to, lent).expect("the loan is from this transport");
+    transport.commit_loaned(5, FlowId::DEFAULT, to, lent).expect("the loan is from this transport");
     transport.flush().expect("flush succeeds");
 }
 
 /// Receives a datagram with a known text, and returns the loan that came with it.
-fn borrow(transport: &mut ShmTransport) -> Lent {
+fn receive_loan(transport: &mut ShmTransport) -> SharedPayload {
     let frame = transport.recv(Scan::All).expect("receive succeeds").expect("the datagram was sent");
     assert_eq!(frame.bytes(), b"hello");
-    frame.lent().cloned().expect("the payload is loaned")
+    frame.loan().cloned().expect("the payload is loaned")
 }
 
-fn copy(lent: &Lent) -> Vec<u8> {
+fn copy_of(lent: &SharedPayload) -> Vec<u8> {
     let mut bytes = vec![0; lent.len()];
     lent.copy_to(0, &mut bytes);
     bytes
@@ -43,10 +43,10 @@ const LEN: usize = 60_000;
 fn payload_arrives_where_it_was_written() {
     let (mut a, mut b) = (open(), open());
     for (n, len) in (0..).zip([4, 5, 4096, 1_000_003]) {
-        let lent = lend(&mut a, n, len).expect("the segment has free space");
+        let lent = write_loan(&mut a, n, len).expect("the segment has free space");
         send_loan(&mut a, &lent, &[at(&b)]);
-        let borrowed = borrow(&mut b);
-        assert_eq!((copy(&borrowed), borrowed.is_intact()), (content(n, len), true));
+        let borrowed = receive_loan(&mut b);
+        assert_eq!((copy_of(&borrowed), borrowed.is_intact()), (content(n, len), true));
         assert!(borrowed.bytes().is_none(), "not to be trusted");
         for (from, count) in [(1, 2), (3, 1), (len - 3, 9), (len, 1), (len / 2 + 1, 1003)] {
             let (mut some, mut expected) = (vec![7; count], vec![7; count]);
@@ -65,21 +65,21 @@ fn payload_arrives_where_it_was_written() {
 #[test]
 fn slot_is_kept_until_its_last_user_releases_it() {
     let (mut a, mut readers) = (open_small(), [open(), open(), open()]);
-    let lent = lend(&mut a, 1, LEN).expect("the segment has free space");
+    let lent = write_loan(&mut a, 1, LEN).expect("the segment has free space");
     let to = readers.each_ref().map(at);
     send_loan(&mut a, &lent, &to);
-    assert!(lend(&mut a, 2, LEN).is_none(), "the writer holds the slot");
+    assert!(write_loan(&mut a, 2, LEN).is_none(), "the writer holds the slot");
     drop(lent);
-    let held = readers.each_mut().map(borrow);
+    let held = readers.each_mut().map(receive_loan);
     let more = held.clone();
     for reader in &mut readers {
         assert_eq!(receive(reader), None);
     }
     for one in held.into_iter().chain(more) {
-        assert!(lend(&mut a, 2, LEN).is_none(), "a reader holds the slot");
-        assert_eq!((copy(&one), one.is_intact()), (content(1, LEN), true));
+        assert!(write_loan(&mut a, 2, LEN).is_none(), "a reader holds the slot");
+        assert_eq!((copy_of(&one), one.is_intact()), (content(1, LEN), true));
     }
-    assert!(lend(&mut a, 2, LEN).is_some());
+    assert!(write_loan(&mut a, 2, LEN).is_some());
 }
 
 /// A loan in transit, or to a closed port, holds its slot only until it is received or dropped.
@@ -88,17 +88,17 @@ fn undelivered_loan_is_released() {
     let (mut a, mut b) = (open_small(), open());
     let closed = Locator { port: 4_000, ..at(&b) };
     for to in [closed, at(&b)] {
-        let lent = lend(&mut a, 1, LEN).expect("free");
+        let lent = write_loan(&mut a, 1, LEN).expect("free");
         send_loan(&mut a, &lent, &[to]);
         drop(lent);
-        assert!(lend(&mut a, 1, LEN).is_none(), "the payload is in transit");
+        assert!(write_loan(&mut a, 1, LEN).is_none(), "the payload is in transit");
         while b.recv(Scan::All).expect("receive succeeds").is_some() {}
     }
     let elsewhere = a.host.locator(1, USER);
-    let lent = lend(&mut a, 1, LEN).expect("free");
+    let lent = write_loan(&mut a, 1, LEN).expect("free");
     send_loan(&mut a, &lent, &[elsewhere]);
     drop(lent);
-    assert!(lend(&mut a, 1, LEN).is_some(), "no reader is left");
+    assert!(write_loan(&mut a, 1, LEN).is_some(), "no reader is left");
 }
 
 /// A full ring holds no loan that it did not accept.
@@ -106,7 +106,7 @@ fn undelivered_loan_is_released() {
 fn loan_without_room_in_the_ring_is_not_held() {
     let config = ShmConfig { ring_bytes: 256 << 10, segment_bytes: 64 << 10, ..ShmConfig::default() };
     let (mut a, b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
-    let before = lend(&mut a, 1, LEN).expect("free");
+    let before = write_loan(&mut a, 1, LEN).expect("free");
     while a.stats().send_errors.would_block == 0 {
         send(&mut a, &[0; 60_000], at(&b));
     }
@@ -116,58 +116,58 @@ fn loan_without_room_in_the_ring_is_not_held() {
     send_loan(&mut a, &before, &[at(&b)]);
     assert_eq!(a.stats().send_errors.would_block, 101);
     drop(before);
-    assert!(lend(&mut a, 2, LEN).is_some());
+    assert!(write_loan(&mut a, 2, LEN).is_some());
 }
 
 #[test]
 fn closed_reader_holds_no_slots() {
     let (mut a, b) = (open_small(), open());
-    let lent = lend(&mut a, 1, LEN).expect("free");
+    let lent = write_loan(&mut a, 1, LEN).expect("free");
     send_loan(&mut a, &lent, &[at(&b)]);
     drop(lent);
-    assert!(lend(&mut a, 2, LEN).is_none());
+    assert!(write_loan(&mut a, 2, LEN).is_none());
     drop(b);
     assert_eq!(receive(&mut a), None);
-    assert!(lend(&mut a, 2, LEN).is_some());
+    assert!(write_loan(&mut a, 2, LEN).is_some());
 }
 
 /// The transport of a reader is closed while the application still has a loan.
 #[test]
 fn loan_that_outlives_its_transport_is_held() {
     let (mut a, mut b) = (open_small(), open());
-    let lent = lend(&mut a, 1, LEN).expect("free");
+    let lent = write_loan(&mut a, 1, LEN).expect("free");
     send_loan(&mut a, &lent, &[at(&b)]);
     drop(lent);
-    let borrowed = borrow(&mut b);
+    let borrowed = receive_loan(&mut b);
     drop(b);
     assert_eq!((receive(&mut a), a.poll_lost().is_some()), (None, true));
-    assert!(lend(&mut a, 2, LEN).is_none());
-    assert_eq!((copy(&borrowed), borrowed.is_intact()), (content(1, LEN), true));
+    assert!(write_loan(&mut a, 2, LEN).is_none());
+    assert_eq!((copy_of(&borrowed), borrowed.is_intact()), (content(1, LEN), true));
     drop(borrowed);
     assert_eq!((receive(&mut a), a.poll_lost()), (None, None));
-    assert!(lend(&mut a, 2, LEN).is_some());
+    assert!(write_loan(&mut a, 2, LEN).is_some());
 }
 
 #[test]
 fn loan_outlives_its_owner() {
     let (mut a, mut b) = (open(), open());
-    let lent = lend(&mut a, 1, LEN).expect("free");
+    let lent = write_loan(&mut a, 1, LEN).expect("free");
     send_loan(&mut a, &lent, &[at(&b)]);
-    let borrowed = borrow(&mut b);
+    let borrowed = receive_loan(&mut b);
     drop((lent, a));
     assert_eq!(receive(&mut b), None);
     assert!(b.incoming.is_empty());
-    assert_eq!((copy(&borrowed), borrowed.is_intact()), (content(1, LEN), true));
+    assert_eq!((copy_of(&borrowed), borrowed.is_intact()), (content(1, LEN), true));
 }
 
 /// The generation reveals a lender that overwrites its own loan.
 #[test]
 fn overwritten_loan_is_not_intact() {
     let (mut a, mut b) = (open_small(), open());
-    let lent = lend(&mut a, 1, LEN).expect("free");
+    let lent = write_loan(&mut a, 1, LEN).expect("free");
     send_loan(&mut a, &lent, &[at(&b)]);
     drop(lent);
-    let borrowed = borrow(&mut b);
+    let borrowed = receive_loan(&mut b);
     let overwritten = a.outgoing.segment.as_mut().expect("a segment").loan(LEN, |_| false).expect("a free slot");
     assert!(!borrowed.is_intact());
     drop((overwritten, borrowed));
@@ -176,11 +176,11 @@ fn overwritten_loan_is_not_intact() {
 #[test]
 fn loan_of_another_transport_is_refused() {
     let (mut a, mut b) = (open(), open());
-    let foreign = lend(&mut b, 1, LEN).expect("free");
+    let foreign = write_loan(&mut b, 1, LEN).expect("free");
     a.loan().expect("a frame is loaned");
-    assert!(a.commit_lent(5, FlowId::DEFAULT, &[at(&b)], &foreign).is_err());
-    let own = lend(&mut a, 1, LEN).expect("free");
-    assert!(a.commit_lent(RECORD_LEN_MAX - 15, FlowId::DEFAULT, &[at(&b)], &own).is_err());
+    assert!(a.commit_loaned(5, FlowId::DEFAULT, &[at(&b)], &foreign).is_err());
+    let own = write_loan(&mut a, 1, LEN).expect("free");
+    assert!(a.commit_loaned(RECORD_LEN_MAX - 15, FlowId::DEFAULT, &[at(&b)], &own).is_err());
     assert_eq!(receive(&mut b), None);
 }
 
@@ -188,9 +188,9 @@ fn loan_of_another_transport_is_refused() {
 #[test]
 fn invalid_loan_locations_are_dropped() {
     let (mut honest, mut b) = (open(), open());
-    let mut stranger = Stranger::of(&b);
+    let mut stranger = RawPeer::connect_to(&b);
     let sound = stranger.segment.loan(5000, |_| false).expect("free").finish(5000).piece();
-    stranger.say(&stranger.hello(&b).to_bytes(), true);
+    stranger.send(&stranger.hello(&b).to_bytes(), true);
     let hold = |slot: u32, count: u64| stranger.memory.holds()[slot as usize].store(count, Ordering::Relaxed);
     let end = (stranger.segment.words() * 8 / Piece::GRAIN) as u32;
     let pieces = [
@@ -210,7 +210,7 @@ fn invalid_loan_locations_are_dropped() {
         Piece { len: 0, ..sound },
     ];
     let mut tail = ring::Tail::default();
-    let ports = ring::Ports { to: USER | LENDS, from: 3 };
+    let ports = ring::Ports { to: USER | HAS_LOAN, from: 3 };
     let mut push = |bytes: &[u8]| tail.push(stranger.ring(), ports, bytes).expect("the ring has free space");
     stranger.memory.holds().iter().for_each(|hold| hold.store(1, Ordering::Relaxed));
     let mut refused = 0;
@@ -228,13 +228,13 @@ fn invalid_loan_locations_are_dropped() {
     // The same piece with a hold is accepted, so its description was not the reason of the refusal.
     hold(sound.slot, 1);
     push(&[b"hello", &sound.to_bytes()[..]].concat());
-    let borrowed = borrow(&mut b);
+    let borrowed = receive_loan(&mut b);
     assert_eq!((borrowed.len(), borrowed.is_intact()), (5000, true));
     // Overlapping pieces harm only the lender.
     let inner = Piece { grain: sound.grain + 1, len: 100, ..sound };
     hold(sound.slot, 2);
     push(&[b"hello", &inner.to_bytes()[..]].concat());
-    let overlapping = borrow(&mut b);
+    let overlapping = receive_loan(&mut b);
     drop((borrowed, overlapping));
     assert_eq!(receive(&mut b), None);
     send(&mut honest, &[2], at(&b));
@@ -248,15 +248,15 @@ fn reader_that_never_releases_keeps_only_its_loans() {
     let config = ShmConfig { segment_bytes: 64 << 20, ..ShmConfig::default() };
     let (mut a, mut greedy, mut b) = (ShmTransport::open(&config).expect("Linux 5.14"), open(), open());
     let mut kept = Vec::new();
-    while let Some(lent) = lend(&mut a, 1, 8 << 20) {
+    while let Some(lent) = write_loan(&mut a, 1, 8 << 20) {
         send_loan(&mut a, &lent, &[at(&greedy)]);
         drop(lent);
-        kept.push(borrow(&mut greedy));
+        kept.push(receive_loan(&mut greedy));
     }
     assert_eq!(kept.len(), 8, "64 MiB in slots of 8");
     send(&mut a, b"copied", at(&b));
     assert_eq!(receive(&mut b), Some(b"copied".to_vec()));
     drop((kept, greedy));
     assert_eq!(receive(&mut a), None);
-    assert!(lend(&mut a, 1, 8 << 20).is_some());
+    assert!(write_loan(&mut a, 1, 8 << 20).is_some());
 }

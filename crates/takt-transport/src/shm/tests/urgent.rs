@@ -80,7 +80,7 @@ fn flood_of_urgent_datagrams_does_not_starve_the_others() {
 
     (0..3).for_each(|_| send(&mut a, &[0], to_brake));
     send(&mut a, &[3], at(&b));
-    let mut common = || b.recv_common(Scan::All).expect("receive succeeds").map(|frame| frame[0]);
+    let mut common = || b.recv_not_urgent(Scan::All).expect("receive succeeds").map(|frame| frame[0]);
     assert_eq!([common(), common()], [Some(3), None]);
     assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), 3, "the datagrams are still queued");
 }
@@ -92,11 +92,11 @@ fn most_urgent_overtakes_a_burst_of_less_urgent_ones() {
     let ((_, to_camera), (_, to_brake)) = (urgent(&mut b, 10), urgent(&mut b, 46));
     send(&mut a, &[1], at(&b));
     assert_eq!(receive(&mut b), Some(vec![1]));
-    (1..ring::LOOKS).for_each(|_| send(&mut a, &[10], to_camera));
+    (1..ring::EXAMINED_MAX).for_each(|_| send(&mut a, &[10], to_camera));
     send(&mut a, &[46], to_brake);
     assert_eq!(receive_urgent(&mut b, 45), Some(vec![46]));
     assert_eq!(receive_urgent(&mut b, 10), None);
-    assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), ring::LOOKS - 1);
+    assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), ring::EXAMINED_MAX - 1);
 }
 
 /// An urgent datagram wakes a sleeping reader, like any other.
@@ -119,10 +119,10 @@ fn loan_stays_with_its_datagram() {
     let (_, to_steering) = urgent(&mut b, 30);
     let mut send_number = |n: u8, to: Locator| {
         let object = LoanedNumber(Arc::new(n));
-        let lent = Lent::new(Arc::new(object), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
+        let lent = SharedPayload::new(Arc::new(object), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
         assert!(a.reach(&to) && a.stays_in_process(&to));
         a.loan().expect("a frame is loaned")[0] = n;
-        a.commit_lent(1, FlowId::DEFAULT, &[to], &lent).expect("an object");
+        a.commit_loaned(1, FlowId::DEFAULT, &[to], &lent).expect("an object");
         a.flush().expect("flush succeeds");
     };
     let common = at(&b);
@@ -131,7 +131,7 @@ fn loan_stays_with_its_datagram() {
     }
     let mut order = Vec::new();
     while let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
-        let object = frame.lent().and_then(|lent| lent.object()?.downcast_ref::<u8>()).copied();
+        let object = frame.loan().and_then(|lent| lent.object()?.downcast_ref::<u8>()).copied();
         assert_eq!(object, Some(frame[0]));
         order.push(frame[0]);
     }

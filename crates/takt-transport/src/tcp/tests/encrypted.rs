@@ -55,7 +55,8 @@ fn with(config: TcpConfig, tls: TlsConfig) -> TcpTransport {
 #[test]
 fn small_and_large_messages_are_exchanged() {
     let ours = Authority::new("exchange");
-    let (mut a, mut b) = (with(nobody(), ours.certify("a.test")), with(listener(), ours.certify("127.0.0.1")));
+    let (mut a, mut b) =
+        (with(without_listener(), ours.certify("a.test")), with(listener(), ours.certify("127.0.0.1")));
     let at_b = listener_locator(&b);
     send(&mut a, 1, b"early", at_b);
     let (text, at_a) = receive(&mut [&mut a, &mut b]);
@@ -79,7 +80,8 @@ fn small_and_large_messages_are_exchanged() {
 #[test]
 fn lost_connection_is_reopened() {
     let ours = Authority::new("anew");
-    let (mut a, mut b) = (with(nobody(), ours.certify("a.test")), with(listener(), ours.certify("127.0.0.1")));
+    let (mut a, mut b) =
+        (with(without_listener(), ours.certify("a.test")), with(listener(), ours.certify("127.0.0.1")));
     let at_b = listener_locator(&b);
     send(&mut a, 1, b"first", at_b);
     let (_, at_a) = receive(&mut [&mut a, &mut b]);
@@ -95,9 +97,9 @@ fn lost_connection_is_reopened() {
 /// Asserts that no message passes, and that the connecting side keeps trying.
 fn assert_refused(a: &mut TcpTransport, b: &mut TcpTransport) {
     let at_b = listener_locator(b);
-    until(&mut [a, b], |all| {
+    drive_until(&mut [a, b], |all| {
         send(all[0], 1, b"let me in", at_b);
-        all.iter_mut().for_each(|one| assert_eq!(taken(one), None, "no message is delivered"));
+        all.iter_mut().for_each(|one| assert_eq!(receive_with_source(one), None, "no message is delivered"));
         // The attempts reach the listener and are refused.
         let is_requested = all[1].stats().connections.opened > 0;
         (is_requested && all[0].stats().connections.failed >= 3).then_some(())
@@ -111,13 +113,13 @@ fn unknown_authorities_are_refused_on_both_sides() {
     let mixed = |who: &str| TlsConfig { ca: theirs.file("ca.pem"), ..ours.certify(who) };
     // B trusts its own authority alone, which has not signed A.
     let stranger = TlsConfig { ca: ours.file("ca.pem"), ..theirs.certify("a.test") };
-    assert_refused(&mut with(nobody(), stranger), &mut with(listener(), ours.certify("127.0.0.1")));
+    assert_refused(&mut with(without_listener(), stranger), &mut with(listener(), ours.certify("127.0.0.1")));
     // A trusts another authority than the one that has signed B.
-    assert_refused(&mut with(nobody(), mixed("a.test")), &mut with(listener(), ours.certify("127.0.0.1")));
+    assert_refused(&mut with(without_listener(), mixed("a.test")), &mut with(listener(), ours.certify("127.0.0.1")));
     // A peer without TLS, on either side.
-    assert_refused(&mut open(&nobody()), &mut with(listener(), ours.certify("127.0.0.1")));
+    assert_refused(&mut open(&without_listener()), &mut with(listener(), ours.certify("127.0.0.1")));
     let patience = Duration::from_millis(50);
-    let a = TcpConfig { patience, ..nobody() };
+    let a = TcpConfig { open_timeout: patience, ..without_listener() };
     assert_refused(&mut with(a, ours.certify("a.test")), &mut open(&listener()));
 }
 
@@ -126,11 +128,11 @@ fn certificate_must_name_the_host_connected_to() {
     let ours = Authority::new("names");
     let host = || ours.certify("b.test");
     // The certificate of the address that is connected to contains only a name.
-    assert_refused(&mut with(nobody(), ours.certify("a.test")), &mut with(listener(), host()));
+    assert_refused(&mut with(without_listener(), ours.certify("a.test")), &mut with(listener(), host()));
     for (name, is_right) in [("b.test", true), ("c.test", false)] {
         let mut b = with(listener(), host());
         let names = [(address(listener_locator(&b)), name.to_owned())].into();
-        let mut a = with(TcpConfig { names, ..nobody() }, ours.certify("a.test"));
+        let mut a = with(TcpConfig { names, ..without_listener() }, ours.certify("a.test"));
         if is_right {
             send(&mut a, 1, b"by name", listener_locator(&b));
             assert_eq!(receive(&mut [&mut a, &mut b]).0, b"by name");
@@ -163,13 +165,13 @@ fn unusable_files_are_named_in_the_error() {
 #[test]
 fn hostile_bytes_close_the_connection() {
     let ours = Authority::new("hostile");
-    let patient = TcpConfig { patience: Duration::from_millis(100), ..listener() };
+    let patient = TcpConfig { open_timeout: Duration::from_millis(100), ..listener() };
     let mut b = with(patient, ours.certify("127.0.0.1"));
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 0, 1, 0], &[0xff; 4096]] {
         let mut liar = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
         liar.write_all(bytes).expect("the write succeeds");
-        until(&mut [&mut b], |all| {
-            assert_eq!(taken(all[0]), None);
+        drive_until(&mut [&mut b], |all| {
+            assert_eq!(receive_with_source(all[0]), None);
             (all[0].stats().connections.opened > 0 && all[0].connections.len() == 0).then_some(())
         });
     }
@@ -181,20 +183,20 @@ fn connection_with_another_certificate_does_not_take_over_a_participant() {
     let ours = Authority::new("binding");
     let mut b = with(listener(), ours.certify("127.0.0.1"));
     let at_b = listener_locator(&b);
-    let mut a = with(nobody(), ours.certify("a.test"));
+    let mut a = with(without_listener(), ours.certify("a.test"));
     send(&mut a, 1, b"it is me", at_b);
     let (_, at_a) = receive(&mut [&mut a, &mut b]);
     // From the same address, signed by the same authority, with the prefix of A.
-    let mut impostor = with(nobody(), ours.certify("c.test"));
+    let mut impostor = with(without_listener(), ours.certify("c.test"));
     send(&mut impostor, 1, b"it is me", at_b);
-    until(&mut [&mut impostor, &mut b], |all| {
-        all.iter_mut().for_each(|one| assert_eq!(taken(one), None));
+    drive_until(&mut [&mut impostor, &mut b], |all| {
+        all.iter_mut().for_each(|one| assert_eq!(receive_with_source(one), None));
         (all[1].stats().connections.wrong_certificate >= 1).then_some(())
     });
     send(&mut b, 2, b"for a", at_a);
     assert_eq!(receive(&mut [&mut impostor, &mut b, &mut a]).0, b"for a");
     // It cannot send with the prefix of A on its own connection either.
-    let mut other = with(nobody(), ours.certify("d.test"));
+    let mut other = with(without_listener(), ours.certify("d.test"));
     send(&mut other, 4, b"I am D", at_b);
     assert_eq!(receive(&mut [&mut other, &mut b]).0, b"I am D");
     let before = b.stats().connections.wrong_certificate;
@@ -205,9 +207,9 @@ fn connection_with_another_certificate_does_not_take_over_a_participant() {
     // The participant itself may connect again.
     let token = a.connections.iter().next().expect("a connection is open").token;
     a.close(token, Instant::now());
-    until(&mut [&mut a, &mut b], |all| {
+    drive_until(&mut [&mut a, &mut b], |all| {
         send(all[0], 1, b"again", at_b);
-        assert_eq!(taken(all[0]), None);
-        taken(all[1]).filter(|(text, from)| text == b"again" && *from == at_a)
+        assert_eq!(receive_with_source(all[0]), None);
+        receive_with_source(all[1]).filter(|(text, from)| text == b"again" && *from == at_a)
     });
 }

@@ -137,9 +137,16 @@ fn datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
     for (lender, payload) in (0..3).flat_map(|lender| [(lender, &b""[..]), (lender, b"lo")]) {
         let len = 5 - payload.len();
         all[lender].loan().expect("a frame")[..len].copy_from_slice(&b"hello"[..len]);
-        let outgoing = Outgoing { len, payload, flows: &flows, by: Set::ALL, destinations: &destinations, lent: None };
+        let outgoing = Outgoing {
+            len,
+            payload,
+            flows: &flows,
+            transports: TransportSet::ALL,
+            destinations: &destinations,
+            loan: None,
+        };
         let mut counters = DriverCounters::default();
-        let mut carriers = Carriers::default();
+        let mut carriers = FlushSet::default();
         assert_eq!(outgoing.route(&mut all, lender, &mut Vec::new(), &mut carriers, &mut counters), lender);
         assert_eq!([0, 1, 2].map(|index| carriers.has(index)), [true, true, false], "the participant to flush");
         all[0].loan().expect("a frame")[..5].fill(0);
@@ -159,9 +166,15 @@ fn only_transport_of_a_datagram_provides_the_next_frame() {
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
     let (to_udp, to_shm) = (locator(Locator::KIND_UDP_V4, 1), locator(Locator::KIND_SHM, 2));
     let mut route = |lender, destinations: &[Locator]| {
-        let outgoing =
-            Outgoing { len: 5, payload: &[], flows: &[FlowId::DEFAULT; 2], by: Set::ALL, destinations, lent: None };
-        let (mut carriers, mut counters) = (Carriers::default(), DriverCounters::default());
+        let outgoing = Outgoing {
+            len: 5,
+            payload: &[],
+            flows: &[FlowId::DEFAULT; 2],
+            transports: TransportSet::ALL,
+            destinations,
+            loan: None,
+        };
+        let (mut carriers, mut counters) = (FlushSet::default(), DriverCounters::default());
         let next = outgoing.route(&mut both, lender, &mut Vec::new(), &mut carriers, &mut counters);
         assert_eq!(
             [carriers.has(0), carriers.has(1)],
@@ -183,12 +196,12 @@ fn datagram_too_large_for_one_transport_is_counted_and_reaches_the_others() {
         len: 100,
         payload: &[],
         flows: &[FlowId::DEFAULT; 2],
-        by: Set::ALL,
+        transports: TransportSet::ALL,
         destinations: &destinations,
-        lent: None,
+        loan: None,
     };
     let mut counters = DriverCounters::default();
-    outgoing.route(&mut both, 0, &mut Vec::new(), &mut Carriers::default(), &mut counters);
+    outgoing.route(&mut both, 0, &mut Vec::new(), &mut FlushSet::default(), &mut counters);
     assert_eq!(udp_sent.lock().expect("no panic").len(), 1);
     assert!(shm_sent.lock().expect("no panic").is_empty());
     assert_eq!(counters.send_failures, 1);
@@ -233,7 +246,7 @@ fn flow_opens_on_all_transports_or_none() {
     two.refuses_flows = true;
     let open = Arc::clone(&one.open_flows);
     let mut driver = driver(vec![Box::new(one), Box::new(two)], Vec::new());
-    let result = driver.open_flow(&FlowSpec { own_port: true, transport_priority: 0 }, Set::ALL);
+    let result = driver.open_flow(&FlowSpec { own_port: true, transport_priority: 0 }, TransportSet::ALL);
     assert!(matches!(result, Err(Error::Transport(_))), "{result:?}");
     assert!(open.lock().expect("no panic").is_empty(), "closed again");
 }
@@ -246,17 +259,17 @@ fn writer_with_a_priority_has_a_second_flow_without_it_for_history() {
     let mut driver = driver(vec![Box::new(udp), Box::new(shm)], Vec::new());
     for own_port in [false, true] {
         let urgent = FlowSpec { own_port, transport_priority: 46 };
-        let (flows, _) = driver.open_writer_flows(&urgent, Set::ALL).expect("flows");
+        let (flows, _) = driver.open_writer_flows(&urgent, TransportSet::ALL).expect("flows");
         assert_eq!(flows.history, FlowTag::default());
         assert_ne!(flows.live, flows.history);
         driver.close_writer_flows(flows);
         // The first transport only; discovery uses both.
-        let (flows, _) = driver.open_writer_flows(&urgent, Set::default().with(0)).expect("flows");
+        let (flows, _) = driver.open_writer_flows(&urgent, TransportSet::default().with(0)).expect("flows");
         assert_ne!(flows.history, FlowTag::default());
         assert_ne!(flows.live, flows.history);
         driver.close_writer_flows(flows);
         let plain = FlowSpec { own_port, transport_priority: 0 };
-        let (flows, _) = driver.open_writer_flows(&plain, Set::ALL).expect("flows");
+        let (flows, _) = driver.open_writer_flows(&plain, TransportSet::ALL).expect("flows");
         assert_eq!(flows.live, flows.history);
         driver.close_writer_flows(flows);
     }
@@ -270,13 +283,13 @@ fn closed_flow_tags_are_reused() {
     let open = Arc::clone(&udp.open_flows);
     let mut driver = driver(vec![Box::new(udp)], Vec::new());
     let spec = FlowSpec { own_port: true, transport_priority: 3 };
-    let (first, reached_at) = driver.open_flow(&spec, Set::ALL).expect("a flow");
-    let (second, _) = driver.open_flow(&spec, Set::ALL).expect("a flow");
+    let (first, reached_at) = driver.open_flow(&spec, TransportSet::ALL).expect("a flow");
+    let (second, _) = driver.open_flow(&spec, TransportSet::ALL).expect("a flow");
     assert_ne!(first, second);
     assert_eq!(reached_at.len(), 1);
     driver.close_flow(first);
     assert_eq!(*open.lock().expect("no panic"), [FlowId(2)]);
-    assert_eq!(driver.open_flow(&spec, Set::ALL).expect("a flow").0, first);
-    let (default, locators) = driver.open_flow(&FlowSpec::default(), Set::ALL).expect("always open");
+    assert_eq!(driver.open_flow(&spec, TransportSet::ALL).expect("a flow").0, first);
+    let (default, locators) = driver.open_flow(&FlowSpec::default(), TransportSet::ALL).expect("always open");
     assert_eq!((default, locators), (FlowTag::default(), Vec::new()));
 }

@@ -141,7 +141,7 @@ struct State {
 /// Behavior of a leader before it returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ends {
-    Settling,
+    HandingOver,
     OwingPoll,
 }
 
@@ -157,11 +157,11 @@ struct Participant {
 impl Participant {
     fn new() -> Self {
         Self {
-            state: PiMutex::on(State::default()),
-            leadership: Leadership::on(),
+            state: PiMutex::with_os(State::default()),
+            leadership: Leadership::with_os(),
             // Created in the order of the instances.
-            leader: Waker::on().expect("a model"),
-            receiver: Waker::on().expect("a model"),
+            leader: Waker::with_os().expect("a model"),
+            receiver: Waker::with_os().expect("a model"),
             is_true: AtomicBool::new(false),
         }
     }
@@ -221,7 +221,7 @@ impl Participant {
             if self.state.lock().expect("not inside").is_closed {
                 break false;
             }
-            self.settle(&mut owes_poll, ends);
+            self.hand_over(&mut owes_poll, ends);
             let mut set = PollSet::default();
             let leads = self.leadership.take();
             if leads {
@@ -236,16 +236,16 @@ impl Participant {
                 }
             }
             if leads {
-                self.leadership.give_back();
+                self.leadership.release();
             }
         };
-        self.settle(&mut owes_poll, ends);
+        self.hand_over(&mut owes_poll, ends);
         result
     }
 
     /// As `Leading::settle` and `Engine::leave_behind`.
-    fn settle(&self, owes_poll: &mut bool, ends: Ends) {
-        if std::mem::take(owes_poll) && ends == Ends::Settling && kernel().queued > 0 {
+    fn hand_over(&self, owes_poll: &mut bool, ends: Ends) {
+        if std::mem::take(owes_poll) && ends == Ends::HandingOver && kernel().queued > 0 {
             self.state.lock().expect("not inside").poll_requested = true;
             self.receiver.wake();
         }
@@ -296,13 +296,13 @@ impl Participant {
 
 #[test]
 fn every_datagram_is_received_while_leader_or_receiver_sleeps() {
-    in_any_order(|| exchange(3, 1, Ends::Settling));
-    in_any_order(|| exchange(2, 2, Ends::Settling));
+    in_any_order(|| exchange(3, 1, Ends::HandingOver));
+    in_any_order(|| exchange(2, 2, Ends::HandingOver));
 }
 
 #[test]
 fn small_exchanges_complete_in_every_interleaving() {
-    shuttle::check_dfs(|| exchange(1, 2, Ends::Settling), Some(super::ALL));
+    shuttle::check_dfs(|| exchange(1, 2, Ends::HandingOver), Some(super::ALL));
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn close_ends_leader_and_receiving_thread() {
     in_any_order(|| {
         let participant = Arc::new(Participant::new());
         let receiver = spawn(&participant, Participant::run);
-        let waiter = spawn(&participant, |participant| participant.wait(Ends::Settling));
+        let waiter = spawn(&participant, |participant| participant.wait(Ends::HandingOver));
         let network = thread::spawn(|| arrive(2));
         participant.close();
         network.join().expect("no panic");

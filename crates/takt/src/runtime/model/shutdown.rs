@@ -36,8 +36,8 @@ struct AlreadyDeleted;
 
 impl Participant {
     fn new() -> Self {
-        let waker = Waker::on().expect("a model");
-        Self { state: PiMutex::on(State::default()), waker, progress: EventCount::on() }
+        let waker = Waker::with_os().expect("a model");
+        Self { state: PiMutex::with_os(State::default()), waker, progress: EventCount::with_os() }
     }
 
     /// Receiving thread: `Engine::run`.

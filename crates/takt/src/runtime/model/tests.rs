@@ -25,7 +25,7 @@ fn visit(mutex: &PiMutex<u32, Model>, inside: &AtomicU32) {
 }
 
 fn visits(threads: u32, each: u32) {
-    let shared = Arc::new((PiMutex::<u32, Model>::on(0), AtomicU32::new(0)));
+    let shared = Arc::new((PiMutex::<u32, Model>::with_os(0), AtomicU32::new(0)));
     let threads: Vec<_> = (0..threads)
         .map(|_| {
             let shared = Arc::clone(&shared);
@@ -46,7 +46,7 @@ fn lock_is_held_by_one_thread_at_a_time() {
 #[test]
 fn relocking_is_an_error_while_others_wait() {
     in_every_order(|| {
-        let mutex = Arc::new(PiMutex::<u32, Model>::on(0));
+        let mutex = Arc::new(PiMutex::<u32, Model>::with_os(0));
         let guard = mutex.lock().expect("free");
         let other = {
             let mutex = Arc::clone(&mutex);
@@ -62,7 +62,7 @@ fn relocking_is_an_error_while_others_wait() {
 #[test]
 fn event_wakes_all_waiters() {
     fn run(waiters: u32, events: u32) {
-        let shared = Arc::new((EventCount::<Model>::on(), AtomicU32::new(0)));
+        let shared = Arc::new((EventCount::<Model>::with_os(), AtomicU32::new(0)));
         let waiters: Vec<_> = (0..waiters)
             .map(|_| {
                 let shared = Arc::clone(&shared);
@@ -90,7 +90,7 @@ fn event_wakes_all_waiters() {
 #[test]
 fn sleeper_sees_every_cause_of_its_wakeups() {
     fn run(wakers: u32) {
-        let shared = Arc::new((Waker::<Model>::on().expect("a model"), AtomicU32::new(0)));
+        let shared = Arc::new((Waker::<Model>::with_os().expect("a model"), AtomicU32::new(0)));
         let threads: Vec<_> = (0..wakers)
             .map(|_| {
                 let shared = Arc::clone(&shared);
@@ -146,7 +146,7 @@ fn tasks_are_woken_for_samples_that_arrive_after_their_poll() {
     }
 
     fn run(takers: u32) {
-        let shared = Arc::new(Shared::on((0, Tasks::default())));
+        let shared = Arc::new(Shared::with_os((0, Tasks::default())));
         let threads: Vec<_> = (0..takers)
             .map(|_| {
                 let shared = Arc::clone(&shared);

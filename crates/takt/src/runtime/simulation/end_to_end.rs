@@ -12,7 +12,7 @@ use std::fmt;
 use takt_calculus::composition::{EndToEnd, HostFlow, HostPart, Unproven, check};
 use takt_calculus::link::frame_time_ns;
 use takt_calculus::network::NetworkCertificate;
-use takt_calculus::network::simulation::{Manner as NetworkManner, run_given};
+use takt_calculus::network::simulation::{ArrivalPattern as NetworkManner, run_given};
 use takt_calculus::{Arrivals, Resource, Stage, analyse};
 use takt_sdn::model::Snapshot;
 use takt_sdn::schedule::{HostStages, Plan, Request, Scheduler};
@@ -20,7 +20,7 @@ use takt_sdn::simulation::{network, request};
 use takt_testkit::Random;
 
 use super::report::median;
-use super::stand::{Manner, Stand};
+use super::stand::{ArrivalPattern, TestBench};
 use super::system;
 
 const MICROSECOND: u64 = 1_000;
@@ -93,14 +93,14 @@ struct Case {
 /// runs.
 fn writer(seed: u64, arrivals: Arrivals, random: &mut Random) -> (HostFlow, Vec<Vec<Left>>) {
     let plan = system::host(seed, None, arrivals);
-    let mut stand = Stand::new(plan.clone());
+    let mut stand = TestBench::new(plan.clone());
     let mut system = plan.described(&stand.pieces());
     // Time from the end of the job until the frames are in the queue of the interface.
     let stack_ns = random.between(0, 200) * MICROSECOND;
     system.flows[0].stages[0].delay_ns = stack_ns;
     stand.begin(&[]);
     let mut runs = Vec::new();
-    for manner in plan.releasers().into_iter().map(Manner::Critical).chain([Manner::Random]) {
+    for manner in plan.releasers().into_iter().map(ArrivalPattern::Critical).chain([ArrivalPattern::Random]) {
         stand.run(manner, HOST_NS, random);
         let mut leave = |(written_ns, done_ns)| Left {
             written_ns,
@@ -206,7 +206,8 @@ fn pass(claim: &EndToEnd, left: &[u64], random: &mut Random) -> Result<(Vec<u64>
     };
     let first_ns = CRITICAL_INSTANT_NS.saturating_sub(own.hops[..hop].iter().map(lead).sum());
     let times: Vec<u64> = left.iter().map(|time| time - left[0] + first_ns).collect();
-    let manner = if random.one_in(4) { NetworkManner::Random } else { NetworkManner::Meet { flow: claim.flow, hop } };
+    let manner =
+        if random.one_in(4) { NetworkManner::Random } else { NetworkManner::Aligned { flow: claim.flow, hop } };
     let flooded = random.one_in(2);
     let mut draw = |low, high| random.between(low, high);
     let (seen, received) = run_given((ports, flows), (manner, flooded), NETWORK_NS, (claim.flow, &times), &mut draw);
@@ -241,7 +242,7 @@ fn simulate(
     case: &Case,
     claim: &EndToEnd,
     runs: &[Vec<Left>],
-    (stand, plan): (&mut Stand, &system::Plan),
+    (stand, plan): (&mut TestBench, &system::Plan),
 ) -> Result<u64, Exceeded> {
     let mut random = Random(case.seed ^ 0x0f1e);
     let (source_ns, sink_ns) = (bound_ns(&claim.source), bound_ns(&claim.sink));
@@ -263,8 +264,8 @@ fn simulate(
         let given: Vec<u64> = entered[from..].iter().map(|time| time - entered[from]).collect();
         let releasers = plan.releasers();
         let manner = match random.below(releasers.len() + 1) {
-            at if at < releasers.len() => Manner::Critical(releasers[at]),
-            _ => Manner::Random,
+            at if at < releasers.len() => ArrivalPattern::Critical(releasers[at]),
+            _ => ArrivalPattern::Random,
         };
         stand.run_given(manner, HOST_NS, Some(&given), &mut random);
         let done = stand.done_of_first();
@@ -296,7 +297,7 @@ fn with_case<T>(
     let arrivals = Arrivals { jitter_ns: arrivals.jitter_ns + contract.jitter_ns, ..arrivals };
     let (source, runs) = writer(seed, arrivals, &mut random);
     let plan = system::host(seed ^ 0xff, Some(contract.sample_len as usize), arrivals);
-    let mut stand = Stand::new(plan.clone());
+    let mut stand = TestBench::new(plan.clone());
     let pieces = stand.pieces();
     let sink = reader(&plan, &pieces, &mut random);
     let (is_tight, snapshot, hosts) = (random.one_in(2), place.network.snapshot(), place.hosts);

@@ -175,7 +175,7 @@ impl Transport for End {
         Ok(self.take(|node| if is_above(node) { Some(node.arrived.pop()?.1) } else { None }))
     }
 
-    fn recv_common(&mut self, _: Scan) -> Result<Option<RxFrame<'_>>> {
+    fn recv_not_urgent(&mut self, _: Scan) -> Result<Option<RxFrame<'_>>> {
         Ok(self.take(|node| node.arrived.remove(Priority::NORMAL, |_| true)))
     }
 

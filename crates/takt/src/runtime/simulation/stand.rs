@@ -14,7 +14,7 @@ use takt_wire::qos::{History, Property, Reliability, ReliabilityKind};
 
 use super::network::Network;
 use super::system::{Kind, Plan, PlannedCalls, PlannedFlow};
-use super::{Calls, Here, NormalWait, Releaser, WORLD, cost, jobs_between, key_of, now_ns, take_time};
+use super::{Calls, NormalWait, Releaser, SimulationGuard, WORLD, cost, jobs_between, key_of, now_ns, take_time};
 use crate::executor::Job;
 use crate::qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
 use crate::runtime::drive::Driving;
@@ -54,7 +54,7 @@ fn note(longest: &Longest, flow: usize, arrived_ns: u64) {
 
 /// Arrival pattern of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum ArrivalPattern {
     /// All events arrive just after this job has begun, then as densely as permitted. All execution
     /// times are maximal.
     Critical(Releaser),
@@ -62,7 +62,7 @@ pub(super) enum Manner {
     Random,
 }
 
-pub(super) struct Stand {
+pub(super) struct TestBench {
     plan: Plan,
     pub(super) network: Network,
     executor: Executor,
@@ -77,7 +77,7 @@ pub(super) struct Stand {
     longest: Longest,
     jobs: Vec<Job>,
     /// Dropped last, since everything else needs the world until its end.
-    _here: Here,
+    _guard: SimulationGuard,
 }
 
 struct Answering {
@@ -121,12 +121,12 @@ fn reader(participant: &DomainParticipant, topic: &str, priority: i32) -> DataRe
     subscriber.create_datareader(&topic, qos).expect("reader")
 }
 
-impl Stand {
+impl TestBench {
     /// Creates all entities and matches the participants. Jobs take no time meanwhile.
     pub(super) fn new(plan: Plan) -> Self {
-        let here = Here::new();
+        let here = SimulationGuard::new();
         let network = Network::default();
-        let executor = Executor::unthreaded("simulated").expect("a waker");
+        let executor = Executor::without_thread("simulated").expect("a waker");
         let build = || {
             let builder = DomainParticipant::builder(0).transport(network.join()).shared_memory(plan.by_memory);
             builder.lease_duration(std::time::Duration::from_secs(10_000))
@@ -176,7 +176,7 @@ impl Stand {
             normal,
             longest,
             jobs: Vec::new(),
-            _here: here,
+            _guard: here,
         };
         stand.normal.push(to_polled);
         stand.match_all();
@@ -302,7 +302,7 @@ impl Stand {
 
     /// Runs the executor for `ns` nanoseconds with this arrival pattern, then until all work is
     /// done. Returns the number of receive jobs of normal priority while events arrived.
-    pub(super) fn run(&mut self, manner: Manner, ns: u64, random: &mut Random) -> u64 {
+    pub(super) fn run(&mut self, manner: ArrivalPattern, ns: u64, random: &mut Random) -> u64 {
         self.run_given(manner, ns, None, random)
     }
 
@@ -317,7 +317,13 @@ impl Stand {
 
     /// As [`run`](Self::run), with `given` arrival times for the first flow, relative to the start
     /// of the run.
-    pub(super) fn run_given(&mut self, manner: Manner, ns: u64, given: Option<&[u64]>, random: &mut Random) -> u64 {
+    pub(super) fn run_given(
+        &mut self,
+        manner: ArrivalPattern,
+        ns: u64,
+        given: Option<&[u64]>,
+        random: &mut Random,
+    ) -> u64 {
         let normal_before = self.receive_jobs(0, Priority::NORMAL);
         let start = now_ns();
         let every = 1_000_000 / self.plan.normal_load.max(1);
@@ -325,35 +331,37 @@ impl Stand {
         let writers = (self.plan.flows.len()..).zip(0..self.normal.len() as u64);
         let normal = writers.flat_map(|(at, n)| (0..count).map(move |k| (k * every + n * 777, at)));
         WORLD.with_borrow_mut(|world| {
-            world.random = (manner == Manner::Random).then(|| random.clone());
+            world.random = (manner == ArrivalPattern::Random).then(|| random.clone());
             world.done.clear();
             // Calls cause normal work, which would prevent a job below it from ever starting.
-            let calls_from = if manner == Manner::Random { start } else { u64::MAX };
+            let calls_from = if manner == ArrivalPattern::Random { start } else { u64::MAX };
             world.call_from(calls_from);
             for (at, flow) in self.plan.flows.iter().enumerate() {
                 let given = given.filter(|_| at == 0).map(<[u64]>::to_vec);
                 let times = given.unwrap_or_else(|| times(flow, ns, manner, random)).into_iter().map(|time| (time, at));
                 match manner {
-                    Manner::Critical(releaser) if releaser != Releaser::Flow(at) => world.at_release.extend(times),
+                    ArrivalPattern::Critical(releaser) if releaser != Releaser::Flow(at) => {
+                        world.at_release.extend(times)
+                    }
                     _ => world.plan.extend(times.map(|(time, at)| Reverse((start + time, at)))),
                 }
             }
             match manner {
-                Manner::Critical(releaser) => {
+                ArrivalPattern::Critical(releaser) => {
                     world.releases = Some(releaser);
                     world.at_release.extend(normal);
                 }
-                Manner::Random => world.plan.extend(normal.map(|(time, at)| Reverse((start + time, at)))),
+                ArrivalPattern::Random => world.plan.extend(normal.map(|(time, at)| Reverse((start + time, at)))),
             }
         });
         self.drive(ns);
         let normal_jobs = self.receive_jobs(0, Priority::NORMAL) - normal_before;
-        self.settle();
+        self.complete_all();
         normal_jobs
     }
 
     /// Runs until all events are completed, so that all flows can start together again.
-    fn settle(&mut self) {
+    fn complete_all(&mut self) {
         const SLICES_MAX: usize = 1000;
         for _ in 0..SLICES_MAX {
             WORLD.with_borrow_mut(|world| {
@@ -443,15 +451,15 @@ fn job(executor: &Executor, at: usize, flow: &PlannedFlow, longest: &Longest) ->
 }
 
 /// Returns the arrival times of a flow's events up to `until`.
-fn times(flow: &PlannedFlow, until: u64, manner: Manner, random: &mut Random) -> Vec<u64> {
+fn times(flow: &PlannedFlow, until: u64, manner: ArrivalPattern, random: &mut Random) -> Vec<u64> {
     let arrivals = flow.arrivals;
     let mut times: Vec<u64> = Vec::new();
-    let offset = if manner == Manner::Random { random.between(0, arrivals.period_ns) } else { 0 };
+    let offset = if manner == ArrivalPattern::Random { random.between(0, arrivals.period_ns) } else { 0 };
     for n in 0.. {
         let time = match manner {
-            Manner::Critical(_) => arrivals.span(n),
+            ArrivalPattern::Critical(_) => arrivals.span(n),
             // Each event has its nominal time and is delayed by at most its jitter.
-            Manner::Random => offset + n * arrivals.period_ns + random.between(0, arrivals.jitter_ns),
+            ArrivalPattern::Random => offset + n * arrivals.period_ns + random.between(0, arrivals.jitter_ns),
         };
         if time > until {
             break;

@@ -5,7 +5,7 @@ use takt_testkit::Random;
 
 use super::Releaser;
 use super::report::{Report, median};
-use super::stand::{Manner, Response, Stand};
+use super::stand::{ArrivalPattern, Response, TestBench};
 use super::system::{self, Kind, Plan, PlannedFlow};
 
 /// Duration of arrivals in one run.
@@ -14,7 +14,7 @@ const RUN_NS: u64 = 120_000_000;
 /// Returns the longest response of each flow as a fraction of its bound; `None` if there is no
 /// bound.
 fn simulate(seed: u64, plan: &Plan) -> Option<Vec<f64>> {
-    let mut stand = Stand::new(plan.clone());
+    let mut stand = TestBench::new(plan.clone());
     let pieces = stand.pieces();
     let certificate = analyse(&plan.described(&pieces)).ok()?; // tidy-allow(dropped-cause): counted by the caller.
     verify(&certificate).unwrap_or_else(|why| panic!("{} {seed}: {why}", plan.class));
@@ -24,12 +24,12 @@ fn simulate(seed: u64, plan: &Plan) -> Option<Vec<f64>> {
     // Each participant is the first among equals once.
     for _ in 0..plan.participants {
         for releaser in plan.releasers() {
-            stand.run(Manner::Critical(releaser), RUN_NS, &mut random);
+            stand.run(ArrivalPattern::Critical(releaser), RUN_NS, &mut random);
         }
         stand.rotate();
     }
     for _ in 0..2 {
-        stand.run(Manner::Random, RUN_NS, &mut random);
+        stand.run(ArrivalPattern::Random, RUN_NS, &mut random);
     }
     stand.check_transport();
     let (waited_ns, limit_ns) = (stand.longest_normal_wait(), plan.normal_wait_ns());
@@ -93,9 +93,9 @@ fn plan(by_memory: bool, flow: PlannedFlow, normal_load: u64) -> Plan {
 #[test]
 fn normal_server_runs_during_urgent_overload() {
     for by_memory in [false, true] {
-        let mut stand = Stand::new(plan(by_memory, topic(46, 100_000, 60_000), 1));
+        let mut stand = TestBench::new(plan(by_memory, topic(46, 100_000, 60_000), 1));
         stand.begin(&[]);
-        let received = stand.run(Manner::Critical(Releaser::Below), 1_000_000_000, &mut Random(1));
+        let received = stand.run(ArrivalPattern::Critical(Releaser::Below), 1_000_000_000, &mut Random(1));
         assert!((40..200).contains(&received), "{received} in a second of a flood, by memory: {by_memory}");
         stand.check_transport();
     }
@@ -105,6 +105,6 @@ fn normal_server_runs_during_urgent_overload() {
 /// samples.
 #[test]
 fn write_returns_although_the_transport_lends_no_frame() {
-    let mut stand = Stand::new(plan(false, topic(46, 1_000_000, 1_000), 0));
+    let mut stand = TestBench::new(plan(false, topic(46, 1_000_000, 1_000), 0));
     stand.write_through_a_broken_transport();
 }

@@ -12,15 +12,15 @@ use super::ParticipantEvent;
 
 /// Queue of discovered and lost participants; see the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Comings(VecDeque<ParticipantEvent>);
+pub(super) struct ParticipantEvents(VecDeque<ParticipantEvent>);
 
-impl Comings {
-    pub(super) fn come(&mut self, guid: Guid) {
+impl ParticipantEvents {
+    pub(super) fn push_discovered(&mut self, guid: Guid) {
         self.0.push_back(ParticipantEvent::Discovered(guid));
     }
 
     /// Queues a loss. If the discovery is still queued, removes it instead.
-    pub(super) fn go(&mut self, guid: Guid) {
+    pub(super) fn push_lost(&mut self, guid: Guid) {
         match self.0.iter().rposition(|event| *event == ParticipantEvent::Discovered(guid)) {
             Some(place) => drop(self.0.remove(place)),
             None => self.0.push_back(ParticipantEvent::Lost(guid)),
@@ -51,23 +51,23 @@ mod tests {
 
     #[test]
     fn discovery_and_loss_before_delivery_cancel_out() {
-        let mut comings = Comings::default();
-        comings.come(guid(1));
+        let mut comings = ParticipantEvents::default();
+        comings.push_discovered(guid(1));
         for number in 2..200 {
-            comings.come(guid(number));
-            comings.go(guid(number));
+            comings.push_discovered(guid(number));
+            comings.push_lost(guid(number));
         }
         for _ in 0..100 {
-            comings.go(guid(1));
-            comings.come(guid(1));
+            comings.push_lost(guid(1));
+            comings.push_discovered(guid(1));
         }
         // As if an earlier discovery had been reported.
-        comings.go(guid(0));
+        comings.push_lost(guid(0));
         for _ in 0..100 {
-            comings.come(guid(0));
-            comings.go(guid(0));
+            comings.push_discovered(guid(0));
+            comings.push_lost(guid(0));
         }
-        comings.come(guid(0));
+        comings.push_discovered(guid(0));
         let told: Vec<_> = std::iter::from_fn(|| comings.pop()).collect();
         use ParticipantEvent::{Discovered, Lost};
         assert_eq!(told, [Discovered(guid(1)), Lost(guid(0)), Discovered(guid(0))]);

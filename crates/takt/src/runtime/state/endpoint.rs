@@ -9,10 +9,10 @@ use takt_wire::Guid;
 
 use crate::Job;
 use crate::runtime::event_count::EventCount;
-use crate::runtime::listeners::{EndpointRef, Level, Parents, Place, Slot, audience};
+use crate::runtime::listeners::{EndpointRef, Level, Parents, Slot, TreePosition, select_listener};
 use crate::runtime::tasks::Tasks;
 use crate::status::{Signal, StatusMask};
-use crate::timing::Timing;
+use crate::timing::SchedulingProperties;
 
 /// Endpoint whose listener is to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +39,13 @@ pub(crate) struct Identity {
 }
 
 /// Job of another executor that calls a listener. It must not be dropped while holding the lock.
-pub(crate) struct Elsewhere {
+pub(crate) struct ListenerJob {
     waker: Waker,
     /// Calls the listener when it is woken.
     _job: Job,
 }
 
-impl From<Job> for Elsewhere {
+impl From<Job> for ListenerJob {
     fn from(job: Job) -> Self {
         Self { waker: job.waker(), _job: job }
     }
@@ -55,20 +55,20 @@ impl From<Job> for Elsewhere {
 pub(crate) struct Endpoint {
     pub(super) target: Target,
     /// Priority and budget of the listener.
-    pub(super) timing: Timing,
+    pub(super) timing: SchedulingProperties,
     /// The listener exceeded its budget and is suspended.
     pub(super) suspended: bool,
     pub(super) guid: Guid,
     pub(super) topic: String,
     /// Job that calls the endpoint's own listener, if that is on another executor than the
     /// participant's.
-    pub(super) elsewhere: Option<Elsewhere>,
+    pub(super) listener_job: Option<ListenerJob>,
     pub(super) signal: Arc<Signal>,
     /// Notified when a blocked write may continue.
     pub(super) progress: Arc<EventCount>,
     /// Tasks that wait for samples or for space to write.
     pub(super) tasks: Tasks,
-    pub(super) place: Place,
+    pub(super) tree_position: TreePosition,
     /// The entity, once it is complete.
     pub(super) endpoint: Option<EndpointRef>,
     pub(super) slot: Slot,
@@ -83,8 +83,8 @@ impl Endpoint {
         Identity { target, guid, topic }: Identity,
         signal: Arc<Signal>,
         progress: Arc<EventCount>,
-        place: Place,
-        timing: Timing,
+        place: TreePosition,
+        timing: SchedulingProperties,
     ) -> Self {
         Self {
             target,
@@ -92,11 +92,11 @@ impl Endpoint {
             suspended: false,
             guid,
             topic,
-            elsewhere: None,
+            listener_job: None,
             signal,
             progress,
             tasks: Tasks::default(),
-            place,
+            tree_position: place,
             endpoint: None,
             slot: Slot::default(),
             pending: [StatusMask::NONE; Level::ALL.len()],
@@ -105,16 +105,22 @@ impl Endpoint {
     }
 
     /// Marks a status as pending at the level whose listener handles it, and queues the call.
-    pub(super) fn tell(&mut self, status: StatusMask, parents: &Parents, participant: &Slot, due: &mut Due) {
-        if let Some((level, status)) = audience(&self.slot, self.place, parents, participant, status) {
+    pub(super) fn notify(
+        &mut self,
+        status: StatusMask,
+        parents: &Parents,
+        participant: &Slot,
+        due: &mut PendingWakeups,
+    ) {
+        if let Some((level, status)) = select_listener(&self.slot, self.tree_position, parents, participant, status) {
             self.pending[level as usize] |= status;
             self.queue(level, due);
         }
     }
 
     /// Queues a call for the pending statuses of a level.
-    pub(super) fn queue(&mut self, level: Level, due: &mut Due) {
-        match &self.elsewhere {
+    pub(super) fn queue(&mut self, level: Level, due: &mut PendingWakeups) {
+        match &self.listener_job {
             _ if self.suspended => {}
             Some(executor) if level == Level::Endpoint => due.woken.push(executor.waker.clone()),
             _ if self.queued => {}
@@ -127,13 +133,13 @@ impl Endpoint {
 
     /// Reports whether the participant's executor calls the listener of this level.
     pub(super) fn is_called_here(&self, level: Level) -> bool {
-        level != Level::Endpoint || self.elsewhere.is_none()
+        level != Level::Endpoint || self.listener_job.is_none()
     }
 }
 
 /// Calls and wakeups that are due when the lock is released.
 #[derive(Default)]
-pub(super) struct Due {
+pub(super) struct PendingWakeups {
     /// Endpoints whose listeners must be called.
     pub(super) calls: PriorityQueue<Target>,
     /// Wakers of tasks and executors to be woken.

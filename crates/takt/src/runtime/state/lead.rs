@@ -9,7 +9,7 @@ use takt_transport::Scan;
 
 use super::State;
 use crate::Result;
-use crate::runtime::poll::{Edition, PollSet, Ready};
+use crate::runtime::poll::{ListGeneration, PollSet, Ready};
 
 /// Result of a leader's pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl State {
     /// Records that a leader's descriptor list was registered in the kernel. The receiving thread
     /// then registers a newer one.
     pub(crate) fn begin_leader_list(&mut self) {
-        self.leader_list = Edition::new();
+        self.leader_list = ListGeneration::new();
     }
 
     /// Receives until a datagram concerns the application or none is left, and sends the resulting
@@ -48,14 +48,14 @@ impl State {
             return Ok(Led { more: true, wake: false });
         }
         let now = self.driver()?.advance(now);
-        self.ledger.begin(now);
+        self.job_recorder.begin(now);
         let received = self.receive(Scan::All, ready)?;
         let more = received && self.receive(Scan::Taken, Ready::ALL)?;
-        Ok(Led { more, wake: self.settle(now) })
+        Ok(Led { more, wake: self.send_pending(now) })
     }
 
     /// Makes the receiving thread poll all transports before it sleeps again.
-    pub(crate) fn leave_behind(&mut self) {
+    pub(crate) fn request_poll(&mut self) {
         self.poll_requested = true;
     }
 }

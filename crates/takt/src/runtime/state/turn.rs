@@ -93,7 +93,7 @@ impl State {
         let transmit = driver.core.transmit_priority();
         let floor = than.max(call).max(transmit);
         if driver.receives_above(floor) {
-            self.ledger.begin(clock::now());
+            self.job_recorder.begin(clock::now());
             if self.driver()?.receive_above(floor) {
                 self.active = true;
                 self.end_receive()?;
@@ -140,7 +140,7 @@ impl State {
             (scan, ready) = (Scan::All, Ready::ALL);
         }
         let now = self.driver()?.advance(clock::now());
-        self.ledger.begin(now);
+        self.job_recorder.begin(now);
         for _ in 0..NormalJob::COUNT {
             let job = self.next_normal;
             self.next_normal = job.next();
@@ -164,14 +164,14 @@ impl State {
     /// Runs a job that sends as much as one job may. Returns [`Step::Idle`] if the transports
     /// accept nothing.
     fn transmit_job(&mut self, now: Instant) -> Result<Step> {
-        self.ledger.begin(now);
+        self.job_recorder.begin(now);
         let driver = self.driver()?;
         let (priority, before) = (driver.core.transmit_priority().unwrap_or_default(), driver.built());
         driver.transmit_some(now);
         if driver.built() == before {
             return Ok(Step::Idle);
         }
-        self.ledger.end(JobKind::Transmit, priority);
+        self.job_recorder.end(JobKind::Transmit, priority);
         Ok(Step::Done)
     }
 
@@ -186,7 +186,7 @@ impl State {
         }
         if scan == Scan::Hot {
             let now = driver.now();
-            self.ledger.begin(now);
+            self.job_recorder.begin(now);
         }
         self.active = true;
         self.end_receive()?;
@@ -211,7 +211,7 @@ impl State {
     ///
     /// `now` is a recent time. While spinning it is not used; the clock is read where the time
     /// matters. `ready` contains the readable descriptors of the last sleep; only those are polled.
-    pub(crate) fn turn(&mut self, mut scan: Scan, mut ready: Ready, now: Instant) -> Result<bool> {
+    pub(crate) fn run_pass(&mut self, mut scan: Scan, mut ready: Ready, now: Instant) -> Result<bool> {
         self.sleeps_until = Instant(0);
         if std::mem::take(&mut self.poll_requested) {
             (scan, ready) = (Scan::All, Ready::ALL);
@@ -220,7 +220,7 @@ impl State {
         if scan != Scan::Hot {
             driver.advance(now);
         }
-        self.ledger.begin(now);
+        self.job_recorder.begin(now);
         if self.driver()?.core.has_transmit() {
             self.transmit_all(if scan == Scan::Hot { clock::now() } else { now })?;
         }
@@ -246,19 +246,19 @@ impl State {
         let is_due = driver.is_due(now);
         let more = driver.run_timers(now);
         if is_due {
-            self.ledger.begin(now);
-            self.ledger.end(JobKind::Timers, Priority::NORMAL);
+            self.job_recorder.begin(now);
+            self.job_recorder.end(JobKind::Timers, Priority::NORMAL);
         }
         Ok(more)
     }
 
     /// Sends all pending datagrams as one job.
     fn transmit_all(&mut self, now: Instant) -> Result<()> {
-        self.ledger.begin(now);
+        self.job_recorder.begin(now);
         let driver = self.driver()?;
         let priority = driver.core.transmit_priority().unwrap_or_default();
         driver.transmit(now);
-        self.ledger.end(JobKind::Transmit, priority);
+        self.job_recorder.end(JobKind::Transmit, priority);
         Ok(())
     }
 
@@ -285,7 +285,7 @@ impl State {
     fn end_receive(&mut self) -> Result<bool> {
         let is_news = self.route_events();
         let priority = self.driver()?.last_priority();
-        self.ledger.end(JobKind::Receive, priority);
+        self.job_recorder.end(JobKind::Receive, priority);
         Ok(is_news)
     }
 
@@ -297,7 +297,7 @@ impl State {
             self.attempts += 1;
             if driver.receive(scan, ready) {
                 if scan == Scan::Hot {
-                    self.ledger.begin(driver.now());
+                    self.job_recorder.begin(driver.now());
                 }
                 return Ok(true);
             }
@@ -307,7 +307,7 @@ impl State {
 
     /// Ends a call of the application by sending the resulting datagrams. Returns true if the
     /// receiving thread must wake.
-    pub(crate) fn settle(&mut self, now: Instant) -> bool {
+    pub(crate) fn send_pending(&mut self, now: Instant) -> bool {
         let Some(driver) = self.driver.as_mut() else { return true };
         driver.send(now);
         self.active = true;

@@ -1,28 +1,32 @@
 //! Plots of sample arrivals: cumulative count and normalized latency. There is a plot for each
 //! system and pair, with the first round of each cell.
 
-use super::super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
 use super::table::{head_of_cells, row_of_cell};
 use crate::error::Result;
-use crate::page::chart::Look;
+use crate::page::chart::LineStyle;
 use crate::sdn_overload::plot::{self, Axes, Line};
 use crate::sdn_overload::series::Series;
 
 const CUMULATIVE: Axes = Axes { x: "time (s)", y: "samples received" };
 const NORMALISED: Axes = Axes { x: "sequence number", y: "normalized latency (ms)" };
 
-pub fn cumulative(scene: &Scene<'_>) -> Result<Exhibit> {
-    exhibit(scene, CUMULATIVE, plot::cumulative)
+pub fn cumulative(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
+    rendered(scene, CUMULATIVE, plot::cumulative)
 }
 
-pub fn normalised(scene: &Scene<'_>) -> Result<Exhibit> {
-    let mut exhibit = exhibit(scene, NORMALISED, plot::normalised)?;
-    exhibit.notes.push("Normalized latency: arrival minus due time; lines break where samples were lost.".into());
-    Ok(exhibit)
+pub fn normalised(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
+    let mut figure = rendered(scene, NORMALISED, plot::normalised)?;
+    figure.notes.push("Normalized latency: arrival minus due time; lines break where samples were lost.".into());
+    Ok(figure)
 }
 
-fn exhibit(scene: &Scene<'_>, axes: Axes, line: fn((String, usize), &Series) -> Line) -> Result<Exhibit> {
-    let mut exhibit = Exhibit { table: table(scene), ..Exhibit::default() };
+fn rendered(
+    scene: &FigureContext<'_>,
+    axes: Axes,
+    line: fn((String, usize), &Series) -> Line,
+) -> Result<RenderedFigure> {
+    let mut figure = RenderedFigure { table: table(scene), ..RenderedFigure::default() };
     for pools in scene.lines() {
         let mut lines = Vec::new();
         for (colour, pool) in pools.iter().enumerate() {
@@ -33,26 +37,26 @@ fn exhibit(scene: &Scene<'_>, axes: Axes, line: fn((String, usize), &Series) -> 
             continue;
         }
         let name = scene.name(pools[0]);
-        exhibit.plots.push(Plot {
+        figure.plots.push(Plot {
             description: format!("{} against {}, {} lines. The table has the figures.", axes.y, axes.x, lines.len()),
             svg: plot::draw(axes, &lines)?,
             legend: lines
                 .iter()
-                .map(|line| (Look { colour: line.colour, ..Look::default() }, line.name.clone()))
+                .map(|line| (LineStyle { colour: line.colour, ..LineStyle::default() }, line.name.clone()))
                 .collect(),
             has_points: false,
             name,
         });
     }
-    if exhibit.plots.is_empty() {
-        exhibit.notes.push("No cell of this figure has arrivals of single samples.".into());
+    if figure.plots.is_empty() {
+        figure.notes.push("No cell of this figure has arrivals of single samples.".into());
     } else {
-        exhibit.notes.push("The first round of each cell.".into());
+        figure.notes.push("The first round of each cell.".into());
     }
-    Ok(exhibit)
+    Ok(figure)
 }
 
-fn table(scene: &Scene<'_>) -> Table {
+fn table(scene: &FigureContext<'_>) -> Table {
     let mut table = Table::new(&head_of_cells(scene));
     table.head.extend(["sent", "received", "longest gap, ms", "remarks"].map(str::to_owned));
     for pool in &scene.pools {

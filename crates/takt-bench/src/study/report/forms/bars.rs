@@ -1,6 +1,6 @@
 //! Bar charts: a value by system, with a horizontal bar for each, grouped by a parameter.
 
-use super::super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::pool::Pool;
 use super::super::value::number;
 use super::lines::{LOGARITHMIC_FROM, range};
@@ -29,7 +29,7 @@ pub struct Bar {
     pub colour: usize,
 }
 
-pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     let factor = scene.factor(&scene.value);
     let (mut bars, mut table) = (Vec::new(), Table::new(&head_of_values(scene)));
     for (heading, pools) in groups(scene) {
@@ -40,22 +40,22 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
             let (low, high) = estimate.range();
             let value = estimate.value * factor;
             let name = format!("{}{}", scene.name(pool), if pool.disturbed() > 0 { " *" } else { "" });
-            let colour = scene.look(pool, 0).colour;
+            let colour = scene.line_style(pool, 0).colour;
             bars.push(Bar { name, value: Some((value, low * factor, high * factor)), text: number(value), colour });
         }
     }
     let title = scene.title(&scene.value);
     match plot(scene, &title, &bars)? {
-        Some(plot) => Ok(Exhibit { plots: vec![plot], table, notes: vec![RULE.into()] }),
+        Some(plot) => Ok(RenderedFigure { plots: vec![plot], table, notes: vec![RULE.into()] }),
         None => {
             let note = format!("No cell has this value, or enough samples for it: {title}.");
-            Ok(Exhibit { plots: Vec::new(), table, notes: vec![note] })
+            Ok(RenderedFigure { plots: Vec::new(), table, notes: vec![note] })
         }
     }
 }
 
 /// Groups the cells by the value of `by`, with a heading if there is more than one value.
-pub fn groups<'a>(scene: &'a Scene<'a>) -> Vec<(Option<String>, Vec<&'a Pool<'a>>)> {
+pub fn groups<'a>(scene: &'a FigureContext<'a>) -> Vec<(Option<String>, Vec<&'a Pool<'a>>)> {
     let by = scene.values_of(scene.figure.by.as_ref());
     if by.len() < 2 {
         return vec![(None, scene.pools.clone())];
@@ -72,7 +72,7 @@ pub fn groups<'a>(scene: &'a Scene<'a>) -> Vec<(Option<String>, Vec<&'a Pool<'a>
 ///
 /// # Errors
 /// The plot cannot be drawn.
-pub fn plot(scene: &Scene<'_>, title: &str, bars: &[Bar]) -> Result<Option<Plot>> {
+pub fn plot(scene: &FigureContext<'_>, title: &str, bars: &[Bar]) -> Result<Option<Plot>> {
     let values: Vec<f64> =
         bars.iter().filter_map(|bar| bar.value).flat_map(|(value, low, high)| [value, low, high]).collect();
     if values.is_empty() {
@@ -93,9 +93,9 @@ pub fn plot(scene: &Scene<'_>, title: &str, bars: &[Bar]) -> Result<Option<Plot>
         let at = place as f64;
         marks.push(Mark::Rectangle([(base.min(value), at - 0.36), (base.max(value), at + 0.36)], bar.colour, 0.75));
         if low < high {
-            marks.push(Mark::Lying(at, low, high));
+            marks.push(Mark::HorizontalInterval(at, low, high));
         }
-        marks.push(Mark::Beside(value.max(high).max(if is_logarithmic { 0.0 } else { base }), at, bar.text.clone()));
+        marks.push(Mark::TextRight(value.max(high).max(if is_logarithmic { 0.0 } else { base }), at, bar.text.clone()));
     }
     let name =
         |bar: &Bar| if bar.value.is_none() { format!("{}:", shortened(&bar.name)) } else { shortened(&bar.name) };

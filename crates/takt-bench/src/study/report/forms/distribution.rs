@@ -1,13 +1,13 @@
 //! Distributions of latencies: histograms, and the tail of the empirical distribution function.
 //! Both axes are logarithmic.
 
-use super::super::exhibit::{Exhibit, LINES_MAX, Plot, Scene, Table};
+use super::super::exhibit::{FigureContext, LINES_MAX, Plot, RenderedFigure, Table};
 use super::super::pool::Pool;
 use super::super::value::{Value, number, optional, percent};
 use super::lines::range;
 use crate::error::Result;
 use crate::page::axis::Axis;
-use crate::page::chart::{HEIGHT, Look, Mark, Panel, draw};
+use crate::page::chart::{HEIGHT, LineStyle, Mark, Panel, draw};
 
 /// Number of bins per decade.
 const BINS: f64 = 20.0;
@@ -21,7 +21,7 @@ const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 /// Pieces of a curve, and its end.
 type Curve = (Vec<Vec<(f64, f64)>>, (f64, f64));
 
-pub fn histogram(scene: &Scene<'_>) -> Result<Exhibit> {
+pub fn histogram(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     let curve = |pool: &Pool<'_>, factor: f64, (low, high): (f64, f64)| -> Curve {
         let edges = edges(scene.figure.bin_us, low, high);
         let ns: Vec<f64> = edges.iter().map(|us| us / factor).collect();
@@ -40,11 +40,11 @@ pub fn histogram(scene: &Scene<'_>) -> Result<Exhibit> {
         let max = pool.distribution().max().unwrap_or(0) as f64 * factor;
         (pieces, (max, least))
     };
-    let mut exhibit = plots(scene, "share of samples", curve)?;
+    let mut figure = plots(scene, "share of samples", curve)?;
     let bins =
         scene.figure.bin_us.map_or_else(|| format!("{BINS} bins for each decade"), |us| format!("Bins of {us} us"));
-    exhibit.notes.push(format!("{bins}; empty ones are left out. Points: the biggest latency of each cell."));
-    Ok(exhibit)
+    figure.notes.push(format!("{bins}; empty ones are left out. Points: the biggest latency of each cell."));
+    Ok(figure)
 }
 
 /// Returns the edges of bins of a fixed width, or of [`BINS`] per decade. Latencies beyond
@@ -67,7 +67,7 @@ fn edges(width_us: Option<u32>, low: f64, high: f64) -> Vec<f64> {
     }
 }
 
-pub fn ecdf(scene: &Scene<'_>) -> Result<Exhibit> {
+pub fn ecdf(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     let curve = |pool: &Pool<'_>, factor: f64, _: (f64, f64)| -> Curve {
         let mut points: Vec<(f64, f64)> = Vec::new();
         let mut before = 1.0;
@@ -89,28 +89,32 @@ pub fn ecdf(scene: &Scene<'_>) -> Result<Exhibit> {
         points.push((max, last));
         (vec![points], (max, last))
     };
-    let mut exhibit = plots(scene, "share of samples above (1 - F)", curve)?;
-    exhibit.notes.push(
+    let mut figure = plots(scene, "share of samples above (1 - F)", curve)?;
+    figure.notes.push(
         "Each curve ends at its biggest latency. The last decade of a curve rests on fewer than ten samples.".into(),
     );
-    Ok(exhibit)
+    Ok(figure)
 }
 
-fn plots(scene: &Scene<'_>, title: &str, curve: impl Fn(&Pool<'_>, f64, (f64, f64)) -> Curve) -> Result<Exhibit> {
+fn plots(
+    scene: &FigureContext<'_>,
+    title: &str,
+    curve: impl Fn(&Pool<'_>, f64, (f64, f64)) -> Curve,
+) -> Result<RenderedFigure> {
     let factor = scene.factor(&Value::Mean) / 1e3;
     let pools: Vec<&Pool> = scene.pools.iter().filter(|pool| pool.distribution().count() > 0).copied().collect();
     let ends = pools.iter().flat_map(|pool| [pool.distribution().min(), pool.distribution().max()]);
     let (low, high) = range(&ends.flatten().map(|ns| (ns as f64 * factor).max(1e-3)).collect::<Vec<_>>());
     let count = pools.iter().map(|pool| pool.distribution().count()).max().unwrap_or(1);
-    let mut exhibit = Exhibit { table: table(scene, &pools), ..Exhibit::default() };
+    let mut figure = RenderedFigure { table: table(scene, &pools), ..RenderedFigure::default() };
     if pools.is_empty() {
-        exhibit.notes.push("No cell of this figure has latencies.".into());
-        return Ok(exhibit);
+        figure.notes.push("No cell of this figure has latencies.".into());
+        return Ok(figure);
     }
     for (number_of_plot, shown) in pools.chunks(LINES_MAX).enumerate() {
         let (mut marks, mut legend) = (Vec::new(), Vec::new());
         for (index, pool) in shown.iter().enumerate() {
-            let look = Look { colour: index, dash: index, shape: index };
+            let look = LineStyle { colour: index, dash: index, shape: index };
             let (pieces, end) = curve(pool, factor, (low, high * 1.001));
             marks.extend(pieces.into_iter().map(|piece| Mark::Line(piece, look)));
             marks.push(Mark::Points(vec![end], look));
@@ -129,12 +133,12 @@ fn plots(scene: &Scene<'_>, title: &str, curve: impl Fn(&Pool<'_>, f64, (f64, f6
             number(low),
             number(high)
         );
-        exhibit.plots.push(Plot { name, description, svg, legend, has_points: true });
+        figure.plots.push(Plot { name, description, svg, legend, has_points: true });
     }
-    Ok(exhibit)
+    Ok(figure)
 }
 
-fn table(scene: &Scene<'_>, pools: &[&Pool<'_>]) -> Table {
+fn table(scene: &FigureContext<'_>, pools: &[&Pool<'_>]) -> Table {
     let mut head = vec!["system".to_owned(), "samples".to_owned(), "smallest, us".to_owned()];
     head.extend(PERCENTILES.map(|p| format!("p{}, us", percent(p))));
     head.extend(["biggest, us".to_owned(), "remarks".to_owned()]);

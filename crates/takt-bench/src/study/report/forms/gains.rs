@@ -1,7 +1,7 @@
 //! Gains of a value relative to a baseline: positive is better, whichever direction of the value is
 //! better.
 
-use super::super::exhibit::{Exhibit, Scene, Table};
+use super::super::exhibit::{FigureContext, RenderedFigure, Table};
 use super::super::pool::Pool;
 use super::super::value::{Value, number};
 use super::bars::{Bar, groups, plot};
@@ -25,10 +25,14 @@ const VALUES: [&str; 10] = [
     "resident_kib",
 ];
 
-pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     let mut table = Table::new(&["system", "value", "baseline", "here", "gain, %", "95 % interval, %", "remarks"]);
     let Some(baseline) = scene.figure.baseline.as_deref() else {
-        return Ok(Exhibit { table, notes: vec!["The figure names no baseline.".into()], ..Exhibit::default() });
+        return Ok(RenderedFigure {
+            table,
+            notes: vec!["The figure names no baseline.".into()],
+            ..RenderedFigure::default()
+        });
     };
     let values: Vec<Value> = match &scene.figure.value {
         Some(_) => vec![scene.value.clone()],
@@ -49,7 +53,7 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
                     name: format!("{}{dagger}{}", scene.name(pool), if pool.disturbed() > 0 { " *" } else { "" }),
                     value: Some((gain, low.min(gain), high.max(gain))),
                     text: format!("{gain:+.1} %"),
-                    colour: scene.look(pool, 0).colour,
+                    colour: scene.line_style(pool, 0).colour,
                 });
             }
             let heading = [group.clone(), (values.len() > 1).then(|| scene.title(value))];
@@ -74,20 +78,20 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
     if plot.is_none() {
         notes.push(format!("No cell can be compared with {baseline}: it was not measured, or has no such value."));
     }
-    Ok(Exhibit { plots: plot.into_iter().collect(), table, notes })
+    Ok(RenderedFigure { plots: plot.into_iter().collect(), table, notes })
 }
 
 /// Returns the gain of a cell relative to the baseline of the figure, as text; `None` if it has
 /// none.
 #[must_use]
-pub fn gain_of(scene: &Scene<'_>, pool: &Pool<'_>) -> Option<String> {
+pub fn gain_of(scene: &FigureContext<'_>, pool: &Pool<'_>) -> Option<String> {
     let baseline = scene.figure.baseline.as_deref()?;
     let base = scene.pools.iter().find(|base| is_base(base, pool, baseline))?;
     gain(pool, base, &scene.value).map(|(gain, _)| format!("{gain:+.1} %"))
 }
 
 fn row(
-    scene: &Scene<'_>,
+    scene: &FigureContext<'_>,
     pool: &Pool<'_>,
     base: &Pool<'_>,
     value: &Value,

@@ -1,7 +1,7 @@
 //! Heat maps: a value by two parameters, with a map for each system. All maps of a figure have the
 //! same scale.
 
-use super::super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::value::number;
 use super::lines::range;
 use super::table::{head_of_values, row_of_values};
@@ -15,7 +15,7 @@ const OPACITY_MAX: f64 = 0.5;
 /// Height of a row, pixels.
 const ROW: u32 = 34;
 
-pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     let factor = scene.factor(&scene.value);
     let rows = scene.values_of(scene.figure.by.as_ref());
     let columns = scene.values_of(scene.figure.across.as_ref());
@@ -28,11 +28,11 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
         let share = if is_logarithmic { (value / low).ln() / (high / low).ln() } else { (value - low) / (high - low) };
         OPACITY_MAX * if share.is_finite() { 0.1 + 0.9 * share.clamp(0.0, 1.0) } else { 0.5 }
     };
-    let mut exhibit = Exhibit { table: Table::new(&head_of_values(scene)), ..Exhibit::default() };
+    let mut figure = RenderedFigure { table: Table::new(&head_of_values(scene)), ..RenderedFigure::default() };
     for line in scene.lines() {
         let mut marks = Vec::new();
         for pool in &line {
-            exhibit.table.rows.push(row_of_values(scene, pool, &scene.value));
+            figure.table.rows.push(row_of_values(scene, pool, &scene.value));
             let place = |all: &[Parameter], name: Option<&String>| {
                 let value = pool.cell.values.get(name?)?;
                 all.iter().position(|other| other == value).map(|place| place as f64)
@@ -43,7 +43,7 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
             let value = estimate.value * factor;
             marks.push(Mark::Rectangle([(x - 0.5, y - 0.5), (x + 0.5, y + 0.5)], 0, shade(value)));
             let star = if pool.disturbed() > 0 { " *" } else { "" };
-            marks.push(Mark::Around(x, y, format!("{}{star}", number(value))));
+            marks.push(Mark::TextCentered(x, y, format!("{}{star}", number(value))));
         }
         if marks.is_empty() {
             continue;
@@ -54,8 +54,8 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
         let svg = draw(90 + ROW * rows.len().max(1) as u32, &[Panel { x, y, marks }], &[])?;
         let name = scene.name(line[0]);
         let description = format!("{title} by {} and {} for {name}.", rows.len(), columns.len());
-        exhibit.plots.push(Plot { name, description, svg, legend: Vec::new(), has_points: false });
+        figure.plots.push(Plot { name, description, svg, legend: Vec::new(), has_points: false });
     }
-    exhibit.notes.push(format!("{title}. All maps have one scale, from {} to {}.", number(low), number(high)));
-    Ok(exhibit)
+    figure.notes.push(format!("{title}. All maps have one scale, from {} to {}.", number(low), number(high)));
+    Ok(figure)
 }

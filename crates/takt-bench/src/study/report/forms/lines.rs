@@ -1,12 +1,12 @@
 //! Line charts: a value over a parameter, with a line for each system and the spread of rounds.
 
-use super::super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::pool::Pool;
 use super::super::value::number;
 use super::table::{head_of_values, row_of_values};
 use crate::error::Result;
 use crate::page::axis::Axis;
-use crate::page::chart::{HEIGHT, Look, Mark, Panel, draw};
+use crate::page::chart::{HEIGHT, LineStyle, Mark, Panel, draw};
 use crate::study::parameter::Value as Parameter;
 
 /// Minimum ratio of the largest to the smallest value for a logarithmic axis.
@@ -17,29 +17,29 @@ const LINES_MAX: usize = 10;
 
 /// Line with its marks.
 struct Line {
-    look: Look,
+    style: LineStyle,
     name: String,
     marks: Vec<Mark>,
 }
 
-pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     let by = scene.values_of(scene.figure.by.as_ref());
-    let mut exhibit = Exhibit { table: Table::new(&head_of_values(scene)), ..Exhibit::default() };
+    let mut figure = RenderedFigure { table: Table::new(&head_of_values(scene)), ..RenderedFigure::default() };
     let (mut lines, mut ends) = (Vec::new(), Vec::new());
     for (index, pools) in scene.lines().into_iter().enumerate() {
-        exhibit.table.rows.extend(pools.iter().map(|pool| row_of_values(scene, pool, &scene.value)));
-        let look = scene.look(pools[0], index);
+        figure.table.rows.extend(pools.iter().map(|pool| row_of_values(scene, pool, &scene.value)));
+        let look = scene.line_style(pools[0], index);
         let marks = marks(scene, &pools, &by, look, &mut ends);
         if !marks.is_empty() {
-            lines.push(Line { look, name: scene.name(pools[0]), marks });
+            lines.push(Line { style: look, name: scene.name(pools[0]), marks });
         }
     }
     let title = scene.title(&scene.value);
     if lines.is_empty() {
-        exhibit.notes.push(format!("No cell has this value, or enough samples for it: {title}."));
-        return Ok(exhibit);
+        figure.notes.push(format!("No cell has this value, or enough samples for it: {title}."));
+        return Ok(figure);
     }
-    exhibit.notes.push(super::bars::RULE.into());
+    figure.notes.push(super::bars::RULE.into());
     let (low, high) = range(&ends);
     let x = axis_of(scene.figure.by.as_deref().unwrap_or(""), &by);
     let parts = lines.len().div_ceil(LINES_MAX);
@@ -54,20 +54,26 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
             number(high)
         );
         let title = &scene.figure.title;
-        exhibit.plots.push(Plot {
+        figure.plots.push(Plot {
             name: if parts == 1 { title.clone() } else { format!("{title}, part {}", part + 1) },
             description,
             svg: draw(HEIGHT + 60, &[panel], &[])?,
-            legend: shown.iter().map(|line| (line.look, line.name.clone())).collect(),
+            legend: shown.iter().map(|line| (line.style, line.name.clone())).collect(),
             has_points: true,
         });
     }
-    Ok(exhibit)
+    Ok(figure)
 }
 
 /// Returns error bars, marks of disturbed cells, the line and its points. Returns none if no cell
 /// has the value. Adds all values to `ends`.
-fn marks(scene: &Scene<'_>, pools: &[&Pool<'_>], by: &[Parameter], look: Look, ends: &mut Vec<f64>) -> Vec<Mark> {
+fn marks(
+    scene: &FigureContext<'_>,
+    pools: &[&Pool<'_>],
+    by: &[Parameter],
+    look: LineStyle,
+    ends: &mut Vec<f64>,
+) -> Vec<Mark> {
     let factor = scene.factor(&scene.value);
     let (mut marks, mut points) = (Vec::new(), Vec::new());
     for pool in pools {
@@ -77,10 +83,10 @@ fn marks(scene: &Scene<'_>, pools: &[&Pool<'_>], by: &[Parameter], look: Look, e
         let (value, low, high) = (estimate.value * factor, low * factor, high * factor);
         ends.extend([value, low, high]);
         if estimate.rounds.len() > 1 {
-            marks.push(Mark::Upright(at, low, high, look.colour));
+            marks.push(Mark::VerticalInterval(at, low, high, look.colour));
         }
         if pool.disturbed() > 0 {
-            marks.push(Mark::Beside(at, high, "*".into()));
+            marks.push(Mark::TextRight(at, high, "*".into()));
         }
         points.push((at, value));
     }

@@ -11,7 +11,7 @@ mod statistics;
 mod t_test;
 mod table;
 
-use super::exhibit::{Exhibit, Scene};
+use super::exhibit::{FigureContext, RenderedFigure};
 use crate::error::Result;
 use crate::study::file::{Figure, Form, Workload};
 pub use gains::gain_of;
@@ -42,26 +42,26 @@ pub fn figures(workload: &Workload) -> Vec<Figure> {
 ///
 /// # Errors
 /// A plot cannot be drawn.
-pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     if scene.pools.is_empty() {
         let notes = vec!["No cell of this figure was measured.".into()];
-        return Ok(Exhibit { notes, ..Exhibit::default() });
+        return Ok(RenderedFigure { notes, ..RenderedFigure::default() });
     }
-    let mut exhibit = match scene.figure.form {
-        Form::Lines => lines::exhibit(scene)?,
-        Form::Bars => bars::exhibit(scene)?,
-        Form::Series => series::exhibit(scene)?,
+    let mut figure = match scene.figure.form {
+        Form::Lines => lines::render(scene)?,
+        Form::Bars => bars::render(scene)?,
+        Form::Series => series::render(scene)?,
         Form::Histogram => distribution::histogram(scene)?,
         Form::Ecdf => distribution::ecdf(scene)?,
-        Form::HeatMap => heat_map::exhibit(scene)?,
-        Form::Gains => gains::exhibit(scene)?,
+        Form::HeatMap => heat_map::render(scene)?,
+        Form::Gains => gains::render(scene)?,
         Form::Statistics => statistics::statistics(scene),
-        Form::TTest => t_test::exhibit(scene),
+        Form::TTest => t_test::render(scene),
         Form::Percentiles => statistics::percentiles(scene),
-        Form::Table => table::exhibit(scene),
+        Form::Table => table::render(scene),
         Form::Cumulative => arrivals::cumulative(scene)?,
         Form::Normalised => arrivals::normalised(scene)?,
     };
-    exhibit.notes.extend(scene.notes());
-    Ok(exhibit)
+    figure.notes.extend(scene.notes());
+    Ok(figure)
 }

@@ -1,13 +1,13 @@
 //! Time series of latencies: samples in their order with a vertical histogram, for each cell. All
 //! plots of a figure have the same latency axis.
 
-use super::super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::pool::Pool;
 use super::super::value::{Value, number, optional};
 use super::lines::range;
 use crate::error::Result;
 use crate::page::axis::Axis;
-use crate::page::chart::{Look, Mark, Panel, WIDTH, draw};
+use crate::page::chart::{LineStyle, Mark, Panel, WIDTH, draw};
 use crate::study::cell::Span;
 
 /// Maximum number of spans of a plot.
@@ -20,7 +20,7 @@ const HISTOGRAM: u32 = 210;
 /// Smallest share that the histogram shows.
 const SHARE_MIN: f64 = 1e-7;
 
-pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     let factor = scene.factor(&Value::Mean) / 1e3;
     let mut table = Table::new(&["system", "samples", "rounds", "smallest, us", "mean, us", "biggest, us", "remarks"]);
     let with_latencies: Vec<&Pool> =
@@ -45,8 +45,8 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
         let svg = draw(
             HEIGHT,
             &[
-                series(pool, &y, factor, scene.look(pool, 0).colour),
-                histogram(pool, y, factor, scene.look(pool, 0).colour),
+                series(pool, &y, factor, scene.line_style(pool, 0).colour),
+                histogram(pool, y, factor, scene.line_style(pool, 0).colour),
             ],
             &[WIDTH - HISTOGRAM],
         )?;
@@ -68,7 +68,7 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
             number(high)
         ));
     }
-    Ok(Exhibit { plots, table, notes })
+    Ok(RenderedFigure { plots, table, notes })
 }
 
 /// Returns the panel with the series of all rounds, one after the other.
@@ -91,12 +91,12 @@ fn series(pool: &Pool<'_>, y: &Axis, factor: f64, colour: usize) -> Panel {
         lower.reverse();
         upper.extend(lower);
         marks.push(Mark::Area(upper, colour));
-        marks.push(Mark::Line(mean, Look { colour, ..Look::default() }));
+        marks.push(Mark::Line(mean, LineStyle { colour, ..LineStyle::default() }));
     }
     let ends = y.ends();
     let upright = |x: &f64| {
         let line = vec![(*x, 10f64.powf(ends.0)), (*x, 10f64.powf(ends.1))];
-        Mark::Line(line, Look { colour: 5, dash: 2, shape: 0 })
+        Mark::Line(line, LineStyle { colour: 5, dash: 2, shape: 0 })
     };
     marks.extend(borders.iter().skip(1).map(upright));
     Panel { x: Axis::linear("sample", 0.0, at.max(1.0)), y: y.clone(), marks }

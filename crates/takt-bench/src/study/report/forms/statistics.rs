@@ -1,10 +1,10 @@
 //! Tables of latencies: minimum, mean, maximum and deviation; percentiles with their intervals.
 
-use super::super::exhibit::{Exhibit, Scene, Table};
+use super::super::exhibit::{FigureContext, RenderedFigure, Table};
 use super::super::value::{PERCENTILES, Value, number, optional, percent};
 use super::table::{head_of_cells, row_of_cell};
 
-pub fn statistics(scene: &Scene<'_>) -> Exhibit {
+pub fn statistics(scene: &FigureContext<'_>) -> RenderedFigure {
     let columns = [Value::Min, Value::Mean, Value::Max, Value::Deviation, Value::Variation];
     let mut table = Table::new(&head_of_cells(scene));
     table.head.extend(
@@ -36,10 +36,10 @@ pub fn statistics(scene: &Scene<'_>) -> Exhibit {
         "Of all samples of all rounds; stdev is that of a sample. PDV: p99.9 minus the minimum. n/a: too few samples."
             .into(),
     ];
-    Exhibit { table, notes, ..Exhibit::default() }
+    RenderedFigure { table, notes, ..RenderedFigure::default() }
 }
 
-pub fn percentiles(scene: &Scene<'_>) -> Exhibit {
+pub fn percentiles(scene: &FigureContext<'_>) -> RenderedFigure {
     let mut table = Table::new(&head_of_cells(scene));
     table.head.push("samples".into());
     table.head.extend(PERCENTILES.map(|p| format!("p{}, us", percent(p))));
@@ -67,5 +67,5 @@ pub fn percentiles(scene: &Scene<'_>) -> Exhibit {
          p99.9999 is the value that one sample of a million exceeds."
             .into(),
     ];
-    Exhibit { table, notes, ..Exhibit::default() }
+    RenderedFigure { table, notes, ..RenderedFigure::default() }
 }

@@ -1,6 +1,6 @@
 //! Welch's t-test for each pair of systems, over samples and over rounds.
 
-use super::super::exhibit::{Exhibit, Scene, Table};
+use super::super::exhibit::{FigureContext, RenderedFigure, Table};
 use super::super::pool::Pool;
 use super::super::value::number;
 use super::bars::groups;
@@ -9,7 +9,7 @@ use crate::statistics::welch::{Welch, welch};
 /// Smallest p that R and the publication report.
 const P_MIN: f64 = 2.2e-16;
 
-pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
+pub fn render(scene: &FigureContext<'_>) -> RenderedFigure {
     let mut table = Table::new(&[
         "at",
         "first",
@@ -39,11 +39,11 @@ pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
     if table.rows.iter().any(|row| row.last().is_some_and(|remarks| remarks.contains('†'))) {
         notes.push("† Only one of the two batches: the test does not compare like with like.".into());
     }
-    Exhibit { table, notes, ..Exhibit::default() }
+    RenderedFigure { table, notes, ..RenderedFigure::default() }
 }
 
 /// Returns each pair of systems, or with a baseline each pair that contains it.
-fn pairs<'a>(scene: &Scene<'_>, pools: &[&'a Pool<'a>]) -> Vec<(&'a Pool<'a>, &'a Pool<'a>)> {
+fn pairs<'a>(scene: &FigureContext<'_>, pools: &[&'a Pool<'a>]) -> Vec<(&'a Pool<'a>, &'a Pool<'a>)> {
     let baseline = scene.figure.baseline.as_deref();
     let is_first = |pool: &Pool<'_>| baseline.is_none_or(|name| pool.cell.system == name);
     let mut pairs = Vec::new();
@@ -61,7 +61,7 @@ pub fn differs_in_batching(first: &Pool<'_>, second: &Pool<'_>) -> bool {
     first.batches() != second.batches()
 }
 
-fn rows(scene: &Scene<'_>, group: Option<&str>, first: &Pool<'_>, second: &Pool<'_>) -> Vec<Vec<String>> {
+fn rows(scene: &FigureContext<'_>, group: Option<&str>, first: &Pool<'_>, second: &Pool<'_>) -> Vec<Vec<String>> {
     let factor = scene.factor(&scene.value);
     let mut remarks: Vec<String> = Vec::new();
     if differs_in_batching(first, second) {

@@ -1,6 +1,6 @@
 //! Table of all figures of a workload, by system and parameters; and rows that other forms share.
 
-use super::super::exhibit::{Exhibit, Scene, Table};
+use super::super::exhibit::{FigureContext, RenderedFigure, Table};
 use super::super::pool::Pool;
 use super::super::value::{Value, number, optional, percent};
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ const LATENCIES: [Value; 8] = [
     Value::Variation,
 ];
 
-pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
+pub fn render(scene: &FigureContext<'_>) -> RenderedFigure {
     let figures: BTreeSet<&str> = scene.pools.iter().flat_map(|pool| pool.figures()).collect();
     let has_latencies = scene.pools.iter().any(|pool| pool.distribution().count() > 0);
     let mut values: Vec<Value> = if has_latencies { LATENCIES.to_vec() } else { Vec::new() };
@@ -45,18 +45,18 @@ pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
         "Latencies are those of all samples, figures are medians of rounds. n/a: not measured, or too few samples."
             .into(),
     ];
-    Exhibit { table, notes, ..Exhibit::default() }
+    RenderedFigure { table, notes, ..RenderedFigure::default() }
 }
 
 /// Returns the columns that name a cell.
-pub fn head_of_cells(scene: &Scene<'_>) -> Vec<String> {
+pub fn head_of_cells(scene: &FigureContext<'_>) -> Vec<String> {
     let mut head = vec!["system".to_owned()];
     head.extend(parameters(scene).into_iter().cloned());
     head
 }
 
 /// Returns the fields of a cell in the columns of [`head_of_cells`].
-pub fn row_of_cell(scene: &Scene<'_>, pool: &Pool<'_>) -> Vec<String> {
+pub fn row_of_cell(scene: &FigureContext<'_>, pool: &Pool<'_>) -> Vec<String> {
     let star = if pool.disturbed() > 0 { " *" } else { "" };
     let batches = if pool.batches() { " (batches)" } else { "" };
     let mut row = vec![format!("{}{batches}{star}", pool.title())];
@@ -66,14 +66,14 @@ pub fn row_of_cell(scene: &Scene<'_>, pool: &Pool<'_>) -> Vec<String> {
 }
 
 /// Returns the parameters that distinguish the cells of the figure.
-fn parameters<'a>(scene: &Scene<'a>) -> Vec<&'a String> {
+fn parameters<'a>(scene: &FigureContext<'a>) -> Vec<&'a String> {
     let is_fixed = |name: &String| scene.figure.filter.contains_key(name);
     let all = scene.workload.parameters.0.iter();
     all.filter(|(name, values)| values.len() > 1 && !is_fixed(name)).map(|(name, _)| name).collect()
 }
 
 /// Returns the columns of one value with its rounds.
-pub fn head_of_values(scene: &Scene<'_>) -> Vec<String> {
+pub fn head_of_values(scene: &FigureContext<'_>) -> Vec<String> {
     let mut head = head_of_cells(scene);
     head.push(scene.title(&scene.value));
     head.extend(["95 % interval", "rounds from", "to", "rounds", "remarks"].map(str::to_owned));
@@ -81,7 +81,7 @@ pub fn head_of_values(scene: &Scene<'_>) -> Vec<String> {
 }
 
 /// Returns the fields of a cell in the columns of [`head_of_values`].
-pub fn row_of_values(scene: &Scene<'_>, pool: &Pool<'_>, value: &Value) -> Vec<String> {
+pub fn row_of_values(scene: &FigureContext<'_>, pool: &Pool<'_>, value: &Value) -> Vec<String> {
     let factor = scene.factor(value);
     let mut row = row_of_cell(scene, pool);
     match pool.estimate(value) {
