@@ -266,7 +266,7 @@ fn endpoints_with_different_topic_rules_do_not_match_and_report_a_reason() {
     assert!(!network.match_within(30_000, (0, writer), (1, reader)));
     let refusal = network.nodes[0].refusals().next().expect("one is refused").clone();
     assert!(
-        matches!(&refusal.reason, RefusalReason::Security { reason } if why.contains("is_payload_protected on the local side only")),
+        matches!(&refusal.reason, RefusalReason::Security { reason } if reason.contains("is_payload_protected on the local side only")),
         "{refusal}"
     );
 }
