@@ -112,7 +112,7 @@ impl Capture {
 
     /// Waits until the file contains every frame that was sent so far. dumpcap discards unread
     /// frames when it exits. The host sends a marker datagram to the discard port, and this
-    /// function searches the file for it every `LOOK`.
+    /// function searches the file for it every `POLL_INTERVAL`.
     fn await_all(&self) -> Result<()> {
         let mark = format!("takt-interop end of {}", self.file.display());
         let send = format!("printf '{mark}' > /dev/udp/{ALL_HOSTS}/{DISCARD_PORT}");

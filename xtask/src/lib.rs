@@ -14,8 +14,8 @@
 //! needs types belongs in clippy.
 
 pub mod conformance;
+pub mod mutation_test;
 pub mod rust_text;
-pub mod teeth;
 pub mod testing;
 pub mod tidy;
 pub mod tree;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use xtask::tree::SourceTree;
-use xtask::{conformance, teeth, testing, tidy, workspace_root};
+use xtask::{conformance, mutation_test, testing, tidy, workspace_root};
 
 const USAGE: &str = "\
 Usage: cargo xtask <command>
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         ["tidy"] => run_tidy(),
         ["conformance"] => run_conformance(false),
         ["conformance", "--check"] => run_conformance(true),
-        ["sim", options @ ..] if options.contains(&"--teeth") => teeth::run(&workspace_root(), options),
+        ["sim", options @ ..] if options.contains(&"--teeth") => mutation_test::run(&workspace_root(), options),
         ["test", "--root", root, options @ ..] => testing::run(Path::new(root), options),
         ["test", options @ ..] => testing::run(&workspace_root(), options),
         ["sim", options @ ..] => return run_simulation(options),

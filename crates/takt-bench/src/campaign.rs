@@ -7,22 +7,22 @@
 //! remaining disturbance is reported. Two campaigns on one machine would disturb each other, so the
 //! second waits for the first.
 
-mod beside;
 pub(crate) mod child;
 mod column;
 mod ratio;
+mod rounds;
 mod site;
 mod stream;
 mod table;
-mod turns;
+mod tcp_interference;
 
-pub use beside::{ALONE, TcpCell, tcp};
 pub use column::{Column, columns_in};
 pub use ratio::{Figure, Ratio, ratio};
+pub use rounds::{Failure, Outcome};
 pub use site::{End, Site};
 pub use stream::{StreamCell, streams};
 pub use table::{Row, table, tabulate};
-pub use turns::{Failure, Outcome};
+pub use tcp_interference::{ALONE, TcpCell, tcp};
 
 use crate::error::{Error, Result};
 use crate::machine::{Usage, available_cpus, busy_seconds, monotonic_ns};
@@ -30,13 +30,13 @@ use crate::signal::stopped;
 use crate::spec::History;
 use crate::stats::Summary;
 use child::{Child, Placement};
+use rounds::run_rounds;
 use serde::Serialize;
 use serde_json::Value;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use turns::run_rounds;
 
 const READY_LIMIT: Duration = Duration::from_secs(15);
 /// Time limit of a run in addition to the limit of its round trips.

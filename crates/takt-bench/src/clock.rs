@@ -1,7 +1,7 @@
 //! Clock synchronization of two hosts by UDP echoes: the offset of another host's
 //! `CLOCK_MONOTONIC`, for one-way latencies.
 //!
-//! One side answers ([`Answerer`]), the other one asks ([`RemoteClock`]). The first echoes follow
+//! One side answers ([`EchoServer`]), the other one asks ([`RemoteClock`]). The first echoes follow
 //! each other at once, to find short delays. Later echoes are periodic, because the clocks drift
 //! apart. Estimate and bounds are those of [`takt_host::clock::echo`]. The echoes use a port of
 //! their own, outside the measured middleware.

@@ -16,22 +16,22 @@
 //! and checked before the third phase begins.
 
 pub mod cores;
+mod environment;
 mod model;
 pub mod outcome;
 mod phase;
 mod secured;
-mod surroundings;
 mod writers;
 
 use crate::error::{Error, Result};
 use crate::isolation::load::LoadPlan;
+use environment::Environment;
 use outcome::Outcome;
 use phase::PhasePlan;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use surroundings::Environment;
 use takt_calculus::{analyse, verify};
 
 /// DDS domain ID of the first phase. Each phase has its own, so that late datagrams of one do not

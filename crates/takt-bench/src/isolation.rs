@@ -15,11 +15,11 @@
 //! interference. It has fresh processes, a histogram of one-way latencies and a histogram of round
 //! trips. A **round** has each cell once, in an order derived from a seed that is printed.
 
+pub mod countermeasure;
 pub mod crowd;
 pub mod effect;
 pub mod interference;
 pub mod load;
-pub mod measure;
 pub mod network;
 pub mod open_loop;
 pub mod outcome;
@@ -33,10 +33,10 @@ use crate::campaign::lock_campaign;
 use crate::error::{Error, Result};
 use crate::machine::{available_cpus, monotonic_ns};
 use crate::signal::stopped;
+use countermeasure::{Configuration, Countermeasure, Countermeasures, UnavailableMeasure};
 use effect::Random;
 use interference::{Interference, InterferencePlan};
 use load::{CrowdPlan, FloodPlan, LoadPlan};
-use measure::{Configuration, Countermeasure, Countermeasures, UnavailableMeasure};
 use network::{LinkPlan, Network};
 use open_loop::SidePlan;
 use outcome::{Cell, Outcome};

@@ -1,11 +1,11 @@
 //! State that all state machines of the participant share: timers, pending jobs, events, counters.
 
 use crate::cache::PayloadRef;
-use crate::channel::{MulticastGroups, MulticastSet, ProbePhase};
 use crate::config::Limits;
 use crate::counters::Counters;
 use crate::event::Event;
 use crate::lifespan::Expiry;
+use crate::multicast_group::{MulticastGroups, MulticastSet, ProbePhase};
 use crate::security::Security;
 use crate::standstill::Standstills;
 use crate::time::{Clocks, Instant};

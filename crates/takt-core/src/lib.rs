@@ -24,7 +24,6 @@ extern crate alloc;
 
 mod bits;
 mod cache;
-mod channel;
 mod config;
 mod content_filter;
 mod context;
@@ -36,6 +35,7 @@ mod error;
 mod event;
 mod lifespan;
 mod locator_kinds;
+mod multicast_group;
 mod participant;
 mod presentation;
 pub mod ranks;

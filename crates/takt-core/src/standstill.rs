@@ -8,7 +8,8 @@
 //! time in which a participant is *not heard*). A timer that is served late reveals a standstill.
 //!
 //! The loss of a participant is detected after its lease plus the standstills in that time. Only
-//! the last [`KEPT`] standstills count, so leases also end in a participant that is always late.
+//! the last [`STANDSTILLS_MAX`] standstills count, so leases also end in a participant that is
+//! always late.
 
 use crate::time::Instant;
 use core::time::Duration;

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`priority`] | priority of a job: [`Priority`] |
 //! | [`queue`] | queue of ready jobs: [`PriorityQueue`] |
-//! | [`jobs`] | kinds of jobs and their execution times: [`Accounts`] |
+//! | [`jobs`] | kinds of jobs and their execution times: [`JobStatistics`] |
 //! | [`lock`] | maximum number of lock waits: [`lock_waits`] |
 //! | [`report`] | execution times as a file for the timing analysis |
 //! | [`histogram`] | histogram of durations: [`Histogram`] |
@@ -22,7 +22,7 @@
 //! - Queuing, dequeuing and recording a job do not allocate once the capacity suffices.
 //! - Every setting is read back; a difference is always an error.
 //! - A refusal names the missing capability or limit.
-//! - Only necessary files stay open ([`Held`]), and no machine setting outlives it.
+//! - Only necessary files stay open ([`LatencyRequest`]), and no machine setting outlives it.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![deny(unsafe_code)]

@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 
 use crate::journal::{FormerValue, Journal};
-use crate::knob::Setting;
 use crate::machine::Machine;
 use crate::namespace;
 use crate::plan::{Change, Plan};
+use crate::setting::Setting;
 
 /// Knob that does not have its wanted value.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::ethtool::{self, rules};
-use crate::knob::Setting;
 use crate::machine::Machine;
+use crate::setting::Setting;
 
 /// Network interface with its properties.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::knob::Setting;
 use crate::namespace;
+use crate::setting::Setting;
 
 /// Knob and its value before any change.
 #[derive(Debug, Clone, PartialEq, Eq)]

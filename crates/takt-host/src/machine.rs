@@ -6,9 +6,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::ethtool::{driver, numbers, rules, spread};
+use crate::ethtool::{driver, indirection, numbers, rules};
 use crate::forbidden::why_forbidden;
-use crate::knob::{ROOTS, Setting};
+use crate::setting::{ROOTS, Setting};
 use crate::{route, tc};
 
 /// This machine, or a directory tree that represents one.
@@ -58,7 +58,7 @@ impl Machine {
             }
             Setting::Ethtool(interface, parameter) => numbers::read(&driver, interface, *parameter)?.to_string(),
             Setting::Rule(interface, place) => rules::read(&driver, interface, *place)?,
-            Setting::Indirection(interface) => spread::read(&driver, interface)?,
+            Setting::Indirection(interface) => indirection::read(&driver, interface)?,
             Setting::Qdisc(interface) => tc::read(interface)?,
             Setting::Clsact(interface) => tc::read_clsact(interface)?,
             Setting::Steering(interface) => tc::steering::read(interface)?,
@@ -98,7 +98,7 @@ impl Machine {
                 numbers::write(&driver, interface, *parameter, value.parse().map_err(wrong)?)?;
             }
             Setting::Rule(interface, place) => rules::write(&driver, interface, *place, value)?,
-            Setting::Indirection(interface) => spread::write(&driver, interface, value)?,
+            Setting::Indirection(interface) => indirection::write(&driver, interface, value)?,
             Setting::Qdisc(interface) => tc::write(interface, value)?,
             Setting::Clsact(interface) => tc::write_clsact(interface, value)?,
             Setting::Steering(interface) => tc::steering::write(interface, value)?,

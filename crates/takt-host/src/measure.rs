@@ -8,8 +8,8 @@ use std::io;
 use std::net::UdpSocket;
 
 use crate::Plan;
-use crate::knob::Setting;
 use crate::machine::Machine;
+use crate::setting::Setting;
 use crate::tc;
 use crate::tc::steering::{Steering, Target};
 use takt_netlink::interface_index;

@@ -141,7 +141,7 @@ impl Ipv4Header {
     pub const ALERT_LEN: usize = 24;
 
     /// Writes the header with its checksum to the start of `into`, and returns its length. Also
-    /// [`Full`] if the whole packet exceeds 65,535 octets.
+    /// [`NoRoom`] if the whole packet exceeds 65,535 octets.
     pub fn emit(&self, into: &mut [u8]) -> Result<usize, NoRoom> {
         self.emit_with::<{ Self::LEN }>(into, &[])
     }

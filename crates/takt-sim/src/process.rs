@@ -2,14 +2,14 @@
 //! takes.
 
 mod alter;
-mod asking;
-mod kept;
+mod durable;
 mod listing;
 mod partner;
 mod reading;
 mod site;
 mod spec;
 mod taking;
+mod type_requests;
 mod writing;
 
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ use crate::rng::Rng;
 use crate::sample;
 use crate::scenario::{EndpointPlan, Role, Scenario, TopicPlan};
 use crate::work::Meter;
-use kept::DurableEndpoint;
+use durable::DurableEndpoint;
 use partner::Partner;
 pub use reading::TAKES_EVERY;
 pub use site::{GROUP, HostLocation, address, at_address};

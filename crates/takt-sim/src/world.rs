@@ -2,8 +2,8 @@
 //! time.
 
 mod application;
-mod keeping;
-mod outsiders;
+mod durability;
+mod external;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,8 +19,8 @@ use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::counts;
 use crate::domain::{Domain, DomainPlan};
+use crate::durability::DurabilityModel;
 use crate::hostile::{self, Hostile};
-use crate::keeping::DurabilityModel;
 use crate::network::{Frame, Head, Network, NetworkCounters, Step};
 use crate::process::{Endpoint, HostLocation, LEASE, Moment, Process, at_address, urgency_of};
 use crate::randomness::Seeded;
@@ -33,12 +33,12 @@ use crate::timeline::Timeline;
 const LOOPBACK_DELAY: Nanos = 10_000;
 
 /// Minimum time from the last fault to the silent second: leases end, announcements pass and
-/// repairs arrive. The time is longer if the missing samples need longer for [`CARRIED`]
+/// repairs arrive. The time is longer if the missing samples need longer for [`TRANSMISSIONS`]
 /// transmissions on the slowest link, or for a slow reader with limited history.
 const DRAIN_TIME_MIN: Nanos = 3 * LEASE;
 
-/// [`REST`] of worlds in which participants authenticate each other. The lease of a participant may
-/// have ended on one side only. That side then begins a handshake once per
+/// [`DRAIN_TIME_MIN`] of worlds in which participants authenticate each other. The lease of a
+/// participant may have ended on one side only. That side then begins a handshake once per
 /// [`takt_security::plugin::RENEWAL_PERIOD`].
 const SECURED_DRAIN_TIME_MIN: Nanos = DRAIN_TIME_MIN + HANDSHAKE_PERIODS * HEARTBEAT_PERIOD;
 

@@ -23,7 +23,6 @@
 
 #![deny(unsafe_code)]
 
-pub mod ahead;
 pub mod choice;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -41,6 +40,7 @@ pub mod tcp;
 mod trace;
 mod transport;
 pub mod udp;
+pub mod urgency_buffer;
 
 pub use error::{TransportError, Warning};
 pub use fault::{FaultConfig, FaultCounts, FaultInjector, Faults};

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use crate::udp::syscall;
 
-/// Maximum number of descriptors of one [`wait`]. More need a [`Standing`].
+/// Maximum number of descriptors of one [`wait`]. More need a [`WaitSet`].
 pub const DESCRIPTORS_MAX: usize = syscall::BATCH;
 
 /// Waits until one of `descriptors` is readable, the timeout expires, or a signal arrives. Reports
-/// whether one is readable. At most [`NAMED_MAX`] descriptors. Does not allocate.
+/// whether one is readable. At most [`DESCRIPTORS_MAX`] descriptors. Does not allocate.
 pub fn wait(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<bool> {
     wait_each(descriptors, timeout).map(|ready| ready != 0)
 }

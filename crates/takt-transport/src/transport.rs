@@ -70,7 +70,7 @@ pub enum Scan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RxMeta {
     /// Sender. May be invalid for user data, where querying the kernel would cost a tenth of a
-    /// microsecond, unless [`Transport::name_sources`] was called.
+    /// microsecond, unless [`Transport::report_sources`] was called.
     pub source: Locator,
     /// Receiving locator: the group for multicast; for unicast the port, with an unspecified
     /// address where the transport does not know more.

@@ -27,7 +27,6 @@ pub mod discovery;
 pub mod error;
 pub mod guid;
 pub mod inline_qos;
-pub mod lent;
 pub mod locator;
 pub mod message;
 pub mod parameter;
@@ -35,6 +34,7 @@ pub mod partition;
 pub mod ports;
 pub mod qos;
 pub mod sequence;
+pub mod shared_payload;
 pub mod time;
 pub mod type_lookup;
 pub mod version;
@@ -43,11 +43,11 @@ pub use builder::{DataEmit, DataFragEmit, MessageBuilder};
 pub use cursor::{Cursor, Endianness};
 pub use error::{Full, Malformed};
 pub use guid::{EntityId, Guid, GuidPrefix};
-pub use lent::{PAYLOAD_PREFIX_LEN, Piece, SharedBuffer, SharedFrame, SharedPayload, SharedPayloadMemory};
 pub use locator::Locator;
 pub use message::{
     AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, MessageView, NackFrag, Payload, Submessage,
 };
 pub use sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet};
+pub use shared_payload::{PAYLOAD_PREFIX_LEN, Piece, SharedBuffer, SharedFrame, SharedPayload, SharedPayloadMemory};
 pub use time::{Duration, Timestamp};
 pub use version::{ProtocolVersion, VendorId};

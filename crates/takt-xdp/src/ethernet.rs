@@ -18,10 +18,10 @@ use takt_transport::ethernet::{FramePort, FramePortStats, PacketConfig, PacketPo
 use takt_transport::{Interface, Scan, TransportError, Warning};
 use takt_wire::SharedFrame;
 
-use crate::bank::{QueueLocation, Received};
 use crate::config::{Mode, Queues};
 use crate::filter::{Key, PORTS_MAX};
-use crate::seat::{BindingParameters, QueueBinding};
+use crate::queue_binding::{BindingParameters, QueueBinding};
+use crate::socket_set::{QueueLocation, Received};
 use crate::umem::{Frame, Shape};
 
 /// Offset of an outgoing frame in a frame of the umem: its message begins 22 octets later, at a

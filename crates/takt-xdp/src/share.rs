@@ -30,7 +30,7 @@ use crate::bpf::Attachment;
 use crate::capabilities::{drop_capabilities, name_missing};
 use crate::config::Mode;
 use crate::filter::Switchboard;
-use crate::patience::retry_while_busy;
+use crate::retry::retry_while_busy;
 use crate::syscall;
 
 /// Version of the names, the greeting, the maps and the meaning of their entries. Any incompatible

@@ -22,15 +22,15 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 
-use takt_transport::ahead::{BELOW_ALL, Wanted};
 use takt_transport::udp::UdpTransport;
+use takt_transport::urgency_buffer::{BELOW_ALL, Wanted};
 use takt_transport::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
 };
 use takt_wire::Locator;
 
-use crate::carrier::{FlowHeader, XdpInterface};
 use crate::config::{Mode, XdpConfig, XdpCounters, XdpReport};
+use crate::interface::{FlowHeader, XdpInterface};
 use crate::socket::Socket;
 
 /// Interval, in calls of `recv`, in which the kernel's sockets are polled first. Polling the ring

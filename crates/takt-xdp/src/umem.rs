@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use takt_wire::{Piece, SharedFrame, SharedPayloadMemory};
 
-use crate::held::{Chunks, GENERATION};
+use crate::holds::{Chunks, GENERATION};
 use crate::mapping::Mapping;
 
 /// Frame that the process owns, identified by its first chunk. Not `Copy`: handing it over ends the

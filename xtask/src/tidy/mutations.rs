@@ -3,7 +3,7 @@
 //! It detects a code change that breaks an edit earlier than `cargo xtask sim --teeth`.
 
 use super::Report;
-use crate::teeth::mutations::{MutationError, apply, load};
+use crate::mutation_test::mutations::{MutationError, apply, load};
 use crate::tree::SourceTree;
 
 pub(super) fn check(tree: &SourceTree, report: &mut Report) {

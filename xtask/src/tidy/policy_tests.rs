@@ -7,8 +7,8 @@
 //! product's code.
 
 use super::Report;
+use crate::mutation_test::mutations::DIRECTORY;
 use crate::rust_text::find_word;
-use crate::teeth::mutations::DIRECTORY;
 use crate::tree::{SourceFile, SourceTree};
 
 /// Path of the page.

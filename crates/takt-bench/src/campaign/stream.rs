@@ -2,7 +2,7 @@
 
 use super::child::Child;
 use super::column::Column;
-use super::turns::{Outcome, run_rounds};
+use super::rounds::{Outcome, run_rounds};
 use super::{Domains, Plan, READY_LIMIT, RUN_LIMIT, arguments, names, placement};
 use crate::error::Result;
 use serde::Serialize;

@@ -2,8 +2,8 @@
 //! observations on it.
 
 use super::cores::{CoreCounters, CoreObserver};
+use super::environment::ThreadObserver;
 use super::secured::Keys;
-use super::surroundings::ThreadObserver;
 use super::writers::{PhaseBarrier, WRITER_NAME, write_all};
 use crate::error::{Error, Result};
 use crate::isolation::load::{CallbackLoad, LoadPlan};

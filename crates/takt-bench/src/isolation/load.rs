@@ -1,7 +1,7 @@
 //! Load inside the answering process: work that an executor must run after the critical topic.
 //!
 //! There are three independent kinds: samples of a background topic ([`flood`]), a long callback
-//! ([`Burden`], triggered by [`flood`]), and participants that join and leave ([`crowd`]).
+//! ([`CallbackLoad`], triggered by [`flood`]), and participants that join and leave ([`crowd`]).
 
 use super::crowd::{Crowd, CrowdSettings};
 use super::network::{CROWD_ADDRESSES, INTERFACE};

@@ -16,7 +16,7 @@
 //! lab has the process ID in its name. Dropping the [`Network`] removes it; after a kill, the next
 //! lab does.
 
-use super::measure::{Countermeasure, UnavailableMeasure};
+use super::countermeasure::{Countermeasure, UnavailableMeasure};
 use crate::campaign::End;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};

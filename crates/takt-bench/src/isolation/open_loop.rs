@@ -99,7 +99,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isolation::measure::Countermeasures;
+    use crate::isolation::countermeasure::Countermeasures;
     use std::net::Ipv4Addr;
 
     fn record() -> Record {

@@ -1,7 +1,7 @@
 //! Outcome of the isolation experiment: complete results, from which every table can be made.
 
+use super::countermeasure::{BASELINE, Configuration, Countermeasure, Countermeasures, ISOLATED, UnavailableMeasure};
 use super::effect::{Effect, effect};
-use super::measure::{BASELINE, Configuration, Countermeasure, Countermeasures, ISOLATED, UnavailableMeasure};
 use super::{Plan, interference, number};
 use crate::error::{Error, Result};
 use crate::report::Host;

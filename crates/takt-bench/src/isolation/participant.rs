@@ -4,7 +4,7 @@
 //! thread may also serve a topic of background samples and one with a long callback
 //! ([`load`](super::load)).
 
-use super::measure::{Countermeasure, Countermeasures};
+use super::countermeasure::{Countermeasure, Countermeasures};
 use super::network::{INTERFACE, PRIORITY};
 use crate::error::Result;
 use crate::payload::Blob;

@@ -9,15 +9,15 @@
 //! | `flood` | writes the samples of [`load`](super::load) |
 //! | `crowd` | runs the simulated participants of `load` |
 
+use super::countermeasure::{Countermeasure, Countermeasures, UnavailableMeasure};
 use super::load;
-use super::measure::{Countermeasure, Countermeasures, UnavailableMeasure};
 use super::open_loop::{Record, SidePlan};
 use super::participant::{self, BACKGROUND, PING, PONG, ParticipantPlan, SLOW};
 use crate::agent::Lines;
 use crate::error::{Error, Result};
 use crate::machine::monotonic_ns;
+use crate::pauses::{self, PausingLink};
 use crate::payload::Blob;
-use crate::rest::{self, PausingLink};
 use crate::signal::stopped;
 use crate::stats::Histogram;
 use serde_json::json;
@@ -146,7 +146,7 @@ fn write_pings(
     for sequence in 1..=plan.last() {
         due_ns += plan.period_ns;
         if spins {
-            due_ns = rest::next_start(due_ns);
+            due_ns = pauses::next_start(due_ns);
         }
         let mut left = due_ns.saturating_sub(monotonic_ns());
         // The participant is driven at least once, so that a late process also takes answers.

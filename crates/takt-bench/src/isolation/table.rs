@@ -3,8 +3,8 @@
 //! Tables I and II combine all rounds. Comparisons are made within rounds
 //! ([`effect`](super::effect)).
 
+use super::countermeasure::{BASELINE, Configuration, ISOLATED};
 use super::effect::Effect;
-use super::measure::{BASELINE, Configuration, ISOLATED};
 use super::outcome::{Figure, Outcome, Way};
 use crate::stats::{Summary, median};
 use std::fmt::Write;
@@ -296,9 +296,9 @@ fn grid(style: Style, head: &[&str], rows: &[Vec<String>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::countermeasure::{Countermeasure, UnavailableMeasure};
     use super::super::interference::InterferencePlan;
     use super::super::load::LoadPlan;
-    use super::super::measure::{Countermeasure, UnavailableMeasure};
     use super::super::network::LinkPlan;
     use super::super::outcome::{Cell, Machine};
     use super::super::{Outcome, Plan};

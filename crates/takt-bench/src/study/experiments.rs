@@ -7,7 +7,7 @@ use super::parameter::Value;
 use super::plan::Job;
 use super::system::{Agent, System};
 use crate::error::{Error, Result};
-use crate::isolation::measure::Configuration;
+use crate::isolation::countermeasure::Configuration;
 use crate::isolation::{self, interference::InterferencePlan, load::LoadPlan, network::LinkPlan};
 use crate::machine::available_cpus;
 use crate::sdn_overload::category::Category;

@@ -22,6 +22,7 @@
 //! | [`compare`] | comparison of two results directories, cell by cell |
 //! | [`explain`] | explanation of one cell: commands, environment, rounds |
 
+pub mod agent_survey;
 pub mod agents;
 pub mod cell;
 pub mod compare;
@@ -30,9 +31,9 @@ pub mod environment;
 pub mod experiments;
 pub mod explain;
 pub mod file;
-pub mod losing;
-mod own_files;
+pub mod lossy_links;
 pub mod parameter;
+mod per_host_files;
 pub mod plan;
 mod protection;
 pub mod report;
@@ -40,5 +41,4 @@ pub mod run;
 pub mod site;
 pub mod ssh;
 pub mod support;
-pub mod survey;
 pub mod system;

@@ -3,7 +3,7 @@
 
 use super::file::Kind;
 use crate::error::{Error, Result};
-use crate::isolation::measure::{Configuration, Countermeasure};
+use crate::isolation::countermeasure::{Configuration, Countermeasure};
 use crate::sdn_overload::Condition;
 use crate::sdn_overload::category::Category;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! Execution of a campaign: every job once in each round, repeated when the machine was disturbed.
 //! The results of each job are written to disk at once.
 
+use super::agent_survey::Survey;
 use super::agents::{AgentLauncher, Report};
 use super::cell::{Disturbance, Measurement, Outcome};
 use super::directory::{Directory, Header, Missing, Results};
@@ -9,7 +10,6 @@ use super::experiments::Experiments;
 use super::file::{Campaign, Form, Length};
 use super::plan::{self, Job, Refused};
 use super::site::CampaignSite;
-use super::survey::Survey;
 use super::system::{self, System};
 use crate::campaign::lock_campaign;
 use crate::error::{Error, Result};

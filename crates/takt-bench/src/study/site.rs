@@ -12,7 +12,7 @@
 
 use super::file::Site;
 use super::file::site::LabSite;
-use super::own_files::PerHostFiles;
+use super::per_host_files::PerHostFiles;
 use super::ssh::Ssh;
 use super::system::{Agent, System};
 use crate::campaign;

@@ -12,8 +12,8 @@ use super::{STEP, lock, nanoseconds, time_left};
 use crate::error::{Error, Result};
 use crate::link::Link;
 use crate::machine::{Usage, monotonic_ns};
+use crate::pauses;
 use crate::payload::{Blob, SEQUENCE_LEN};
-use crate::rest;
 use crate::sequence::{Counts, SequenceTracker};
 use crate::signal::stopped;
 use std::sync::{Arc, Mutex};
@@ -273,7 +273,7 @@ impl<'a> Ping<'a> {
         for _ in 0..last {
             next_ns += nanoseconds(period);
             if rests {
-                next_ns = rest::next_start(next_ns);
+                next_ns = pauses::next_start(next_ns);
             }
             self.receive_until(next_ns)?;
             if stopped() || lock(&self.state).failure.is_some() {

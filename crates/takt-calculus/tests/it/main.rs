@@ -2,7 +2,7 @@
 //! false claims.
 
 mod composition;
-mod lies;
+mod false_claims;
 mod network;
 mod random;
 mod simulation;

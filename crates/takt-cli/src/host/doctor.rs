@@ -11,7 +11,7 @@ use takt_host::clock::Source;
 use takt_host::plan::MissingFeature;
 use takt_host::{ClockQuality, Facts, Machine};
 
-use super::{RequestArgs, mend, print_json};
+use super::{RequestArgs, print_json, remedy};
 use crate::domain::{Domain, DomainConfig, seconds};
 use crate::finding::{Finding, count};
 use crate::network;
@@ -125,7 +125,7 @@ impl Doctor {
         let changes = plan.changes.iter().map(|change| Finding {
             what: format!("{} is {:?}", change.knob, change.from),
             why: change.why.clone(),
-            mend: mend::command(&change.knob, &change.to),
+            mend: remedy::command(&change.knob, &change.to),
             is_command: true,
             matters: true,
         });

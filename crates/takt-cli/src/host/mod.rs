@@ -2,7 +2,7 @@
 //! obstacles.
 
 mod doctor;
-mod mend;
+mod remedy;
 
 pub use doctor::Doctor;
 

@@ -5,8 +5,8 @@ use super::options::size;
 use crate::output::outln;
 use clap::Args;
 use serde::Serialize;
-use takt_bench::duo::{self, PairSettings};
 use takt_bench::machine::{Scheduling, interface_ipv4};
+use takt_bench::participant_pair::{self, PairSettings};
 use takt_bench::report::to_json;
 use takt_bench::{Error, Result};
 
@@ -78,7 +78,7 @@ impl Topics {
     pub fn run(&self) -> Result<()> {
         let place = self.pair.settings(self.shm)?;
         for (at, topics) in self.topics.iter().enumerate() {
-            let found = duo::topics(&place, *topics as usize, self.samples, self.size)?;
+            let found = participant_pair::topics(&place, *topics as usize, self.samples, self.size)?;
             let headline = format!("{:>8} {:>12} {:>14} {:>14}", "topics", "matched, s", "bytes/topic", "ns/sample");
             let row = format!(
                 "{:>8} {:>12.3} {:>14} {:>14.0}",
@@ -111,7 +111,7 @@ impl Within {
     pub fn run(&self) -> Result<()> {
         let place = self.pair.settings(true)?;
         for (at, size) in self.size.iter().enumerate() {
-            let found = duo::within(&place, *size, self.samples)?;
+            let found = participant_pair::within(&place, *size, self.samples)?;
             let headline = format!("{:>10} {:>20} {:>20}", "bytes", "serialized, us", "unserialized, us");
             let (serialised, shared) = (&found.serialised, &found.shared);
             let figures = |of: &takt_bench::stats::Summary| format!("{:.2} (p99 {:.2})", of.p50, of.p99);

@@ -1,5 +1,5 @@
-//! `takt ps`, `hz`, `bw`, `delay`, `ls --watch`, `echo 'PATTERN'`, `--field`, completions and manual
-//! pages.
+//! `takt ps`, `hz`, `bw`, `delay`, `ls --watch`, `echo 'PATTERN'`, `--field`, completions and
+//! manual pages.
 
 use crate::process::Takt;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use takt_calculus::link::{UDP_HEADERS, frame_time_ns};
 use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, MeasuredTime, Resource, Stage, System};
 
-use super::accounts::Measurements;
+use super::job_statistics::Measurements;
 use super::protection::{Operation, Protected};
 use super::quantity::{rate, some_time, time};
 

@@ -3,10 +3,10 @@
 //!
 //! `takt analyze` prints the bounds. A participant receives the priorities and bounds of its topics
 //! ([`takt::TimingPlan`]) if all limits are kept. Execution times may come from job accounts
-//! ([`Accounts`]). See `docs/guide/analysis.md`.
+//! ([`JobStatistics`]). See `docs/guide/analysis.md`.
 
-mod accounts;
 mod description;
+mod job_statistics;
 mod protection;
 mod quantity;
 
@@ -18,7 +18,7 @@ use takt::{HostStage, HostStages, TimingPlan, TopicStages, TopicTiming};
 use takt_calculus::system::Infeasible;
 use takt_calculus::{Certificate, MeasuredTime, Stage, System, advice};
 
-pub use accounts::{JobStatistics, MARGIN, MEASURED_JOBS_MIN, Measurements};
+pub use job_statistics::{JobStatistics, MARGIN, MEASURED_JOBS_MIN, Measurements};
 pub use protection::{Cost, Layer, Operation, ProtectionCosts};
 
 use crate::error::{ConfigError, Origin, Result};

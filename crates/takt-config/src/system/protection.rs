@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use takt_calculus::MeasuredJobs;
 
-use super::accounts::{MEASURED_JOBS_MIN, Machine};
+use super::job_statistics::{MEASURED_JOBS_MIN, Machine};
 use super::read_text;
 use crate::error::{ConfigError, Origin};
 

@@ -1,12 +1,12 @@
 //! Matching of local with remote endpoints (DDS 1.4 §2.2.3), and the reasons of refusals.
 
-use super::channels::has_own_locators;
-use super::neighbours::is_memory;
+use super::local_peers::is_memory;
+use super::multicast::has_own_locators;
 use super::reachability::MAX_MESSAGE;
 use super::type_checks::Compatibility;
-use crate::channel::MulticastReachability;
 use crate::event::Event;
 use crate::locator_kinds::LocatorKinds;
+use crate::multicast_group::MulticastReachability;
 use crate::participant::{Participant, is_durability_service};
 use crate::presentation::missing_group_info;
 use crate::reader::WriterTraits;

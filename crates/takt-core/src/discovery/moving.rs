@@ -19,12 +19,12 @@
 //! of the new path.
 
 use super::Remote;
-use super::channels::has_own_locators;
 use super::footprint::Footprint;
+use super::multicast::has_own_locators;
 use super::validation::Probation;
-use crate::channel::MulticastReachability;
 use crate::config::{Interface, Locators};
 use crate::locator_kinds::LocatorKinds;
+use crate::multicast_group::MulticastReachability;
 use crate::participant::{Participant, Received};
 use crate::time::Instant;
 use crate::writer::Path;

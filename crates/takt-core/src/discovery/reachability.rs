@@ -13,7 +13,7 @@
 //! regardless of its locators. Behind address translation its own addresses are unreachable, and a
 //! participant that does not listen has none.
 
-use super::neighbours::is_memory;
+use super::local_peers::is_memory;
 use crate::config::{Interface, Locators};
 use crate::writer::Path;
 use alloc::vec::Vec;

@@ -7,8 +7,8 @@ use super::{
     SEDP_SUBSCRIPTIONS_SECURE, review,
 };
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, ReadCursor, SampleRef, Selector};
-use crate::channel::MulticastReachability;
 use crate::error::WriteError;
+use crate::multicast_group::MulticastReachability;
 use crate::participant::Participant;
 use crate::presentation::SetPosition;
 use crate::reader::WriterTraits;

@@ -16,9 +16,9 @@
 //! client of one server therefore has all of them, and each server works without the others.
 //!
 //! Introductions are best effort: sent soon after a client's endpoints have changed, again with
-//! each of its next [`REPEATS`] announcements, and then with one in [`RARELY`]. One of the two
-//! directions suffices. Each introduction is one datagram to all participants concerned, and looks
-//! at each remote endpoint.
+//! each of its next [`REPEATS`] announcements, and then with one in [`LATER_REPEAT_INTERVAL`]. One
+//! of the two directions suffices. Each introduction is one datagram to all participants concerned,
+//! and looks at each remote endpoint.
 //!
 //! DEVIATION(RTPS 2.5 §8.5.3): participants of any vendor may be clients, but the property that
 //! marks a server, [`SERVER_PROPERTY`], is specific to this implementation.

@@ -5,12 +5,12 @@
 //! matched once its address is validated (`validation`).
 //! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
 
-use super::channels::ListenedGroups;
 use super::footprint::Footprint;
 use super::matching::RefusalReason;
 use super::moving::Move;
+use super::multicast::ListenedGroups;
 use super::server::{IntroductionState, mark_as_server};
-use super::speakers::SourceAddresses;
+use super::source_addresses::SourceAddresses;
 use super::static_endpoints::SEDP;
 use super::validation::{PendingMessages, Probation};
 use super::{Departure, OWN_ENDPOINT_SET, PARTICIPANTS_SECURE, SharedMemoryPath};
@@ -239,7 +239,7 @@ impl Announcer {
         self.build_as(header, None, self.closing, self.sn, frame)
     }
 
-    /// Builds a farewell to one participant with the sequence number before [`Self::come_back`],
+    /// Builds a farewell to one participant with the sequence number before [`Self::restart`],
     /// although that was called already. It names its addressee: the participant only claims the
     /// address, and another one located there must not forget this participant.
     pub(super) fn build_farewell(&self, header: &Header, to: GuidPrefix, frame: &mut [u8]) -> Result<usize, Full> {

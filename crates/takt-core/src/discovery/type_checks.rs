@@ -2,9 +2,9 @@
 //!
 //! Types are opaque bytes here. Equal type information denotes the same type. If it differs, the
 //! driver is asked by [`Event::TypeChecks`], takes the pairs with [`Participant::poll_type_check`]
-//! and answers with [`Participant::set_type_verdict`]. The match waits for the answer without a time
-//! limit. Unless [`Participant::check_types`] was called, type names decide. They also decide if
-//! one side has no type information, unless the reader's `force_type_validation` is set.
+//! and answers with [`Participant::set_type_verdict`]. The match waits for the answer without a
+//! time limit. Unless [`Participant::check_types`] was called, type names decide. They also decide
+//! if one side has no type information, unless the reader's `force_type_validation` is set.
 //!
 //! Bounds: one entry for each pair with the same topic and type name whose type information
 //! differs, until one of the two is deleted.

@@ -2,7 +2,7 @@
 //!
 //! A heartbeat that requests an answer, or that reveals missing samples, is answered at once. The
 //! same samples are not requested more often than every `nack_suppression`, nor while their repair
-//! may be in transit ([`Patience`](super::patience)). Missing samples that the data reveal are
+//! may be in transit ([`RetryTimer`](super::patience)). Missing samples that the data reveal are
 //! requested after `nack_delay`, without waiting for a heartbeat.
 
 use super::Reader;

@@ -100,7 +100,7 @@ impl Reader {
         self.remove_writers(now, ctx, &(guid..=guid));
     }
 
-    /// Detaches an unmatched writer whose instances still refer to it: [`Self::forget_writers`]
+    /// Detaches an unmatched writer whose instances still refer to it: [`Self::remove_writers`]
     /// must follow. The history of a departed service is no longer waited for.
     pub(crate) fn detach(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(mut proxy) = self.proxies.remove(index) else { return };

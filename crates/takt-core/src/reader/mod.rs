@@ -6,9 +6,10 @@
 //! Invariant: `Waiting` samples of a proxy lie in `expected .. expected + REORDER_WINDOW`.
 
 mod acknack;
-mod commitment;
+mod application_ack;
 mod deadline;
 mod delivery;
+mod fast_path;
 mod fragments;
 mod gaps;
 mod holding;
@@ -17,11 +18,10 @@ mod liveliness;
 mod local;
 mod matching;
 mod origins;
-mod patience;
 mod receive;
+mod retry_timer;
 mod room;
 mod service_wait;
-mod straight;
 mod upkeep;
 mod writer_proxy;
 

@@ -5,7 +5,7 @@ use super::fragments::Fragments;
 use super::holding::Holding;
 use super::leaps::Leap;
 use super::liveliness::WriterLease;
-use super::patience::RetryTimer;
+use super::retry_timer::RetryTimer;
 use crate::cache::Stored;
 use crate::count::LastCount;
 use crate::presentation::MissingGroupInfo;

@@ -8,7 +8,7 @@
 //! readers do not reset its period, because among many readers one always acknowledges.
 //!
 //! A builtin reader that answered none of [`UNANSWERED_MAX`] heartbeats is asked at most every
-//! [`SELDOM`]: its participant may have refused this one. Its first answer, which may be a
+//! [`RARE_PERIOD`]: its participant may have refused this one. Its first answer, which may be a
 //! pre-emptive ACKNACK (RTPS 2.5 §8.4.12.2), restores the normal periods. [`super::stragglers`]
 //! handles readers of the application.
 

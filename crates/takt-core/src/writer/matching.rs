@@ -3,9 +3,9 @@
 
 use super::path_probe::PathState;
 use super::{Cursor, Path, ReaderProxy, Writer, route};
-use crate::channel::{MulticastReachability, MulticastSet};
 use crate::context::Context;
 use crate::event::Event;
+use crate::multicast_group::{MulticastReachability, MulticastSet};
 use crate::time::Instant;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator};
 

@@ -21,13 +21,14 @@
 mod acknowledgements;
 mod batch;
 mod burst;
-mod commitments;
 mod expiry;
+mod fast_path;
 mod filters;
 mod heartbeat;
 mod history;
 mod matching;
 mod membership;
+mod offered_timing;
 mod order;
 mod pace;
 mod path_probe;
@@ -35,15 +36,14 @@ mod reader_proxy;
 mod repair;
 mod route;
 mod route_change;
-mod stragglers;
-mod straight;
+mod slow_readers;
 mod transmit;
 
 pub(crate) use filters::Filters;
 pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, Room, WriterHistory};
 pub(crate) use matching::ReaderTraits;
 pub(crate) use reader_proxy::{Path, ReaderProxy};
-pub(crate) use stragglers::Presence;
+pub(crate) use slow_readers::Presence;
 
 use crate::WriterFlows;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadRef};
@@ -65,9 +65,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use batch::Batch;
-use commitments::OwnLease;
 use heartbeat::{HeartbeatState, Periods};
 use membership::Membership;
+use offered_timing::OwnLease;
 use pace::Pace;
 use path_probe::PathProbe;
 use route::Route;
@@ -224,7 +224,7 @@ impl Writer {
         if !data.qos.lifespan.duration.is_infinite() {
             history.expect_expiries();
         }
-        let deadline = commitments::monitor(handle, &data, ctx);
+        let deadline = offered_timing::monitor(handle, &data, ctx);
         let pace = Pace::new(&data.qos, ctx.timers.register(TimerKind::Pace { writer: handle.index }));
         let lease = OwnLease::new(now, handle, &data.qos.liveliness, ctx);
         Self {

@@ -5,10 +5,10 @@ use super::filters::ProxyFilter;
 use super::heartbeat::HeartbeatRetries;
 use super::history::Change;
 use super::path_probe::PathState;
-use super::stragglers::Silence;
+use super::slow_readers::Silence;
 use crate::bits::Window;
-use crate::channel::MulticastReachability;
 use crate::count::{Age, LastCount};
+use crate::multicast_group::MulticastReachability;
 use crate::time::Instant;
 use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
 

@@ -10,7 +10,7 @@
 //! alone.
 
 use super::reader_proxy::{Path, ReaderProxy};
-use crate::channel::{MulticastGroups, MulticastReachability, MulticastSet};
+use crate::multicast_group::{MulticastGroups, MulticastReachability, MulticastSet};
 use crate::slots::Slots;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

@@ -8,14 +8,14 @@
 //! A probe on the old route verifies that: a `HEARTBEAT` of the writer of participant messages, as
 //! in [`crate::discovery`], reaches the same sockets behind the samples. If all readers have
 //! answered and nothing was sent meanwhile, the route changes. If not, they are probed again, after
-//! [`WAIT`] and then after half as long again each time. [`PATIENCE`] after the first probe the
-//! route changes in any case: the writer has sent without a pause of a round trip, or a participant
-//! does not answer.
+//! [`WAIT`] and then after half as long again each time. [`ANSWER_TIMEOUT`] after the first probe
+//! the route changes in any case: the writer has sent without a pause of a round trip, or a
+//! participant does not answer.
 
 use super::route;
 use super::{Cursor, ReaderProxy, Route, Writer};
-use crate::channel::MulticastSet;
 use crate::context::Context;
+use crate::multicast_group::MulticastSet;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::boxed::Box;

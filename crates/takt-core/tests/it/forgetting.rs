@@ -124,7 +124,7 @@ fn announcement_replaced_while_the_history_is_sent_ends_no_match() {
         let mut puppet = Puppet::new(9);
         puppet.join(&mut node, START);
         puppet.publish(&mut node, START, &puppet.publication(1, true));
-        let announce = |puppet: &mut Puppet, node: &mut Participant, sn: i64| {
+        let send = |puppet: &mut Puppet, node: &mut Participant, sn: i64| {
             let payload = puppet.publication(1, true).to_bytes();
             let heartbeat = puppet.heartbeat(EntityId::SEDP_PUB_WRITER, sn, sn);
             puppet.say(node, START, |message| {
@@ -137,13 +137,13 @@ fn announcement_replaced_while_the_history_is_sent_ends_no_match() {
             (status.current_count, status.total_count)
         };
         assert_eq!(status(&mut node), (1, 1));
-        announce(&mut puppet, &mut node, 3);
+        send(&mut puppet, &mut node, 3);
         announce(&mut puppet, &mut node, 3, (3, 3));
         announce(&mut puppet, &mut node, 3, (3, 3));
         announce(&mut puppet, &mut node, 4, (4, 4));
         assert_eq!(status(&mut node), (1, 1), "the writer has not mentioned it once");
         if is_sent {
-            announce(&mut puppet, &mut node, 4);
+            send(&mut puppet, &mut node, 4);
         } else {
             announce(&mut puppet, &mut node, 5, (5, 4));
         }

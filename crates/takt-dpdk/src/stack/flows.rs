@@ -1,6 +1,6 @@
 //! Flows and ports of the stack.
 
-use takt_transport::ahead::urgency;
+use takt_transport::urgency_buffer::urgency;
 use takt_transport::{FlowId, FlowSpec};
 
 /// First port for flows (RFC 6335 §6).

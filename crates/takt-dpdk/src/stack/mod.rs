@@ -27,8 +27,8 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use takt_packet::{ArpOperation, ArpPacket, EthernetHeader, IgmpMessage, MacAddress, VlanTag};
-use takt_transport::ahead::{self, UrgencyBuffer, Wanted};
 use takt_transport::ethernet::FramePort;
+use takt_transport::urgency_buffer::{self, UrgencyBuffer, Wanted};
 use takt_transport::{Interface, Locators, RxMeta, Scan, TransportError, TransportStats};
 use takt_wire::Locator;
 
@@ -144,7 +144,7 @@ struct Multicast {
 enum Location {
     Frame(Range<usize>),
     Reassembled(usize, usize, Range<usize>),
-    Ahead(ahead::Slot),
+    Buffered(urgency_buffer::Slot),
 }
 
 /// UDP transport over a DPDK port.
@@ -357,15 +357,15 @@ impl<P: FramePort> UdpStack<P> {
             if self.urgency_buffer.is_wanted(urgency, wanted) {
                 return Ok(Some((place, meta)));
             }
-            let Self { port, reassembly, urgency_buffer: ahead, .. } = self;
+            let Self { port, reassembly, urgency_buffer: buffer, .. } = self;
             let datagram = match place {
                 Location::Reassembled(at, len, range) => &reassembly.payload(at, len)[range],
                 Location::Frame(range) => &port.received()[range],
-                Location::Ahead(_) => unreachable!("the frame is from the port"),
+                Location::Buffered(_) => unreachable!("the frame is from the port"),
             };
-            self.counters.malformed += u64::from(!ahead.push(urgency, meta, datagram));
+            self.counters.malformed += u64::from(!buffer.push(urgency, meta, datagram));
         }
-        Ok(self.urgency_buffer.pop(wanted).map(|(place, meta)| (Location::Ahead(place), meta)))
+        Ok(self.urgency_buffer.pop(wanted).map(|(place, meta)| (Location::Buffered(place), meta)))
     }
 
     /// Returns the octets of a datagram.
@@ -373,7 +373,7 @@ impl<P: FramePort> UdpStack<P> {
         match place {
             Location::Frame(range) => &self.port.received()[range],
             Location::Reassembled(at, len, range) => &self.reassembly.payload(at, len)[range],
-            Location::Ahead(place) => self.urgency_buffer.bytes(&place),
+            Location::Buffered(place) => self.urgency_buffer.bytes(&place),
         }
     }
 

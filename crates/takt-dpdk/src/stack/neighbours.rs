@@ -1,9 +1,9 @@
 //! Neighbor table: hardware addresses in a bounded table, resolved by ARP (RFC 826).
 //!
-//! An entry is fresh for [`FRESH`] after it was confirmed. Later, it is still used, but verified;
-//! it is removed after [`TRIES`] unanswered requests. Only replies to own requests, and requests
-//! for the own address, create an entry; other packets update existing ones. When the table is
-//! full, the least recently used entry is evicted.
+//! An entry is fresh for [`REACHABLE_TIME`] after it was confirmed. Later, it is still used, but
+//! verified; it is removed after [`TRIES`] unanswered requests. Only replies to own requests, and
+//! requests for the own address, create an entry; other packets update existing ones. When the
+//! table is full, the least recently used entry is evicted.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

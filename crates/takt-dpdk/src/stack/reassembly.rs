@@ -1,9 +1,9 @@
 //! Reassembly of fragmented IPv4 packets, from senders whose kernel fragments datagrams longer than
 //! a frame.
 //!
-//! Each incomplete packet has its own place, of which there are [`PLACES`]; when all are taken, the
-//! oldest packet is dropped. A packet is also dropped after [`PATIENCE`]. Overlapping fragments
-//! indicate an attack, so the packet is dropped (RFC 5722 requires that for IPv6).
+//! Each incomplete packet has its own place, of which there are [`PACKETS_MAX`]; when all are
+//! taken, the oldest packet is dropped. A packet is also dropped after [`PATIENCE`]. Overlapping
+//! fragments indicate an attack, so the packet is dropped (RFC 5722 requires that for IPv6).
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

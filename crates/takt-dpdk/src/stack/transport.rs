@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use takt_transport::ahead::{BELOW_ALL, Wanted};
 use takt_transport::ethernet::FramePort;
+use takt_transport::urgency_buffer::{BELOW_ALL, Wanted};
 use takt_transport::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
 };

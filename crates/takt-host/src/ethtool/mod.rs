@@ -11,9 +11,9 @@
 #![allow(unsafe_code)]
 
 mod coalescing;
+pub(crate) mod indirection;
 pub(crate) mod numbers;
 pub(crate) mod rules;
-pub(crate) mod spread;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -19,9 +19,9 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Facts, list};
-use crate::knob::Setting;
 use crate::machine::Machine;
 use crate::route::Groups;
+use crate::setting::Setting;
 use schedule::{Gate, LaunchTime};
 
 /// Supported line rates, in bits per second. Beyond the maximum, the kernel's 32-bit numbers of

@@ -3,7 +3,7 @@
 use super::{Planner, Request};
 use crate::ethtool::Parameter;
 use crate::facts::{Facts, InterfaceFacts};
-use crate::knob::Setting;
+use crate::setting::Setting;
 
 /// Buffer for a burst at a socket, in octets: a sample of some megabytes.
 const SOCKET_BUFFER: u64 = 8 << 20;

@@ -2,7 +2,7 @@
 
 use super::{Planner, Request};
 use crate::facts::{Facts, InterfaceFacts, list, mask, numbers};
-use crate::knob::Setting;
+use crate::setting::Setting;
 
 /// Mount point of control groups, version 2.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";

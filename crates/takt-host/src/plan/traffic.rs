@@ -12,9 +12,9 @@
 
 use super::trees::{Reserved, priority_tree};
 use super::{Planner, Request};
-use crate::ethtool::{Parameter, driver, numbers, rules, spread};
+use crate::ethtool::{Parameter, driver, indirection, numbers, rules};
 use crate::facts::{InterfaceFacts, mask};
-use crate::knob::Setting;
+use crate::setting::Setting;
 use crate::tc;
 
 impl Planner<'_> {
@@ -192,9 +192,9 @@ impl Planner<'_> {
                 }
             }
         }
-        match spread::table(&driver, name) {
+        match indirection::table(&driver, name) {
             Ok((table, queues)) if queues > 1 => {
-                let to = spread::without(table.len(), queue, queues);
+                let to = indirection::without(table.len(), queue, queues);
                 self.set(
                     Setting::Indirection(name.clone()),
                     &to,

@@ -13,7 +13,7 @@
 //! kernel created entries with the number 0 itself, and creates them again.
 //!
 //! Settings without a text form are octets, so that any former value can be restored. A tree that
-//! cannot be restored (kinds not listed in [`options::RESTORED`], filters, size tables) cannot be
+//! cannot be restored (kinds not listed in [`options::RESTORABLE`], filters, size tables) cannot be
 //! read either, and is therefore never replaced. The module uses rtnetlink instead of tc(8), since
 //! tc prints rounded values in a form that it does not accept.
 

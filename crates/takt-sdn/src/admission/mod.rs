@@ -30,7 +30,7 @@ mod flows;
 mod groups;
 mod protection;
 mod shared;
-mod strangers;
+mod uncontracted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -51,7 +51,7 @@ pub use self::groups::Sibling;
 pub use self::protection::Protection;
 use self::protection::Protections;
 use self::shared::{Share, SharedFlow, requests};
-use self::strangers::{Uncontracted, uncontracted_reason};
+use self::uncontracted::{Uncontracted, uncontracted_reason};
 use crate::contract::Contract;
 use crate::controller::FlowKey;
 use crate::devices::Vlan;

@@ -19,9 +19,9 @@
 //! [`questions::VIEW_INTERVAL`]; all other work is done in the threads of the API.
 
 pub mod control;
+pub mod controller_client;
 pub mod http;
 pub mod metrics;
-pub mod questions;
 mod registrations;
 pub mod server;
 pub mod service;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::json;
 
+use super::controller_client::Source;
 use super::http::{Method, Request, Response};
-use super::questions::Source;
 use super::registrations::{self, Permission};
 use super::token::Token;
 use super::what_if::{WhatIf, WhatIfError};

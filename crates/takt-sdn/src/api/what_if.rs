@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use takt_openflow::oxm::VLAN_PRESENT;
 use takt_wire::{Guid, GuidPrefix};
 
-use super::questions::{NoAnswer, Source as StateSource};
+use super::controller_client::{NoAnswer, Source as StateSource};
 use crate::admission::{Admissible, Application, End, Refusal};
 use crate::contract::{Contract, Source, Sourced};
 use crate::devices::Vlan;

@@ -20,6 +20,7 @@
 //! A second connection with the datapath id of a connected switch is refused.
 
 mod admission;
+mod cluster_role;
 mod event;
 mod interception;
 mod isolation;
@@ -30,7 +31,6 @@ mod packets;
 mod registration;
 mod restore;
 mod session;
-mod standing;
 mod sync;
 mod traffic;
 mod view;
@@ -47,6 +47,7 @@ use takt_openflow::switch::Features;
 use takt_wire::{Guid, GuidPrefix};
 
 use self::admission::Installed;
+pub use self::cluster_role::ClusterRole;
 pub use self::event::{Config, Counters, Event, SlowStage};
 use self::interception::SharedPort;
 use self::outgoing::RateLimiters;
@@ -54,7 +55,6 @@ use self::overload::Overloads;
 use self::registration::Registrations;
 use self::restore::{HostRecord, Restoration};
 use self::session::{Progress, Session};
-pub use self::standing::ClusterRole;
 pub use self::sync::{Difference, FlowKey, Target};
 use self::sync::{Sync, fields};
 use self::traffic::Polling;

@@ -12,7 +12,7 @@ use takt_wire::{Guid, Locator};
 use super::Pair;
 use super::directory::Data;
 use super::interceptor::{Interceptor, PairDecision};
-use super::treatment::Wanted;
+use super::rewriting::Wanted;
 
 impl Interceptor {
     /// Returns the groups of a reader, or else those of its participant.

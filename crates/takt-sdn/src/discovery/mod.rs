@@ -31,10 +31,10 @@ mod interceptor;
 mod learning;
 mod limits;
 mod message;
-mod passed;
 mod record;
+mod rewriting;
+mod sent_numbers;
 mod stream;
-mod treatment;
 mod verdict;
 
 pub use event::{Counters, Decision, Emission, Event, Forgery, Limit, Pair};

@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 use takt_wire::{SequenceNumber, SequenceNumberSet};
 
-use super::passed::SentNumbers;
+use super::sent_numbers::SentNumbers;
 
 /// A change that the interceptor inserted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use takt_wire::{EntityId, Guid, GuidPrefix};
 use super::announcement;
 use super::interceptor::{Interceptor, PairDecision, Replacement, StreamKey};
 use super::message::{Action, Packer};
+use super::rewriting::Wanted;
 use super::stream::Change;
-use super::treatment::Wanted;
 use super::{Emission, Event, Pair};
 use crate::frame::UdpFrame;
 

@@ -84,7 +84,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Creates an agent for the named ports and those of the database. [`By::Ovsdb`] requires a
+    /// Creates an agent for the named ports and those of the database. [`Method::Ovsdb`] requires a
     /// database.
     ///
     /// # Errors

@@ -1,12 +1,12 @@
 //! Queues of switch models, created on the ports of real switches.
 //!
 //! OpenFlow creates no queues. An [`Agent`] creates the queues of the models in a network file by
-//! one of two methods ([`By`]):
+//! one of two methods ([`Method`]):
 //!
 //! | method | created objects | selection of a queue |
 //! |---|---|---|
-//! | [`By::Tc`] | HTB, FIFOs and u32 filters of the kernel, by netlink on the switch's own host | DSCP; ARP and LLDP by EtherType |
-//! | [`By::Ovsdb`] | a QoS row `linux-htb` with queues, by OVSDB | SET_QUEUE |
+//! | [`Method::Tc`] | HTB, FIFOs and u32 filters of the kernel, by netlink on the switch's own host | DSCP; ARP and LLDP by EtherType |
+//! | [`Method::Ovsdb`] | a QoS row `linux-htb` with queues, by OVSDB | SET_QUEUE |
 //!
 //! Invariants:
 //! - Nothing changes if a port has a discipline that the agent did not create, unless replacement

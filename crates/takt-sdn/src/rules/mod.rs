@@ -2,8 +2,8 @@
 //!
 //! An entry is in table 0, above all other rules for traffic of hosts. It matches the ingress port,
 //! the VLAN, the addresses, and the UDP port of the receiver. Its actions put the frame into the
-//! queue of its class, by DSCP, by SET_QUEUE or by both ([`Reach`]), and send it out. The entry in
-//! the first switch has a meter.
+//! queue of its class, by DSCP, by SET_QUEUE or by both ([`QueueSelection`]), and send it out. The
+//! entry in the first switch has a meter.
 //!
 //! A flow to a multicast group has one entry in each switch of its tree, which sends a copy out of
 //! each port. Other members of the group get copies by the same tree and its branches, in the

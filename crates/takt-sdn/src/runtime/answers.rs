@@ -9,7 +9,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Instant as Clock;
 
 use super::Runtime;
-use crate::api::questions::{ControllerRequest, DECISION_TIME, Registered, VIEW_INTERVAL};
+use crate::api::controller_client::{ControllerRequest, DECISION_TIME, Registered, VIEW_INTERVAL};
 use crate::registration::{RegistrationError, RegistrationId};
 use crate::view::View;
 

@@ -27,7 +27,7 @@ use self::answers::PendingRegistration;
 use self::cluster::Agent;
 use self::stream::{Progress, Stream};
 pub use self::tls::{Identity, IdentityError, IdentityFiles};
-use crate::api::questions::{ControllerClient, ControllerRequest};
+use crate::api::controller_client::{ControllerClient, ControllerRequest};
 use crate::cluster::{self as election, Cluster};
 use crate::controller::{ClusterRole, Config, ConnectionId, Controller, Event};
 use crate::store::{INTERVAL, Records, Store, StoreError};

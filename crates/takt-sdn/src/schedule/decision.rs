@@ -5,9 +5,9 @@ use std::fmt;
 
 use takt_calculus::network::{self as calculus, QueueFault};
 
-use super::rooms::TableFull;
 use super::scheduler::REQUESTS_MAX;
 use super::streams::Request;
+use super::table_use::TableFull;
 use super::wire::FormatError;
 use crate::model::{Egress, HostId, QueueSelection};
 

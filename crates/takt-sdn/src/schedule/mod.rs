@@ -34,10 +34,10 @@ mod full;
 pub mod host_stages;
 mod placement;
 pub mod remedies;
-pub mod rooms;
 pub mod route;
 pub mod scheduler;
 pub mod streams;
+pub mod table_use;
 mod transition;
 pub mod wire;
 

@@ -7,10 +7,10 @@ use takt_calculus::network::{Admission, Flow, FlowId, Refused as Fault};
 use super::classes::{self, Moved, NotPlaced, Placed, Stuck, Trials};
 use super::decision::{Hop, Reason, Refused, Route};
 use super::full::FullPorts;
-use super::rooms::{self, TableUse};
 use super::route::Tree;
 use super::scheduler::protection::BackupPaths;
 use super::streams::{Bundle, Stream};
+use super::table_use::{self, TableUse};
 use crate::PortRef;
 use crate::model::{Egress, Snapshot, Tables};
 
@@ -117,7 +117,7 @@ fn place_one(
             first.get_or_insert_with(|| reason(network, desk.ports, &name, refused.clone()));
             continue;
         }
-        let needs = rooms::needs(tree);
+        let needs = table_use::needs(tree);
         if let Err(timeout_text) = desk.table_use.reserve(desk.snapshot, &needs) {
             first.get_or_insert(Reason::TableFull(timeout_text));
             continue;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use takt_sdn::admission::Trial;
 use takt_sdn::api::ApiCounters;
 use takt_sdn::api::control::{Client, ControlError};
-use takt_sdn::api::questions::{NoAnswer, Registered, Source};
+use takt_sdn::api::controller_client::{NoAnswer, Registered, Source};
 use takt_sdn::api::server::Server;
 use takt_sdn::api::service::{Access, OPENAPI, Service};
 use takt_sdn::api::token::Token;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use takt_lab::Lab;
-use takt_sdn::api::questions::Source;
+use takt_sdn::api::controller_client::Source;
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::model::{NetworkFile, SwitchModel};
 use takt_sdn::registration::{Owner, Registration, State as Decided};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use takt_sdn::admission::Trial;
 use takt_sdn::api::ApiCounters;
-use takt_sdn::api::questions::{NoAnswer, Registered, Source};
+use takt_sdn::api::controller_client::{NoAnswer, Registered, Source};
 use takt_sdn::api::server::Server;
 use takt_sdn::api::service::{Access, Service};
 use takt_sdn::registration::{Owner, Registration, RegistrationError, RegistrationId};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use takt_lab::Lab;
 use takt_lab::file::SWITCHES;
-use takt_sdn::api::questions::ControllerClient;
+use takt_sdn::api::controller_client::ControllerClient;
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::runtime::Runtime;
 use takt_testkit::lab_text::LabText;

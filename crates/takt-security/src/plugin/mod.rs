@@ -41,8 +41,8 @@
 //! - A participant that was refused after a timeout gets another handshake after [`RETRY_PERIOD`].
 //!   If it opens one itself, it gets one per [`RENEWAL_PERIOD`].
 //! - A remote participant has at most two keys for each matched pair, one for messages, and that of
-//!   the volatile endpoints, some 3 KiB each. Key tokens for at most [`EARLY_TOKENS_MAX`] unmatched pairs
-//!   are stored; more displace the oldest.
+//!   the volatile endpoints, some 3 KiB each. Key tokens for at most [`EARLY_TOKENS_MAX`] unmatched
+//!   pairs are stored; more displace the oldest.
 //! - The log holds [`LOG_MAX`] entries; more displace the oldest.
 //! - [`Settings::has_replay_windows`]: a window covers 1,024 messages.
 //! - Overheads reserve room for [`RECEIVERS_RESERVED`] receiver-specific codes, and grow with the

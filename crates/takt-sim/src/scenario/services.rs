@@ -5,7 +5,7 @@ use super::{Boundaries, Impairment, Scenario, TopicPlan};
 use super::{Direction, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan, Role};
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
-use crate::keeping::DurabilityPlan;
+use crate::durability::DurabilityPlan;
 use crate::process::LEASE;
 use crate::recorded::RecordedPlan;
 use crate::recording::Product;

@@ -13,7 +13,7 @@
 //!
 //! | octets | |
 //! |---|---|
-//! | 0 | [`MESSAGE`], or [`NEWS`]: a [`super::handshake::Welcome`] follows |
+//! | 0 | [`MESSAGE`], or [`UPDATE`]: a [`super::handshake::Welcome`] follows |
 //! | 1 | [`IS_MULTICAST`], [`IS_V6`] |
 //! | 2 .. 4, 4 .. 6 | port of the source, port where the message was received |
 //! | 8 .. 12 | IPv4 group where it was received, else 0 |

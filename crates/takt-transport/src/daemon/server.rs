@@ -1,8 +1,9 @@
 //! Event loop of the daemon over its sockets and rings.
 //!
-//! The daemon has a single thread. A pass takes at most [`DATAGRAMS_PER_PASS`] frames of applications and as
-//! many datagrams of each domain, and sends the resulting messages. It never waits for an
-//! application: a full ring loses messages of that application alone, which are counted.
+//! The daemon has a single thread. A pass takes at most [`DATAGRAMS_PER_PASS`] frames of
+//! applications and as many datagrams of each domain, and sends the resulting messages. It never
+//! waits for an application: a full ring loses messages of that application alone, which are
+//! counted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};

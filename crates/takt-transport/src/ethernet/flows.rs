@@ -3,7 +3,7 @@
 use std::io;
 
 use super::ports::Taken;
-use crate::ahead::urgency;
+use crate::urgency_buffer::urgency;
 use crate::{FlowId, FlowSpec, TransportError};
 
 /// Header fields of an outgoing datagram.

@@ -42,7 +42,7 @@ pub use frame_port::{FramePort, FramePortStats};
 pub use packet::{PacketConfig, PacketPort};
 use ports::{PortNames, Taken};
 
-use crate::ahead::{BELOW_ALL, Slot, UrgencyBuffer, Wanted};
+use crate::urgency_buffer::{BELOW_ALL, Slot, UrgencyBuffer, Wanted};
 use crate::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
 };

@@ -14,8 +14,8 @@ pub struct ShmConfig {
     /// least 256 KiB.
     pub ring_bytes: usize,
     /// Maximum number of rings to other participants, and from them; within
-    /// [`CONNECTIONS_MAX`](Self::LANES_MAX). Each costs a descriptor. Further participants are reached by
-    /// other transports.
+    /// [`CONNECTIONS_MAX`](Self::LANES_MAX). Each costs a descriptor. Further participants are
+    /// reached by other transports.
     pub connections_max: usize,
     /// Total size of the payloads that are on loan at once, in bytes: within
     /// [`SEGMENT_BYTES`](Self::SEGMENT_BYTES). Address space; pages become resident when they are
@@ -35,7 +35,7 @@ impl Default for ShmConfig {
 impl ShmConfig {
     /// Bounds of `ring_bytes`: 256 KiB to 64 MiB.
     pub const RING_BYTES: RangeInclusive<usize> = 256 << 10..=64 << 20;
-    /// Bounds of `lanes_max`: 0 to 65,536.
+    /// Bounds of `connections_max`: 0 to 65,536.
     pub const CONNECTIONS_MAX: RangeInclusive<usize> = 0..=1 << 16;
     /// Bounds of `segment_bytes`: 64 KiB to 15 GiB.
     pub const SEGMENT_BYTES: RangeInclusive<usize> = 64 << 10..=15 << 30;

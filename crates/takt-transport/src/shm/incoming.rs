@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use takt_wire::{Piece, SharedPayload};
 
-use super::borrowed::Lender;
 use super::descriptors::Descriptor;
 use super::handover::{self, HandOvers};
 use super::hello::{CLOSE, HELLO_LEN, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
 use super::ports::{self, Band, HAS_LOAN};
+use super::remote_segment::Lender;
 use super::ring::{self, Broken, Head, Ports, RECORD_LEN_MAX, Word};
 use super::syscall;
 use crate::udp::syscall::epoll_add;

@@ -58,7 +58,6 @@
 //!
 //! Deliberately not here: multicast (a datagram goes to the lane of each reader).
 
-mod borrowed;
 mod config;
 mod descriptors;
 mod handover;
@@ -68,6 +67,7 @@ mod incoming;
 mod mapping;
 mod outgoing;
 mod ports;
+mod remote_segment;
 mod ring;
 mod segment;
 mod syscall;
@@ -89,9 +89,9 @@ use ring::RECORD_LEN_MAX;
 pub use segment::Loan;
 pub(crate) use syscall::{own_user, peer};
 
-use crate::ahead::URGENT_IN_ROW_MAX;
 use crate::readiness::Waker;
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready};
+use crate::urgency_buffer::URGENT_IN_ROW_MAX;
 use crate::{
     FlowId, FlowSpec, Interface, Locators, Lost, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
 };
@@ -239,8 +239,8 @@ impl ShmTransport {
         None
     }
 
-    /// Takes the next datagram by [`pop`](Self::pop) or [`pop_not_urgent`](Self::pop_common). If there
-    /// is none, writers send wake-ups from now on. See [`Scan`].
+    /// Takes the next datagram by [`pop`](Self::pop) or [`pop_not_urgent`](Self::pop_common). If
+    /// there is none, writers send wake-ups from now on. See [`Scan`].
     fn receive_wanted(
         &mut self,
         scan: Scan,

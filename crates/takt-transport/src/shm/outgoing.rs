@@ -143,9 +143,9 @@ impl Outgoing {
         Some(loan.finish(bytes.len()))
     }
 
-    /// Writes a datagram for a participant, which [`wake_readers`](Self::ring_bells) notifies at the
-    /// latest. The `lent` payload goes with it: its piece takes the last bytes of the frame, and
-    /// the participant holds the payload from now on.
+    /// Writes a datagram for a participant, which [`wake_readers`](Self::ring_bells) notifies at
+    /// the latest. The `lent` payload goes with it: its piece takes the last bytes of the frame,
+    /// and the participant holds the payload from now on.
     pub(super) fn send(
         &mut self,
         name: u64,

@@ -26,10 +26,10 @@
 //! once and keeps the order in private memory; places are freed in order.
 //!
 //! A record that does not fit before the end of the ring goes to its beginning, and a gap marks
-//! this. A writer that finds the ring drained does so after [`RESTART`] words already. A ring that
-//! never fills thus occupies a few pages, which stay in the cache. Until the reader has passed that
-//! gap, its line is a [`Hole`] in the writable range, with another gap around it; so the capacity
-//! does not shrink.
+//! this. A writer that finds the ring drained does so after [`RESTART_WORDS`] words already. A ring
+//! that never fills thus occupies a few pages, which stay in the cache. Until the reader has passed
+//! that gap, its line is a [`PendingGap`] in the writable range, with another gap around it; so the
+//! capacity does not shrink.
 //!
 //! The other side is not trusted: every header and every head is checked, and an invalid one is
 //! [`Broken`]. Words are atomic even where they carry bytes. A side that writes at the wrong time

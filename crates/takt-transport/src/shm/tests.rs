@@ -1,7 +1,7 @@
 //! Tests of ended and malicious peers: ends are detected, and invalid data harms no other
 //! participant.
 
-mod lending;
+mod loans;
 mod urgent;
 
 use std::sync::atomic::{AtomicU64, Ordering};

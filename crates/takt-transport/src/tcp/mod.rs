@@ -40,7 +40,6 @@
 //! Deliberately not here: multicast, flows with their own ports, priorities, and the control
 //! protocol of Fast DDS.
 
-mod alarm;
 mod buffer;
 mod config;
 mod connection;
@@ -52,6 +51,7 @@ mod opening;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod timer;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -64,12 +64,12 @@ use std::time::Instant;
 
 use takt_wire::Locator;
 
-use alarm::Timer;
 pub use config::{TcpConfig, TlsConfig};
 use connection::State;
 use connections::Connections;
 use framing::{LENGTH, MESSAGE_MAX, Prefix};
 use links::Links;
+use timer::Timer;
 
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready, epoll_remove};
 use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats};

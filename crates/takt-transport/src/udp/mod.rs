@@ -25,8 +25,9 @@
 
 pub(crate) mod address;
 mod config;
-mod express;
+mod connected_sockets;
 mod flows;
+mod gso;
 pub(crate) mod interfaces;
 mod ports;
 mod priority;
@@ -35,7 +36,6 @@ mod refresh;
 mod sender;
 mod socket;
 pub(crate) mod syscall;
-mod train;
 pub(crate) mod watch;
 
 use std::io;
@@ -46,12 +46,12 @@ use takt_wire::Locator;
 
 pub use config::{InterfaceSelection, ParticipantIndex, UdpConfig};
 use flows::Flows;
+use gso::Gso;
 use interfaces::{BindAddresses, addresses_v4, addresses_v6};
 pub use interfaces::{Ipv6Alone, ipv6_alone};
 use receiver::{Receiver, Role};
 use sender::{MAX_MESSAGE_LEN, Sender};
 use socket::{Socket, Warnings, socket_error};
-use train::Gso;
 
 use crate::interface::nearest;
 use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning};

@@ -23,11 +23,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use takt_wire::Locator;
 
 use super::address::Family;
+use super::gso;
 use super::socket::Socket;
 use super::syscall::{self, Incoming};
-use super::train;
 use super::watch::{InterfaceChanges, Watch};
-use crate::ahead::URGENT_IN_ROW_MAX;
+use crate::urgency_buffer::URGENT_IN_ROW_MAX;
 use crate::{FlowId, Interface, RxMeta, Scan, TransportError, TransportStats};
 
 /// Maximum number of datagrams of one call.
@@ -454,7 +454,7 @@ impl Listener {
             false => count.max(1),
         };
         self.busy = true;
-        if self.gro == Some(false) && train::is_load(&batch.incoming[..count]) {
+        if self.gro == Some(false) && gso::is_load(&batch.incoming[..count]) {
             // A kernel without GRO returns single datagrams, as before.
             self.gro = syscall::enable_gro(self.socket.as_fd()).is_ok().then_some(true);
         }

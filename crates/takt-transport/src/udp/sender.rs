@@ -13,9 +13,9 @@ use std::os::fd::RawFd;
 use takt_wire::Locator;
 
 use super::address::{Control, Family, SockAddr};
-use super::express::ConnectedSockets;
+use super::connected_sockets::ConnectedSockets;
+use super::gso::Gso;
 use super::syscall::{self, Outgoing};
-use super::train::Gso;
 use crate::{Interface, SendErrors, TransportStats};
 
 /// Maximum UDP payload of IPv4: 65,535 less 20 and 8 for the headers. Used for IPv6 too, which

@@ -1,7 +1,7 @@
 //! Tests of the transports, over loopback alone or in separate network namespaces.
 
 mod daemon_conforms;
-mod daemon_strangers;
+mod daemon_invalid_frames;
 mod faults;
 mod kernel_limits;
 mod multicast_routes;
@@ -16,7 +16,7 @@ mod shm_conforms;
 mod tcp_conforms;
 mod udp_conforms;
 mod udp_interfaces;
-mod udp_trains;
+mod udp_segmentation;
 mod urgent_first;
 mod with_header;
 mod wrappers_conform;

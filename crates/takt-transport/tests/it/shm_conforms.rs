@@ -12,7 +12,7 @@ mod by_default {
     takt_transport::conformance_tests!(|_: u32| open(&ShmConfig::default()));
 }
 
-mod with_small_lanes {
+mod with_small_rings {
     use super::*;
 
     takt_transport::conformance_tests!(|_: u32| open(&ShmConfig { ring_bytes: 256 << 10, ..ShmConfig::default() }));

@@ -11,7 +11,7 @@ use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::checked::checked;
 use super::resident::Resident;
-use super::sites::TestNetwork;
+use super::test_networks::TestNetwork;
 
 fn config(domain_id: u32, mode: Mode) -> XdpConfig {
     XdpConfig { mode: Some(mode), rtps_only: false, ..XdpConfig::new(domain_id, "eth0") }

@@ -10,7 +10,7 @@ use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
 use super::datagrams::{receive, send, user};
 use super::network::Host;
-use super::sites::TestNetwork;
+use super::test_networks::TestNetwork;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 

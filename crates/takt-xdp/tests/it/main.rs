@@ -2,29 +2,29 @@
 //! them, each test reports that it cannot run.
 
 mod checked;
-mod chosen;
 mod conforms;
 mod data_path;
 mod datagrams;
 mod ethernet;
-mod ethernet_life;
+mod ethernet_reopening;
 mod families;
-mod idle;
+mod foreign_traffic;
 mod kernel_peer;
-mod kills;
 mod loans;
 mod network;
 mod no_allocation;
-mod others;
 mod participants;
 mod parties;
 mod permissions;
 mod probing;
+mod process_kills;
 mod queues;
 mod reopening;
 mod resident;
 mod sharing;
-mod sites;
+mod sleeping;
+mod test_networks;
+mod transport_selection;
 mod urgent_first;
 
 use takt_testkit::counting_calls;

@@ -8,8 +8,8 @@ use takt_transport::{Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
 use super::datagrams::{TIMEOUT, message, receive, send, user};
-use super::kills::{await_detached, interface};
 use super::network::{Host, create_veth_pair, ip, wire};
+use super::process_kills::{await_detached, interface};
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 

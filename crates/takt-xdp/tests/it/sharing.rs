@@ -8,8 +8,8 @@ use takt_transport::{Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
 use super::datagrams::{TIMEOUT, message, receive, user};
-use super::kills::{self, Copy, await_detached, config, interface};
 use super::network::{Host, wire};
+use super::process_kills::{self, Copy, await_detached, config, interface};
 
 /// Number of ports of a peer, which are random: so many that each of ten queues is used, except
 /// once in a million times.
@@ -39,10 +39,10 @@ fn open_when_free(host: &Host, config: &XdpConfig) -> XdpTransport {
 #[test]
 #[ignore = "role: started by other tests"]
 fn occupant() {
-    if kills::round().is_none() {
+    if process_kills::round().is_none() {
         return;
     }
-    let _seat = kills::open();
+    let _seat = process_kills::open();
     loop {
         std::thread::park();
     }

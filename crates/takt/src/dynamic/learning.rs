@@ -349,7 +349,7 @@ impl DomainParticipant {
         })
     }
 
-    /// Drives discovery for one [`LOOK_PERIOD`].
+    /// Drives discovery for one [`SEARCH_PERIOD`].
     fn wait_search_period(&self, now: Instant) -> Result<()> {
         let until = Some(now.after(SEARCH_PERIOD));
         match self.engine().block_on(&EventCount::new(), || until, |_, _| Ok(None::<()>)) {

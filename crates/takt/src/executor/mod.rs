@@ -6,7 +6,7 @@
 //! or the listener of one reader
 //! ([`AnyDataReader::run_listener_on`](crate::AnyDataReader::run_listener_on)).
 
-mod agenda;
+mod job_queue;
 mod task;
 
 use std::fmt;
@@ -19,9 +19,9 @@ use takt_exec::report::{self, JobStatisticsRow};
 use takt_exec::{JobClass, JobKind, Priority, ThreadSettings};
 use takt_transport::TransportError;
 
-pub(crate) use agenda::JobQueue;
-pub use agenda::{JOBS_MAX, JobStatistics};
-use agenda::{JobId, NewJob, Recurrence};
+pub(crate) use job_queue::JobQueue;
+pub use job_queue::{JOBS_MAX, JobStatistics};
+use job_queue::{JobId, NewJob, Recurrence};
 use task::TaskWork;
 
 use crate::participant::VERSION;
@@ -271,7 +271,7 @@ impl Executor {
         })
     }
 
-    fn add(&self, priority: Priority, name: &str, recurrence: Recurrence, work: agenda::Work) -> Result<Job> {
+    fn add(&self, priority: Priority, name: &str, recurrence: Recurrence, work: job_queue::Work) -> Result<Job> {
         self.check_running()?;
         let life = self.inner.lifetime.as_ref().expect("only drop takes it");
         let new = NewJob { name: name.to_owned(), priority, recurrence, work };

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Wake, Waker};
 
 use super::Shared;
-use super::agenda::{JobId, Work};
+use super::job_queue::{JobId, Work};
 use crate::runtime::clock;
 
 /// Waker that triggers a job.

@@ -207,8 +207,8 @@ impl DomainParticipant {
 
     /// Writes the execution times of the participant's jobs by kind and priority, as JSON, for
     /// `takt analyze --measured`.
-    /// [`Executor::write_job_accounts`](crate::Executor::write_job_accounts) covers all jobs of an
-    /// executor.
+    /// [`Executor::write_job_statistics`](crate::Executor::write_job_accounts) covers all jobs of
+    /// an executor.
     ///
     /// # Errors
     /// Returns the errors of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).

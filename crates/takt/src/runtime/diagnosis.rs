@@ -2,8 +2,8 @@
 //! endpoints, lost samples, and configured peers and servers that do not answer.
 //!
 //! Each pair and each participant is recorded once. Lost samples of a reader are recorded at most
-//! once in [`LOST_PERIOD`], with their total number. Bounds: [`RECORDED_MAX`] pairs and participants
-//! are remembered; further ones are not recorded.
+//! once in [`LOST_PERIOD`], with their total number. Bounds: [`RECORDED_MAX`] pairs and
+//! participants are remembered; further ones are not recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -7,8 +7,8 @@
 //! 2. The job with the highest priority runs next. Among jobs of equal priority no order is
 //!    guaranteed, but samples of one flow keep their order.
 //! 3. *Normal server*: after jobs above [`Priority::NORMAL`] have occupied the thread for
-//!    [`Priority::NORMAL_SERVER_PERIOD`] without a pause, one job that receives, sends or runs timers at
-//!    normal priority runs first. Another one follows after each further such period.
+//!    [`Priority::NORMAL_SERVER_PERIOD`] without a pause, one job that receives, sends or runs
+//!    timers at normal priority runs first. Another one follows after each further such period.
 //!
 //! The timing analysis (`takt-calculus`) uses exactly this rule; `docs/guide/executor.md` documents
 //! it for users.

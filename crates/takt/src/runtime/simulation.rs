@@ -12,8 +12,8 @@
 mod end_to_end;
 mod network;
 mod report;
-mod stand;
 mod system;
+mod test_bench;
 mod tests;
 
 use std::cell::{Cell, RefCell};

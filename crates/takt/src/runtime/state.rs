@@ -1,9 +1,9 @@
 //! State behind a participant's lock: the driver, and the pending notifications for endpoints.
 
-mod comings;
 mod endpoint;
 mod lead;
-mod turn;
+mod participant_events;
+mod pass;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use takt_wire::Guid;
 use super::drive::Driving;
 use super::driver::Driver;
 use super::event_count::EventCount;
-use super::ledger::JobRecorder;
+use super::job_recorder::JobRecorder;
 use super::listeners::{Call, EndpointRef, Level, Listener, ParentId, Parents, Slot, TreePosition};
 use super::poll::ListGeneration;
 use super::tasks::TaskKey;
 use crate::status::{Signal, StatusMask};
 use crate::timing::SchedulingProperties;
-use comings::ParticipantEvents;
 pub(crate) use endpoint::{Endpoint, Identity, ListenerJob, Target};
 use endpoint::{Endpoints, PendingWakeups};
 pub(crate) use lead::Led;
-use turn::NormalJob;
-pub(crate) use turn::{Rank, Step};
+use participant_events::ParticipantEvents;
+use pass::NormalJob;
+pub(crate) use pass::{Rank, Step};
 
 use crate::{BudgetOverrun, BudgetOverrunStatus, Error, Result, Runtime};
 
@@ -113,8 +113,8 @@ impl State {
             next_normal: NormalJob::default(),
             attempts: 0,
             attempts_per_pass: match runtime {
-                Runtime::Inline => turn::ATTEMPTS_PER_TIMER_CHECK,
-                Runtime::Shared => turn::SHARED_ATTEMPTS_PER_PASS,
+                Runtime::Inline => pass::ATTEMPTS_PER_TIMER_CHECK,
+                Runtime::Shared => pass::SHARED_ATTEMPTS_PER_PASS,
             },
             first_descriptor: 0,
             driving: Driving::default(),
@@ -336,8 +336,8 @@ impl State {
         self.take_call(target, false)
     }
 
-    /// Takes the first listener with a pending status for an endpoint out of its slot. `is_on_this_host`
-    /// selects the levels that the participant's executor calls.
+    /// Takes the first listener with a pending status for an endpoint out of its slot.
+    /// `is_on_this_host` selects the levels that the participant's executor calls.
     fn take_call(&mut self, target: Target, is_on_this_host: bool) -> Option<Call> {
         let Self { writers, readers, parents, participant, pending_wakeups: due, .. } = self;
         let endpoint = match target {

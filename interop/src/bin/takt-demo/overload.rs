@@ -37,8 +37,8 @@ const FRAME: usize = 1400;
 const MEGABITS: u32 = 20;
 /// Queue length of a link for other traffic, in frames: 146 ms.
 const FRAMES: u32 = 256;
-/// Latency bound of the contracts of both pairs. `STRICT` is that of the third contract, which is
-/// shorter than the transmission of one overload frame.
+/// Latency bound of the contracts of both pairs. `UNSATISFIABLE_LIMIT` is that of the third
+/// contract, which is shorter than the transmission of one overload frame.
 const LIMIT: Duration = Duration::from_millis(20);
 const UNSATISFIABLE_LIMIT: Duration = Duration::from_micros(100);
 /// Topic of the CycloneDDS pair. The operator's file contains its contract.

@@ -2,7 +2,7 @@
 
 use super::{Measurement, Report};
 use crate::error::Result;
-use crate::study::losing::LossyLinks;
+use crate::study::lossy_links::LossyLinks;
 use takt_netlink::loss::LossCounters;
 
 /// Multiple of the median above which a sample counts as late.

@@ -1,7 +1,7 @@
 //! Cells that failed, were refused, are missing or were disturbed, with the reason.
 
-use super::exhibit::Table;
 use super::pool::pools;
+use super::rendered_figure::Table;
 use crate::study::cell::Cell;
 use crate::study::directory::Results;
 use crate::study::file::Workload;

@@ -1,6 +1,6 @@
 //! Head of a report: campaign, systems and environment.
 
-use super::exhibit::Table;
+use super::rendered_figure::Table;
 use crate::study::directory::Results;
 use crate::study::file::site::Switch;
 use crate::study::file::{Length, Site};

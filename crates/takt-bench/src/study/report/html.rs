@@ -1,7 +1,7 @@
 //! HTML report: one page.
 
-use super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
 use super::pool::{Pool, pools};
+use super::rendered_figure::{FigureContext, Plot, RenderedFigure, Table};
 use super::{faults, forms, head, published, summary};
 use crate::error::Result;
 use crate::page::chart::{described, legend_key};

@@ -1,8 +1,8 @@
 //! Markdown report: the tables, for inclusion in documents.
 
-use super::exhibit::{FigureContext, Table};
 use super::html::description;
 use super::pool::pools;
+use super::rendered_figure::{FigureContext, Table};
 use super::{faults, forms, head, published, summary};
 use crate::error::Result;
 use crate::page::chart::{alone, described};

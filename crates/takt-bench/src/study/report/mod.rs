@@ -13,9 +13,8 @@
 //! docs/guide/bench-report.md defines the statistics.
 
 #[cfg(test)]
-mod browsed;
+mod browser_tests;
 pub mod csv;
-pub mod exhibit;
 pub mod faults;
 pub mod forms;
 pub mod head;
@@ -24,6 +23,7 @@ pub mod json;
 pub mod markdown;
 pub mod pool;
 pub mod published;
+pub mod rendered_figure;
 #[cfg(test)]
 pub mod sample;
 pub mod summary;

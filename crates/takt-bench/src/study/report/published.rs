@@ -1,9 +1,9 @@
 //! Table of the publication's values with the measured values of cells whose names and parameters
 //! agree.
 
-use super::exhibit::{FigureContext, Table};
 use super::forms::gain_of;
 use super::pool::Pool;
+use super::rendered_figure::{FigureContext, Table};
 use super::value::{Value as Estimated, optional};
 use crate::study::file::{Form, Published};
 use crate::study::parameter::Value;

@@ -1,7 +1,7 @@
 //! Summary of a campaign: a few rows at the beginning of the report.
 
-use super::exhibit::Table;
 use super::pool::{Pool, pools};
+use super::rendered_figure::Table;
 use super::value::{Value, number};
 use crate::statistics::Interval;
 use crate::study::cell::Better;

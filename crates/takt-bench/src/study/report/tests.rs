@@ -1,8 +1,8 @@
 //! Tests of reports with synthetic results.
 
-use super::exhibit::{FigureContext, RenderedFigure};
 use super::markdown::{chart, markdown};
 use super::pool::pools;
+use super::rendered_figure::{FigureContext, RenderedFigure};
 use super::sample::{empty, latencies, measurement, of_systems, results};
 use super::{csv::csv, forms, html::html, json::json, published, summary};
 use crate::study::cell::{Measured, Outcome};

@@ -4,7 +4,7 @@
 mod admission;
 mod discodnc;
 mod drain;
+mod false_claims;
 mod generate;
-mod lies;
 mod oracle;
 mod soundness;

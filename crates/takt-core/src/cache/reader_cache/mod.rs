@@ -20,8 +20,8 @@
 
 mod aliases;
 mod by_writer;
-mod claims;
 mod expiry;
+mod fast_path;
 mod filter;
 mod instance;
 mod instances;
@@ -30,10 +30,10 @@ mod order;
 mod policies;
 mod purge;
 mod reading;
-mod straight;
+mod reservations;
 
+pub(crate) use fast_path::PlainSample;
 pub(crate) use policies::CachePolicies;
-pub(crate) use straight::PlainSample;
 
 use super::latency::LatencyMonitor;
 use super::pool::{PayloadPool, PayloadRef, PoolSize};
@@ -53,7 +53,7 @@ use lists::Entry;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
-pub(crate) use claims::NoRoom;
+pub(crate) use reservations::NoRoom;
 
 /// Index of no entry, or of no instance.
 const NONE: u32 = u32::MAX;
@@ -155,7 +155,7 @@ pub(crate) struct ReaderCache {
     copies: bool,
     /// Entry taken by the last read, whose payload the caller still borrows.
     taken: u32,
-    reservations: claims::Reservations,
+    reservations: reservations::Reservations,
     /// Latency monitor, if the reader has an E2E_LATENCY or a computed bound.
     pub(crate) latency: Option<Box<LatencyMonitor>>,
 }
@@ -187,7 +187,7 @@ impl ReaderCache {
             passes: 0,
             copies: true,
             taken: NONE,
-            reservations: claims::Reservations::default(),
+            reservations: reservations::Reservations::default(),
             latency: None,
         }
     }

@@ -17,8 +17,8 @@ use crate::model::{Egress, Snapshot, Tables};
 use crate::schedule::decision::{Reason, Refused, RequestId, Route};
 use crate::schedule::detours::detours;
 use crate::schedule::placement::{PlacedBundle, reason, route_of};
-use crate::schedule::rooms;
 use crate::schedule::route::Tree;
+use crate::schedule::table_use;
 
 /// Maximum number of placements of backup paths that a decision tries.
 pub const TRIALS_MAX: usize = 24;
@@ -165,8 +165,8 @@ impl Scheduler {
 
     /// Continues a protected entry with a failed port on one of its intact paths: the shortest one
     /// that it may already use. All paths are counted until
-    /// [`release_backup_paths`](Self::release_seconds). Reports whether there is such a path; if not,
-    /// nothing has changed.
+    /// [`release_backup_paths`](Self::release_seconds). Reports whether there is such a path; if
+    /// not, nothing has changed.
     pub fn fall_back(&mut self, snapshot: &Snapshot, id: RequestId) -> bool {
         let is_whole = |tree: &Tree| !tree.ports.iter().any(|port| self.is_gone(snapshot, port));
         let Some(bundle) = self.single_bundle(id).filter(|bundle| self.has_backup_paths(bundle)) else { return false };
@@ -194,18 +194,18 @@ impl Scheduler {
     /// Removes the paths of an entry that no frame takes any more and whose last frames have
     /// drained.
     pub fn release_backup_paths(&mut self, snapshot: &Snapshot, id: RequestId) {
-        let Self { network, entries, owners, table_use: rooms, full, .. } = self;
+        let Self { network, entries, owners, table_use: tables, full, .. } = self;
         let bundle = entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut());
         let Some(bundle) = bundle.filter(|bundle| bundle.backups.is_retired) else { return };
         let gone: Vec<FlowId> = bundle.ids.drain(bundle.streams.len()..).collect();
         let flows = network.remove_all(&gone);
         full.remove(flows.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
         gone.iter().for_each(|flow| _ = owners.remove(flow));
-        rooms.release(&bundle.needs);
-        rooms.release(&bundle.backups.needs);
-        (bundle.backups, bundle.needs) = (BackupPaths::default(), rooms::needs(&bundle.tree));
+        tables.release(&bundle.needs);
+        tables.release(&bundle.backups.needs);
+        (bundle.backups, bundle.needs) = (BackupPaths::default(), table_use::needs(&bundle.tree));
         // The entry used at least as much capacity before.
-        let _ = rooms.reserve(snapshot, &bundle.needs);
+        let _ = tables.reserve(snapshot, &bundle.needs);
     }
 
     /// Reports whether frames of a bundle may take a backup path.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use takt_lab::Lab;
-use takt_sdn::api::questions::Source;
+use takt_sdn::api::controller_client::Source;
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::registration::{Owner, Registration, State as Decided};
 use takt_sdn::view::{FlowTraffic, View};

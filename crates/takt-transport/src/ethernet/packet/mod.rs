@@ -13,7 +13,7 @@
 //! The kernel strips tags before it looks for sockets of an EtherType. With a VLAN, the socket
 //! therefore receives all frames of the interface, and the filter selects. This costs a few
 //! instructions for every packet of the interface. At `lo`, another EtherType replaces that of the
-//! tag ([`DISGUISE`]), so that the tag arrives.
+//! tag ([`LOCAL_TAG_TYPE`]), so that the tag arrives.
 //!
 //! # Requirements
 //! CAP_NET_RAW to open the port; no privilege afterwards, not even to follow an interface that is

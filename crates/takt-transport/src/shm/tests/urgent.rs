@@ -63,7 +63,7 @@ fn most_urgent_of_all_rings_comes_first() {
 }
 
 /// After eight urgent datagrams, `recv` returns a common one, however many urgent ones wait.
-/// `recv_common` returns a common one at once, and never an urgent one.
+/// `recv_not_urgent` returns a common one at once, and never an urgent one.
 #[test]
 fn flood_of_urgent_datagrams_does_not_starve_the_others() {
     let (mut a, mut b) = (open(), open());

@@ -1,10 +1,10 @@
 //! Model of a leader and the receiving thread: each datagram is received although both may sleep,
 //! and closing ends both.
 //!
-//! The steps and their order are those of `Leading::sleep`, `Leading::settle` and `Engine::run`, on
-//! the production lock, waker and leadership. The kernel is a queue of datagrams and one
-//! exclusively watched epoll instance for each thread. An arrival is listed at the oldest instance,
-//! and if no thread waits for that one, at the next one too.
+//! The steps and their order are those of `LeaderState::sleep`, `LeaderState::settle` and
+//! `Engine::run`, on the production lock, waker and leadership. The kernel is a queue of datagrams
+//! and one exclusively watched epoll instance for each thread. An arrival is listed at the oldest
+//! instance, and if no thread waits for that one, at the next one too.
 
 use shuttle::lazy_static;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
@@ -243,7 +243,7 @@ impl Participant {
         result
     }
 
-    /// As `Leading::settle` and `Engine::leave_behind`.
+    /// As `LeaderState::settle` and `Engine::request_poll`.
     fn hand_over(&self, owes_poll: &mut bool, ends: Ends) {
         if std::mem::take(owes_poll) && ends == Ends::HandingOver && kernel().queued > 0 {
             self.state.lock().expect("not inside").poll_requested = true;

@@ -20,8 +20,8 @@ use takt_sdn::simulation::{network, request};
 use takt_testkit::Random;
 
 use super::report::median;
-use super::stand::{ArrivalPattern, TestBench};
 use super::system;
+use super::test_bench::{ArrivalPattern, TestBench};
 
 const MICROSECOND: u64 = 1_000;
 /// Duration of arrivals at a host in one run.

@@ -5,8 +5,8 @@ use takt_testkit::Random;
 
 use super::Releaser;
 use super::report::{Report, median};
-use super::stand::{ArrivalPattern, Response, TestBench};
 use super::system::{self, Kind, Plan, PlannedFlow};
+use super::test_bench::{ArrivalPattern, Response, TestBench};
 
 /// Duration of arrivals in one run.
 const RUN_NS: u64 = 120_000_000;

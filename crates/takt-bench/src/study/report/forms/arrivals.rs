@@ -1,7 +1,7 @@
 //! Plots of sample arrivals: cumulative count and normalized latency. There is a plot for each
 //! system and pair, with the first round of each cell.
 
-use super::super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
+use super::super::rendered_figure::{FigureContext, Plot, RenderedFigure, Table};
 use super::table::{head_of_cells, row_of_cell};
 use crate::error::Result;
 use crate::page::chart::LineStyle;

@@ -1,7 +1,7 @@
 //! Bar charts: a value by system, with a horizontal bar for each, grouped by a parameter.
 
-use super::super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::pool::Pool;
+use super::super::rendered_figure::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::value::number;
 use super::lines::{LOGARITHMIC_FROM, range};
 use super::table::{head_of_values, row_of_values};

@@ -1,8 +1,8 @@
 //! Distributions of latencies: histograms, and the tail of the empirical distribution function.
 //! Both axes are logarithmic.
 
-use super::super::exhibit::{FigureContext, LINES_MAX, Plot, RenderedFigure, Table};
 use super::super::pool::Pool;
+use super::super::rendered_figure::{FigureContext, LINES_MAX, Plot, RenderedFigure, Table};
 use super::super::value::{Value, number, optional, percent};
 use super::lines::range;
 use crate::error::Result;

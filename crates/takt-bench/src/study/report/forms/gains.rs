@@ -1,8 +1,8 @@
 //! Gains of a value relative to a baseline: positive is better, whichever direction of the value is
 //! better.
 
-use super::super::exhibit::{FigureContext, RenderedFigure, Table};
 use super::super::pool::Pool;
+use super::super::rendered_figure::{FigureContext, RenderedFigure, Table};
 use super::super::value::{Value, number};
 use super::bars::{Bar, groups, plot};
 use super::t_test::differs_in_batching;

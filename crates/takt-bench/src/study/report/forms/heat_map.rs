@@ -1,7 +1,7 @@
 //! Heat maps: a value by two parameters, with a map for each system. All maps of a figure have the
 //! same scale.
 
-use super::super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
+use super::super::rendered_figure::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::value::number;
 use super::lines::range;
 use super::table::{head_of_values, row_of_values};

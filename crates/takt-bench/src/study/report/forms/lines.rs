@@ -1,7 +1,7 @@
 //! Line charts: a value over a parameter, with a line for each system and the spread of rounds.
 
-use super::super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::pool::Pool;
+use super::super::rendered_figure::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::value::number;
 use super::table::{head_of_values, row_of_values};
 use crate::error::Result;

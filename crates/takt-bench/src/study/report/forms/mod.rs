@@ -11,7 +11,7 @@ mod statistics;
 mod t_test;
 mod table;
 
-use super::exhibit::{FigureContext, RenderedFigure};
+use super::rendered_figure::{FigureContext, RenderedFigure};
 use crate::error::Result;
 use crate::study::file::{Figure, Form, Workload};
 pub use gains::gain_of;

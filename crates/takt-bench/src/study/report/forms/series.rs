@@ -1,8 +1,8 @@
 //! Time series of latencies: samples in their order with a vertical histogram, for each cell. All
 //! plots of a figure have the same latency axis.
 
-use super::super::exhibit::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::pool::Pool;
+use super::super::rendered_figure::{FigureContext, Plot, RenderedFigure, Table};
 use super::super::value::{Value, number, optional};
 use super::lines::range;
 use crate::error::Result;

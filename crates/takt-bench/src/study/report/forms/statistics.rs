@@ -1,6 +1,6 @@
 //! Tables of latencies: minimum, mean, maximum and deviation; percentiles with their intervals.
 
-use super::super::exhibit::{FigureContext, RenderedFigure, Table};
+use super::super::rendered_figure::{FigureContext, RenderedFigure, Table};
 use super::super::value::{PERCENTILES, Value, number, optional, percent};
 use super::table::{head_of_cells, row_of_cell};
 

@@ -1,7 +1,7 @@
 //! Welch's t-test for each pair of systems, over samples and over rounds.
 
-use super::super::exhibit::{FigureContext, RenderedFigure, Table};
 use super::super::pool::Pool;
+use super::super::rendered_figure::{FigureContext, RenderedFigure, Table};
 use super::super::value::number;
 use super::bars::groups;
 use crate::statistics::welch::{Welch, welch};

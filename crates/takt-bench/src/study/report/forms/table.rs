@@ -1,7 +1,7 @@
 //! Table of all figures of a workload, by system and parameters; and rows that other forms share.
 
-use super::super::exhibit::{FigureContext, RenderedFigure, Table};
 use super::super::pool::Pool;
+use super::super::rendered_figure::{FigureContext, RenderedFigure, Table};
 use super::super::value::{Value, number, optional, percent};
 use std::collections::BTreeSet;
 

@@ -13,19 +13,19 @@
 //!
 //! Probes are sent only while a writer would use the channel, in rounds of up to [`PROBES_MAX`].
 //! Rounds are [`REST`] apart, and earlier if a reader misses a sample sent there. All listeners
-//! answer each probe, so without traffic there is only one round every [`QUIET`]; the next sample
-//! starts another. A participant that answers no probe of a round is assumed not to receive
-//! multicast: it gets all data by unicast, and is probed once in each later round. Until every
-//! listener has answered or is assumed unreachable, all data are sent by unicast, so that
+//! answer each probe, so without traffic there is only one round every [`DORMANT_PROBE_PERIOD`];
+//! the next sample starts another. A participant that answers no probe of a round is assumed not to
+//! receive multicast: it gets all data by unicast, and is probed once in each later round. Until
+//! every listener has answered or is assumed unreachable, all data are sent by unicast, so that
 //! participants on the channel do not receive samples twice.
 //!
 //! Not supported: IPv6 groups, and groups that endpoints announce for themselves.
 
 use super::{PARTICIPANT_MESSAGES, Remote};
-use crate::channel::{
+use crate::context::Job;
+use crate::multicast_group::{
     MULTICAST_GROUPS_MAX, MulticastGroup, MulticastReachability, MulticastSet, PROBES_MAX, ProbePhase,
 };
-use crate::context::Job;
 use crate::participant::Participant;
 use crate::time::Instant;
 use crate::timer::TimerKind;

@@ -13,7 +13,7 @@ use takt_wire::SharedFrame;
 
 use crate::config::Queues;
 use crate::filter::QUEUES_MAX;
-use crate::patience::retry_while_busy;
+use crate::retry::retry_while_busy;
 use crate::socket::{self, Binding, Socket, Wanted};
 use crate::syscall;
 use crate::umem::{Frame, Shape, Umem};

@@ -4,8 +4,8 @@
 //! asked whether a transport leads there ([`Event::LocalPeerAnnounced`]) under three conditions:
 //! the participant has validated an address of this host, this participant has such a locator too,
 //! and endpoints of both are matched, or would be if the path were open. Until the driver confirms
-//! ([`Participant::handle_local_peer`]), and after it withdraws, data use the ordinary network path,
-//! so no participant becomes unreachable. Discovery traffic always uses the network path. The
+//! ([`Participant::handle_local_peer`]), and after it withdraws, data use the ordinary network
+//! path, so no participant becomes unreachable. Discovery traffic always uses the network path. The
 //! participant also has a shortcut to itself: its readers receive its own writers by shared memory.
 //!
 //! On such a path the driver also notices the end of the remote process
@@ -100,8 +100,8 @@ impl Participant {
     }
 
     /// Sets whether datagrams reach this locator. Answers [`Event::LocalPeerAnnounced`], and
-    /// reports later changes. Endpoints that only this path connects are matched. Takes steps for each remote participant, and for each endpoint and
-    /// each match of that one.
+    /// reports later changes. Endpoints that only this path connects are matched. Takes steps for
+    /// each remote participant, and for each endpoint and each match of that one.
     pub fn handle_local_peer(&mut self, now: Instant, locator: &Locator, is_reached: bool) {
         self.ctx.work.steps(self.remotes.len());
         let home = self.own_shared_memory_path.as_mut().map(|shortcut| (self.header.prefix, shortcut));

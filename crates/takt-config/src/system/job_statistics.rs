@@ -1,5 +1,5 @@
 //! Measured execution times of jobs, as written by executors
-//! (`DomainParticipant::write_job_accounts`), and the times derived from them.
+//! (`DomainParticipant::write_job_statistics`), and the times derived from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

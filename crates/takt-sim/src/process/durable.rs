@@ -14,7 +14,7 @@ use takt_wire::qos::{
 
 use super::{Moment, Process, prefix_of, process_of};
 use crate::check::{Checker, Rule};
-use crate::keeping::{DurabilityModel, DurabilityRole, StoredChange, payload_of};
+use crate::durability::{DurabilityModel, DurabilityRole, StoredChange, payload_of};
 
 /// Topic name.
 const TOPIC: &str = "kept";

@@ -2,11 +2,11 @@
 //! ReaderProxy).
 //!
 //! The send window protects the reorder window of each reliable reader. A reader that keeps it
-//! closed for [`EXCLUDED_AFTER`], while another one has received everything, is *behind*. New samples
-//! are not sent to it. It requests them from the history as fast as it acknowledges, and keeps pace
-//! again once it has nearly all. A KEEP_ALL writer keeps the samples that such a reader has not
-//! acknowledged: `write` blocks when the history is full, and until then the other readers are
-//! served.
+//! closed for [`EXCLUDED_AFTER`], while another one has received everything, is *behind*. New
+//! samples are not sent to it. It requests them from the history as fast as it acknowledges, and
+//! keeps pace again once it has nearly all. A KEEP_ALL writer keeps the samples that such a reader
+//! has not acknowledged: `write` blocks when the history is full, and until then the other readers
+//! are served.
 //!
 //! A reliable reader that has never acknowledged anything is *silent* under two conditions. It left
 //! more than [`SILENT_HEARTBEATS`] heartbeats unanswered for the lease of its participant, at least

@@ -3,17 +3,17 @@
 //! This is specific to Takt and never appears on a network. If a datagram travels through shared
 //! memory, the payload of its DATA may stay where it is. The submessage then carries the first four
 //! octets of the payload, the encapsulation header. A [`Piece`] next to the datagram locates the
-//! whole payload. A [`Lent`] is one counted reference to such a payload. The memory is reused when
-//! the last reference of any process is dropped.
+//! whole payload. A [`SharedPayload`] is one counted reference to such a payload. The memory is
+//! reused when the last reference of any process is dropped.
 //!
 //! Only the owner of the memory may write. The receiver copies the payload
-//! ([`SharedPayloadMemory::copy_to`]), since a broken or hostile owner may write at the wrong time. It
-//! checks afterwards that the copy is that payload ([`Lent::is_intact`]). Within a process, the
-//! loan may be the sample itself, an *object*, which is serialized on demand.
+//! ([`SharedPayloadMemory::copy_to`]), since a broken or hostile owner may write at the wrong time.
+//! It checks afterwards that the copy is that payload ([`SharedPayload::is_intact`]). Within a
+//! process, the loan may be the sample itself, an *object*, which is serialized on demand.
 //!
 //! A datagram from a network may also lie in memory that can be referenced: where a device or the
-//! kernel has put it. Each [`Lent`] of such a [`SharedFrame`] references one part. Parts without a
-//! reference are reused when the next datagram is received.
+//! kernel has put it. Each [`SharedPayload`] of such a [`SharedFrame`] references one part. Parts
+//! without a reference are reused when the next datagram is received.
 //!
 //! This module does not define the owner of the memory or how it is shared.
 
@@ -31,8 +31,8 @@ pub struct Piece {
     pub slot: u32,
     /// Number of loans of the slot so far; never 0.
     pub generation: u32,
-    /// Offset in units of 64 octets. For a part of a [`SharedFrame`], which is never transmitted, the
-    /// offset in octets.
+    /// Offset in units of 64 octets. For a part of a [`SharedFrame`], which is never transmitted,
+    /// the offset in octets.
     pub grain: u32,
     /// Length in octets.
     pub len: u32,

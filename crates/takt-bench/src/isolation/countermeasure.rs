@@ -82,7 +82,7 @@ impl Countermeasures {
         Self(self.0 & !measure.bit())
     }
 
-    /// Iterates over the measures, in the order of [`Measure::ALL`].
+    /// Iterates over the measures, in the order of [`Countermeasure::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Countermeasure> {
         Countermeasure::ALL.into_iter().filter(move |measure| self.has(*measure))
     }

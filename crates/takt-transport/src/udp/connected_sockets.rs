@@ -2,10 +2,10 @@
 //!
 //! A `sendto` on an unconnected socket looks up the route each time, which costs the kernel some
 //! 0.5 us. A connected socket has done so once. After [`SENDS_TO_OPEN`] datagrams to one address,
-//! the default flow opens a connected socket for it, at most [`LANES`] at a time. The socket has
-//! its own port, so the source port of these datagrams is not the announced one; RTPS replies to
-//! announced locators, never to source ports (RTPS 2.5 §8.3.4). Its address is that of the socket
-//! that it replaces. Flows with their own port or priority never use connected sockets.
+//! the default flow opens a connected socket for it, at most [`SOCKETS_MAX`] at a time. The socket
+//! has its own port, so the source port of these datagrams is not the announced one; RTPS replies
+//! to announced locators, never to source ports (RTPS 2.5 §8.3.4). Its address is that of the
+//! socket that it replaces. Flows with their own port or priority never use connected sockets.
 //!
 //! Opening one takes six system calls, once for each such destination.
 

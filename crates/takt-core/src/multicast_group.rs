@@ -4,7 +4,7 @@
 //! Sending to a group costs one datagram, regardless of how many listen. Each listening
 //! participant receives that datagram, even without a matched reader. Unicast costs one send and
 //! one receive for each destination. A group is therefore cheaper once more than half of the
-//! listeners, this participant included, need the data ([`Channels::is_cheaper`]).
+//! listeners, this participant included, need the data ([`MulticastGroups::is_cheaper`]).
 //!
 //! Participants announce the groups they listen to (RTPS 2.5 §8.5.3.2). Probes in
 //! `crate::discovery` validate that datagrams to a group arrive.
@@ -52,7 +52,7 @@ pub(crate) enum ProbePhase {
     Probing,
     /// All listeners have answered or are assumed unreachable. The timer ends this phase.
     Probed,
-    /// As [`Self::Resting`], and nothing was sent since. The next sample ends this phase, or the
+    /// As [`Self::Probed`], and nothing was sent since. The next sample ends this phase, or the
     /// timer much later.
     Dormant,
 }

@@ -7,12 +7,12 @@ use std::os::fd::BorrowedFd;
 use takt_packet::EthernetHeader;
 
 use crate::attach::Target;
-use crate::bank::{QueueLocation, SocketSet};
 use crate::capabilities::name_missing;
 use crate::config::Mode;
 use crate::filter::{Key, Rules, Table};
 use crate::share::Share;
 use crate::socket::Wanted;
+use crate::socket_set::{QueueLocation, SocketSet};
 use crate::syscall;
 
 /// Parameters of a seat.

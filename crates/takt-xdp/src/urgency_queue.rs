@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use takt_transport::{FlowId, RxMeta, ahead};
+use takt_transport::{FlowId, RxMeta, urgency_buffer};
 
-use crate::bank::Received;
+use crate::socket_set::Received;
 
 /// Received datagram.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Arrival {
 /// Queue of received datagrams. See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct UrgencyQueue {
-    queue: Option<ahead::UrgencyQueue<Arrival>>,
+    queue: Option<urgency_buffer::UrgencyQueue<Arrival>>,
     /// A waiting datagram occupies the single buffer for frames of several parts, so nothing more
     /// is received until it is returned.
     is_blocked: bool,

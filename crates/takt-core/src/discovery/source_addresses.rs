@@ -68,8 +68,8 @@ impl Participant {
         self.accepts_changed_source(source, host, prefix)
     }
 
-    /// As [`accepts_source`](Self::may_speak), for a participant with a validated address whose source
-    /// has changed.
+    /// As [`accepts_source`](Self::may_speak), for a participant with a validated address whose
+    /// source has changed.
     fn accepts_changed_source(&mut self, source: &Locator, host: Option<Host>, prefix: GuidPrefix) -> bool {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return true };
         let Some(remote) = self.remotes.get_mut(index) else { return true };

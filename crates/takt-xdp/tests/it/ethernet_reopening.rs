@@ -7,8 +7,8 @@ use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
 use super::datagrams::{TIMEOUT, message, receive, send, user};
 use super::ethernet::by_packet;
-use super::kills::{Copy, MARK, await_detached, interface, round};
 use super::network::{Host, create_veth_pair, ip, wire};
+use super::process_kills::{Copy, MARK, await_detached, interface, round};
 
 type Xdp = EthernetTransport<XdpPort>;
 

@@ -18,18 +18,18 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use takt_packet::{EthernetHeader, MacAddress};
-use takt_transport::ahead::Wanted;
+use takt_transport::urgency_buffer::Wanted;
 use takt_transport::{FlowId, Interface, RxFrame, RxMeta, TransportError};
 use takt_wire::Locator;
 
-use crate::bank::{QueueLocation, Received};
 use crate::config::{XdpConfig, XdpCounters};
 use crate::filter::Key;
 use crate::neighbours::Neighbours;
-use crate::seat::{BindingParameters, QueueBinding};
+use crate::queue_binding::{BindingParameters, QueueBinding};
+use crate::socket_set::{QueueLocation, Received};
 use crate::syscall;
 use crate::umem::{Frame, Shape};
-use crate::waiting::{Arrival, UrgencyQueue};
+use crate::urgency_queue::{Arrival, UrgencyQueue};
 use crate::wire::{self, End, Marking, PAYLOAD_AT, Refused};
 
 /// Maximum number of datagrams that one call examines for urgent ones.
@@ -343,8 +343,8 @@ impl XdpInterface {
         }
     }
 
-    /// Receives the wanted datagram, lent until [`give_back`](Self::give_back). Makes no system
-    /// call.
+    /// Receives the wanted datagram, lent until [`return_to_kernel`](Self::give_back). Makes no
+    /// system call.
     pub(crate) fn recv(&mut self, wanted: Wanted) -> Option<RxFrame<'_>> {
         let next = if self.queue.is_sorting() {
             self.fill_queue();

@@ -1,10 +1,10 @@
 //! Queue of received datagrams ordered by urgency, for transports whose interface returns datagrams
 //! in arrival order.
 //!
-//! [`Waiting`] orders datagrams by urgency. [`Ahead`] adds memory for transports whose frames
-//! cannot be kept: each waiting datagram is copied into one of [`Ahead::PLACES`] places. A datagram
-//! of the highest possible urgency is returned without a copy, unless another of the same urgency
-//! waits.
+//! [`Waiting`] orders datagrams by urgency. [`UrgencyBuffer`] adds memory for transports whose
+//! frames cannot be kept: each waiting datagram is copied into one of [`UrgencyBuffer::SLOTS`]
+//! places. A datagram of the highest possible urgency is returned without a copy, unless another of
+//! the same urgency waits.
 //!
 //! The *urgency* of a datagram is 0 if it is not urgent, and at most 63 ([`urgency`]).
 

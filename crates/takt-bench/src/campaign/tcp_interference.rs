@@ -2,7 +2,7 @@
 
 use super::child::{Child, STOP_CHECK_INTERVAL};
 use super::column::Column;
-use super::turns::{Outcome, run_rounds};
+use super::rounds::{Outcome, run_rounds};
 use super::{Domains, Plan, READY_LIMIT, Site, arguments, placement};
 use crate::error::{Error, Result};
 use crate::signal::stopped;

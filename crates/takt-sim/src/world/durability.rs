@@ -1,7 +1,7 @@
 //! Events of a topic that a durability service keeps.
 
 use super::{Event, World};
-use crate::keeping::DurabilityRole;
+use crate::durability::DurabilityRole;
 use crate::process::Moment;
 
 impl World<'_> {
