@@ -8,8 +8,8 @@ FUZZ_SECONDS ?= 60
 SWARM_MINUTES ?= 60
 MUTANTS ?=
 # Not run for each mutant.
-SLOW_TESTS := --skip nobody_is_taken_for_late --skip a_lease_without_an_end --skip a_dead_reader_does_not_silence \
-	--skip every_datagram_of_the_catalogue
+SLOW_TESTS := --skip no_deadline_or_lease_is_missed --skip infinite_lease_ends --skip dead_reader_does_not_block \
+	--skip catalogue_datagrams_are_counted
 
 # DPDK's library, where it is installed: asked when it is used, since setup may have installed it a moment ago. Without it its ports are
 # neither tested nor checked.

@@ -67,7 +67,7 @@ part "AddressSanitizer: lock, event count, thread cell, clock and waker of takt,
     --skip runtime::model --skip runtime::simulation runtime:: status:: races:: blocking_write::
 # What is locked into memory would be the sanitizer's own terabytes too.
 part "AddressSanitizer: system calls of takt-netlink, takt-exec, takt-host and takt-bench" \
-    address -p takt-netlink -p takt-exec -p takt-host -p takt-bench --lib --tests -- --skip locked_memory --skip as_nobody
+    address -p takt-netlink -p takt-exec -p takt-host -p takt-bench --lib --tests -- --skip locked_memory --skip unprivileged
 dpdk="AddressSanitizer: takt-dpdk and its C shim, over rings and shared memory"
 if pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null; then
     CFLAGS="${CFLAGS:-} -fsanitize=address" part "$dpdk" \

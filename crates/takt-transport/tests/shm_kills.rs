@@ -89,7 +89,7 @@ impl Victim {
         let address = urgent.address.iter().copied().chain(urgent.port.to_be_bytes());
         let address: String = address.map(|byte| format!("{byte:02x}")).collect();
         let child = Command::new(std::env::current_exe().expect("this binary has a path"))
-            .args(["--ignored", "--exact", "the_life_of_a_victim", "--quiet", "--nocapture"])
+            .args(["--ignored", "--exact", "victim", "--quiet", "--nocapture"])
             .env(ROLE, address)
             .stdout(Stdio::null())
             .spawn();

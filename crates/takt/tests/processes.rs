@@ -31,7 +31,7 @@ struct Process {
 impl Process {
     fn start(domain: u32, count: usize) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this binary has a path"))
-            .args(["--ignored", "--exact", "one_of_many", "--nocapture", "--quiet"])
+            .args(["--ignored", "--exact", "run_one_process", "--nocapture", "--quiet"])
             .env(ROLE, format!("{domain} {count}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -43,7 +43,7 @@ struct Victim(Child);
 
 impl Victim {
     fn start(domain: u32) -> Self {
-        Self::with_role("the_life_of_a_victim", domain)
+        Self::with_role("run_victim_process", domain)
     }
 
     /// Starts a process that runs this test of the binary.
@@ -288,7 +288,7 @@ fn end_of_a_process_is_detected_independently_of_its_lease() {
         let own = on_loopback(domain, runtime).lease_duration(LONG_LEASE).build().expect("participant");
         let shapes = create_reader::<Shape>(&own, "Shapes", reliable_reader(History::KeepAll));
         let writer = create_writer::<Blob>(&own, TOPICS[0], reliable_writer(History::KeepAll));
-        let neighbour = Victim::with_role("the_life_of_a_neighbour", domain);
+        let neighbour = Victim::with_role("run_peer_process", domain);
         wait_until(&[&own], "matches", || {
             writer.matched_subscriptions().expect("open").len() + shapes.matched_publications().expect("open").len()
                 == 2

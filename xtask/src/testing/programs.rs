@@ -345,7 +345,7 @@ fn run(
 /// Returns the number of concurrent tests of a program: one per processor, two if they mostly wait
 /// for others, but at least two. With one thread libtest runs tests on the main thread, and a test
 /// that does not run is identified by the name of its thread. Tests that overload networks exclude
-/// each other (`takt_testkit::overload::alone`).
+/// each other (`takt_testkit::overload::lock`).
 fn threads(uses: Uses) -> usize {
     let wanted = std::env::var("RUST_TEST_THREADS").ok().and_then(|text| text.parse().ok());
     let processors = std::thread::available_parallelism().map_or(1, usize::from);

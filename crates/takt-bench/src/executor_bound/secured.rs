@@ -11,7 +11,7 @@ pub use present::Keys;
 
 #[cfg(not(feature = "security"))]
 mod absent {
-    use super::{Maker, Result, SecurityConfig};
+    use super::{ParticipantConstructor, Result, SecurityConfig};
     use crate::error::Error;
 
     /// Uninhabited placeholder: without security nothing can be encrypted.

@@ -38,7 +38,7 @@ fn locked_memory_is_resident_before_it_is_touched() {
     }
     if std::env::var_os("TAKT_TEST_LOCKED").is_none() {
         let mut again = Command::new("/proc/self/exe");
-        again.args(["--exact", "process::locked_memory_is_there_before_it_is_touched"]).env("TAKT_TEST_LOCKED", "1");
+        again.args(["--exact", "process::locked_memory_is_resident_before_it_is_touched"]).env("TAKT_TEST_LOCKED", "1");
         let output = again.output().expect("this program can be run");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         return;

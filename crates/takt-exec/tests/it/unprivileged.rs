@@ -37,7 +37,7 @@ fn refusal_names_the_missing_capability_or_limit() {
     }
     let mut again = Command::new("/proc/self/exe");
     again
-        .args(["--exact", "as_nobody::what_is_missing_is_named"])
+        .args(["--exact", "unprivileged::refusal_names_the_missing_capability_or_limit"])
         .env("TAKT_TEST_AS_NOBODY", "1")
         .uid(NOBODY)
         .gid(NOBODY);

@@ -151,7 +151,7 @@ fn apply_killed_at_any_moment_can_be_reverted() {
         }
         assert!(since.elapsed() < TIMEOUT, "it was never killed in the middle");
         let mut applying = Command::new("/proc/self/exe");
-        applying.args(["--exact", "transactions::a_kill_at_any_moment_can_be_taken_back", "--nocapture"]);
+        applying.args(["--exact", "transactions::apply_killed_at_any_moment_can_be_reverted", "--nocapture"]);
         applying.env("TAKT_TEST_HOST_ROOT", tree.root()).stdout(Stdio::piped());
         let mut applying = applying.spawn().expect("this program can be run");
         let said = lines(applying.stdout.take().expect("it is piped"));

@@ -119,7 +119,7 @@ fn killed_process_leaves_nothing_of_its_port() {
     let config = XdpPortConfig::new("eth0");
     drop(open(&here, &config).expect("AF_XDP can be opened"));
     for round in 1..=5 {
-        let mut victim = Copy::start(&here, "ethernet_life::victim", round);
+        let mut victim = Copy::start(&here, "ethernet_reopening::victim", round);
         assert_eq!(victim.next_line(), "open", "round {round}");
         assert!(interface(&here).contains("xdp"), "the program is there");
         open(&here, &config).map(drop).expect_err("the only queue is taken");
