@@ -30,21 +30,21 @@ const STEPS_MAX: usize = 200;
 
 /// Protection of the application payloads.
 #[derive(Clone, Copy)]
-struct Cover {
+struct Protection {
     rtps: ProtectionKind,
     metadata: ProtectionKind,
     data: BasicProtectionKind,
 }
 
-const COVERS: [Cover; 4] = [
-    Cover {
+const PROTECTIONS: [Protection; 4] = [
+    Protection {
         rtps: ProtectionKind::EncryptWithOriginAuthentication,
         metadata: ProtectionKind::None,
         data: BasicProtectionKind::None,
     },
-    Cover { rtps: ProtectionKind::None, metadata: ProtectionKind::Sign, data: BasicProtectionKind::None },
-    Cover { rtps: ProtectionKind::None, metadata: ProtectionKind::None, data: BasicProtectionKind::Encrypt },
-    Cover { rtps: ProtectionKind::Sign, metadata: ProtectionKind::Encrypt, data: BasicProtectionKind::Encrypt },
+    Protection { rtps: ProtectionKind::None, metadata: ProtectionKind::Sign, data: BasicProtectionKind::None },
+    Protection { rtps: ProtectionKind::None, metadata: ProtectionKind::None, data: BasicProtectionKind::Encrypt },
+    Protection { rtps: ProtectionKind::Sign, metadata: ProtectionKind::Encrypt, data: BasicProtectionKind::Encrypt },
 ];
 
 /// Actions of the attacker, one octet each; without further octets messages pass unchanged.
@@ -58,7 +58,7 @@ impl Script<'_> {
     }
 
     /// Returns the messages that arrive in place of a sent one.
-    fn pass(&mut self, message: &[u8]) -> Vec<Vec<u8>> {
+    fn deliver(&mut self, message: &[u8]) -> Vec<Vec<u8>> {
         let same = || message.to_vec();
         match self.next() % 8 {
             4 => Vec::new(),
@@ -128,20 +128,20 @@ fn settings() -> &'static [[[Settings; 2]; 2]; 4] {
     static SETTINGS: OnceLock<[[[Settings; 2]; 2]; 4]> = OnceLock::new();
     SETTINGS.get_or_init(|| {
         let issuer = Issuer::create("CA", KeyAlgorithm::EcP256, VALID).expect("an authority");
-        let certificates = |name, cover| [(); 2].map(|()| settings_of(&issuer, name, cover));
-        COVERS.map(|cover| ["Alice", "Bob"].map(|name| certificates(name, cover)))
+        let certificates = |name, protection| [(); 2].map(|()| settings_of(&issuer, name, protection));
+        PROTECTIONS.map(|protection| ["Alice", "Bob"].map(|name| certificates(name, protection)))
     })
 }
 
-fn settings_of(issuer: &Issuer, name: &str, cover: Cover) -> Settings {
+fn settings_of(issuer: &Issuer, name: &str, protection: Protection) -> Settings {
     let topic = TopicRule {
         topic_expression: "*".to_owned(),
         enable_discovery_protection: true,
         enable_liveliness_protection: true,
         enable_read_access_control: true,
         enable_write_access_control: true,
-        metadata_protection_kind: cover.metadata,
-        data_protection_kind: cover.data,
+        metadata_protection_kind: protection.metadata,
+        data_protection_kind: protection.data,
     };
     let rule = DomainRule {
         domains: DomainSet(vec![(0, 0)]),
@@ -149,7 +149,7 @@ fn settings_of(issuer: &Issuer, name: &str, cover: Cover) -> Settings {
         enable_join_access_control: true,
         discovery_protection_kind: ProtectionKind::Encrypt,
         liveliness_protection_kind: ProtectionKind::Encrypt,
-        rtps_protection_kind: cover.rtps,
+        rtps_protection_kind: protection.rtps,
         topic_rules: vec![topic],
     };
     let grant = Grant {
@@ -186,7 +186,7 @@ fn settings_of(issuer: &Issuer, name: &str, cover: Cover) -> Settings {
 /// delivered twice. Returns the number of delivered messages, of [`MESSAGES`].
 pub fn run(script: &[u8]) -> usize {
     let mut script = Script(script);
-    let which = script.next() % COVERS.len();
+    let which = script.next() % PROTECTIONS.len();
     let mut nodes = settings()[which].each_ref().map(|settings| Node::new(settings.clone()));
     let data = nodes.each_ref().map(|node| node.data.clone());
     for (node, other) in nodes.iter_mut().zip(data.iter().rev()) {
@@ -203,7 +203,7 @@ pub fn run(script: &[u8]) -> usize {
     if renewing & 3 != 0 {
         carry(&mut nodes, &mut script, &mut seconds);
     }
-    exchange(&mut nodes, &mut script, COVERS[which])
+    exchange(&mut nodes, &mut script, PROTECTIONS[which])
 }
 
 fn carry(nodes: &mut [Node; 2], script: &mut Script<'_>, seconds: &mut u64) {
@@ -221,7 +221,7 @@ fn carry(nodes: &mut [Node; 2], script: &mut Script<'_>, seconds: &mut u64) {
         }
         let is_idle = moved.is_empty();
         for (from, message) in moved {
-            for payload in script.pass(&message.payload) {
+            for payload in script.deliver(&message.payload) {
                 nodes[1 - from].plugin.handle_message(clocks(*seconds), message.channel, prefixes[from], &payload);
             }
         }
@@ -246,13 +246,13 @@ fn make_pair(nodes: &mut [Node; 2], seconds: u64) {
     nodes[1].plugin.pair_matched(READER, writer);
 }
 
-fn exchange(nodes: &mut [Node; 2], script: &mut Script<'_>, cover: Cover) -> usize {
+fn exchange(nodes: &mut [Node; 2], script: &mut Script<'_>, protection: Protection) -> usize {
     let prefix = nodes[0].prefix();
     let mut delivered = [0; MESSAGES as usize];
     for number in 0..MESSAGES {
         let Some(sealed) = seal(&mut nodes[0], &payload(number)) else { continue };
-        for octets in script.pass(&sealed) {
-            for opened in open(&mut nodes[1].plugin, prefix, &octets, cover) {
+        for octets in script.deliver(&sealed) {
+            for opened in open(&mut nodes[1].plugin, prefix, &octets, protection) {
                 let sent = (0..MESSAGES).find(|sent| opened == payload(*sent));
                 delivered[usize::from(sent.expect("only what was written is delivered"))] += 1;
             }
@@ -285,13 +285,13 @@ fn seal(node: &mut Node, payload: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the payloads of a message that reach a reader, opened as a participant does.
-fn open(plugin: &mut Plugin, sender: GuidPrefix, octets: &[u8], cover: Cover) -> Vec<Vec<u8>> {
+fn open(plugin: &mut Plugin, sender: GuidPrefix, octets: &[u8], protection: Protection) -> Vec<Vec<u8>> {
     let Ok(mut view) = MessageView::parse(octets) else { return Vec::new() };
     let mut memory = vec![0; octets.len()];
     if matches!(view.submessages().next_envelope(), Some(Ok(envelope)) if envelope.id() == id::SRTPS_PREFIX) {
         let Some(plain) = plugin.open_message(octets, &mut memory) else { return Vec::new() };
         view = view.with_submessages(plain);
-    } else if cover.rtps.is_protected() {
+    } else if protection.rtps.is_protected() {
         return Vec::new();
     }
     let mut payloads = Vec::new();
@@ -311,12 +311,12 @@ fn open(plugin: &mut Plugin, sender: GuidPrefix, octets: &[u8], cover: Cover) ->
                 {
                     let mut inner = Submessages::of(opened.plain);
                     while let Some(Ok(envelope)) = inner.next_envelope() {
-                        payloads.extend(payload_of(plugin, sender, envelope.open().ok(), cover));
+                        payloads.extend(payload_of(plugin, sender, envelope.open().ok(), protection));
                     }
                 }
             }
-            (_, None) if !cover.metadata.is_protected() => {
-                payloads.extend(payload_of(plugin, sender, envelope.open().ok(), cover));
+            (_, None) if !protection.metadata.is_protected() => {
+                payloads.extend(payload_of(plugin, sender, envelope.open().ok(), protection));
             }
             _ => {}
         }
@@ -328,14 +328,14 @@ fn payload_of(
     plugin: &mut Plugin,
     sender: GuidPrefix,
     submessage: Option<Submessage<'_>>,
-    cover: Cover,
+    protection: Protection,
 ) -> Option<Vec<u8>> {
     let Some(Submessage::Data(data)) = submessage else { return None };
     if data.writer != WRITER {
         return None;
     }
     let payload = data.payload.bytes()?;
-    if cover.data == BasicProtectionKind::None {
+    if protection.data == BasicProtectionKind::None {
         return Some(payload.to_vec());
     }
     plugin.open_payload(Guid::new(sender, WRITER), payload, &mut vec![0; payload.len()]).map(<[u8]>::to_vec)

@@ -6,11 +6,11 @@
 //! bytes and the random numbers.
 
 /// Random number generator with a seed (splitmix64).
-pub struct Dice(pub u64);
+pub struct Rng(pub u64);
 
-impl Dice {
+impl Rng {
     /// Returns a number below `sides`; 0 if `sides` is 0.
-    pub fn roll(&mut self, sides: usize) -> usize {
+    pub fn below(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -58,33 +58,33 @@ impl Part {
 }
 
 /// Mutates a datagram. Returns false if it has no structure to mutate.
-pub fn datagram(bytes: &mut Vec<u8>, dice: &mut Dice) -> bool {
+pub fn datagram(bytes: &mut Vec<u8>, rng: &mut Rng) -> bool {
     if bytes.len() < HEADER_LEN + 4 || !bytes.starts_with(b"RTPS") {
         return false;
     }
-    let (mut parts, rest) = take_apart(&bytes[HEADER_LEN..]);
+    let (mut parts, rest) = split(&bytes[HEADER_LEN..]);
     if parts.is_empty() {
         return false;
     }
-    let (which, other) = (dice.roll(parts.len()), dice.roll(parts.len()));
-    match dice.roll(14) {
+    let (which, other) = (rng.below(parts.len()), rng.below(parts.len()));
+    match rng.below(14) {
         0 => drop(parts.remove(which)),
         1 => parts.insert(other, parts[which].clone()),
         2 => parts.swap(which, other),
-        3 => parts[which].id = KINDS[dice.roll(KINDS.len())],
-        4 => parts[which].flags ^= 1 << dice.roll(8),
-        5 => other_byte_order(&mut parts[which], dice),
+        3 => parts[which].id = KINDS[rng.below(KINDS.len())],
+        4 => parts[which].flags ^= 1 << rng.below(8),
+        5 => other_byte_order(&mut parts[which], rng),
         6 => {
             let lengths = [0, 4, parts[which].body.len() + 4, parts[which].body.len().saturating_sub(4), 0xffff];
-            parts[which].len = Some(lengths[dice.roll(lengths.len())] as u16);
+            parts[which].len = Some(lengths[rng.below(lengths.len())] as u16);
         }
         7 => {
-            let len = dice.roll(parts[which].body.len() + 1) & !3;
+            let len = rng.below(parts[which].body.len() + 1) & !3;
             parts[which].body.truncate(len);
         }
-        8 => endpoint(&mut parts, which, dice),
-        9 | 10 => payload(&mut parts[which], dice),
-        _ => field(&mut parts, which, dice),
+        8 => endpoint(&mut parts, which, rng),
+        9 | 10 => payload(&mut parts[which], rng),
+        _ => field(&mut parts, which, rng),
     }
     let rest = rest.to_vec();
     bytes.truncate(HEADER_LEN);
@@ -94,7 +94,7 @@ pub fn datagram(bytes: &mut Vec<u8>, dice: &mut Dice) -> bool {
 }
 
 /// Splits a datagram into submessages, and the octets left after the last one.
-fn take_apart(mut rest: &[u8]) -> (Vec<Part>, &[u8]) {
+fn split(mut rest: &[u8]) -> (Vec<Part>, &[u8]) {
     let mut parts = Vec::new();
     while let Some((&[id, flags, a, b], behind)) = rest.split_first_chunk::<4>() {
         let len = if flags & 1 == 1 { u16::from_le_bytes([a, b]) } else { u16::from_be_bytes([a, b]) };
@@ -114,9 +114,9 @@ fn put_together(part: &Part, bytes: &mut Vec<u8>) {
 }
 
 /// Swaps the byte order of all fields, or only the endianness flag.
-fn other_byte_order(part: &mut Part, dice: &mut Dice) {
+fn other_byte_order(part: &mut Part, rng: &mut Rng) {
     part.flags ^= 1;
-    if dice.roll(4) == 0 {
+    if rng.below(4) == 0 {
         return;
     }
     for &(at, width) in part.fields() {
@@ -131,19 +131,19 @@ fn other_byte_order(part: &mut Part, dice: &mut Dice) {
 
 /// Replaces one field by a number near the old one, near that of another submessage, or at an
 /// arithmetic limit.
-fn field(parts: &mut [Part], which: usize, dice: &mut Dice) {
-    let other = &parts[dice.roll(parts.len())];
-    let (at, width) = other.fields()[dice.roll(other.fields().len())];
+fn field(parts: &mut [Part], which: usize, rng: &mut Rng) {
+    let other = &parts[rng.below(parts.len())];
+    let (at, width) = other.fields()[rng.below(other.fields().len())];
     let elsewhere = read(&other.body, at, width, other.little());
     let part = &mut parts[which];
-    let (at, width) = part.fields()[dice.roll(part.fields().len())];
-    let near = [read(&part.body, at, width, part.little()), elsewhere][usize::from(dice.roll(3) == 0)];
-    let value = number(near.unwrap_or(0), dice);
+    let (at, width) = part.fields()[rng.below(part.fields().len())];
+    let near = [read(&part.body, at, width, part.little()), elsewhere][usize::from(rng.below(3) == 0)];
+    let value = number(near.unwrap_or(0), rng);
     write(&mut part.body, at, width, value, part.flags & 1 == 1);
 }
 
 /// Returns a number near the old one, or at a limit of arithmetic or bitmaps.
-fn number(near: u64, dice: &mut Dice) -> u64 {
+fn number(near: u64, rng: &mut Rng) -> u64 {
     const EDGES: [u64; 16] = [
         0,
         1,
@@ -162,10 +162,10 @@ fn number(near: u64, dice: &mut Dice) -> u64 {
         0x8000_0000_0000_0000,
         u64::MAX,
     ];
-    match dice.roll(3) {
-        0 => near.wrapping_add(dice.roll(4) as u64 + 1),
-        1 => near.wrapping_sub(dice.roll(4) as u64 + 1),
-        _ => EDGES[dice.roll(EDGES.len())],
+    match rng.below(3) {
+        0 => near.wrapping_add(rng.below(4) as u64 + 1),
+        1 => near.wrapping_sub(rng.below(4) as u64 + 1),
+        _ => EDGES[rng.below(EDGES.len())],
     }
 }
 
@@ -193,54 +193,54 @@ fn write(body: &mut [u8], at: usize, width: usize, value: u64, little: bool) {
 }
 
 /// Replaces the endpoints of the submessage by those of another one, or by unknown ones.
-fn endpoint(parts: &mut [Part], which: usize, dice: &mut Dice) {
+fn endpoint(parts: &mut [Part], which: usize, rng: &mut Rng) {
     let place = |part: &Part| if matches!(part.id, 0x15 | 0x16) { 4 } else { 0 };
-    let other = &parts[dice.roll(parts.len())];
-    let from = place(other) + 4 * dice.roll(2);
+    let other = &parts[rng.below(parts.len())];
+    let from = place(other) + 4 * rng.below(2);
     let id = other.body.get(from..from + 4).map_or([0; 4], |id| [id[0], id[1], id[2], id[3]]);
     let part = &mut parts[which];
-    let to = place(part) + 4 * dice.roll(2);
+    let to = place(part) + 4 * rng.below(2);
     if let Some(field) = part.body.get_mut(to..to + 4) {
         field.copy_from_slice(&id);
     }
 }
 
 /// Mutates the inline QoS or the payload of a DATA, as a parameter list if it is one.
-fn payload(part: &mut Part, dice: &mut Dice) {
+fn payload(part: &mut Part, rng: &mut Rng) {
     if part.id != 0x15 || part.body.len() < 20 {
         return;
     }
     let mut tail = part.body.split_off(20);
     let is_list = part.flags & 2 == 0 && matches!(tail.get(..2), Some([0, 2 | 3]));
     if is_list {
-        list(&mut tail, dice);
+        list(&mut tail, rng);
     } else if part.flags & 2 != 0 {
-        parameters(&mut tail, 0, part.flags & 1 == 1, dice);
+        parameters(&mut tail, 0, part.flags & 1 == 1, rng);
     } else if !tail.is_empty() {
-        let at = dice.roll(tail.len() / 4) * 4;
-        let value = number(read(&tail, at, 4, true).unwrap_or(0), dice);
+        let at = rng.below(tail.len() / 4) * 4;
+        let value = number(read(&tail, at, 4, true).unwrap_or(0), rng);
         write(&mut tail, at, 4, value, true);
     }
     part.body.extend_from_slice(&tail);
 }
 
 /// Mutates one parameter of a discovery payload. Returns false if it has none.
-pub fn list(payload: &mut Vec<u8>, dice: &mut Dice) -> bool {
+pub fn list(payload: &mut Vec<u8>, rng: &mut Rng) -> bool {
     match payload.get(..4) {
         Some([0, order @ (2 | 3), ..]) => {
             let little = order & 1 == 1;
-            if dice.roll(20) == 0 {
+            if rng.below(20) == 0 {
                 payload[1] ^= 1;
                 return true;
             }
-            parameters(payload, 4, little, dice)
+            parameters(payload, 4, little, rng)
         }
         _ => false,
     }
 }
 
 /// Mutates one parameter of the list at an offset. Octets after the sentinel remain.
-fn parameters(bytes: &mut Vec<u8>, start: usize, little: bool, dice: &mut Dice) -> bool {
+fn parameters(bytes: &mut Vec<u8>, start: usize, little: bool, rng: &mut Rng) -> bool {
     let mut at = start;
     let mut list = Vec::new();
     while let (Some(id), Some(len)) = (read(bytes, at, 2, little), read(bytes, at + 2, 2, little)) {
@@ -254,19 +254,19 @@ fn parameters(bytes: &mut Vec<u8>, start: usize, little: bool, dice: &mut Dice) 
     if list.is_empty() {
         return false;
     }
-    let (which, other) = (dice.roll(list.len()), dice.roll(list.len()));
-    match dice.roll(9) {
+    let (which, other) = (rng.below(list.len()), rng.below(list.len()));
+    match rng.below(9) {
         0 => drop(list.remove(which)),
         1 => list.insert(other, list[which].clone()),
         2 => list.swap(which, other),
         3 => list[which].0 = list[other].0,
-        4 => list[which].0 ^= [1, 0x10, 0x4000, 0x8000][dice.roll(4)],
-        5 => list[which].1 = Some(number(list[which].2.len() as u64, dice)),
-        6 => list[which].2.resize(dice.roll(80) & !3, 0),
+        4 => list[which].0 ^= [1, 0x10, 0x4000, 0x8000][rng.below(4)],
+        5 => list[which].1 = Some(number(list[which].2.len() as u64, rng)),
+        6 => list[which].2.resize(rng.below(80) & !3, 0),
         _ => {
             let value = &mut list[which].2;
-            let place = dice.roll(value.len() / 4) * 4;
-            let new = number(read(value, place, 4, little).unwrap_or(0), dice);
+            let place = rng.below(value.len() / 4) * 4;
+            let new = number(read(value, place, 4, little).unwrap_or(0), rng);
             write(value, place, 4, new, little);
         }
     }
@@ -285,7 +285,7 @@ fn parameters(bytes: &mut Vec<u8>, start: usize, little: bool, dice: &mut Dice) 
 
 /// Mutates one datagram or discovery payload of a script. Each is preceded by its length in two
 /// octets, little-endian. Returns false if there is none.
-pub fn script(bytes: &mut Vec<u8>, dice: &mut Dice) -> bool {
+pub fn script(bytes: &mut Vec<u8>, rng: &mut Rng) -> bool {
     let is_start = |at: &usize| {
         let rest = &bytes[*at + 2..];
         let len = usize::from(u16::from_le_bytes([bytes[*at], bytes[*at + 1]]));
@@ -293,10 +293,10 @@ pub fn script(bytes: &mut Vec<u8>, dice: &mut Dice) -> bool {
         known && len >= 8 && len <= rest.len()
     };
     let starts: Vec<usize> = (0..bytes.len().saturating_sub(2)).filter(is_start).collect();
-    let Some(&at) = starts.get(dice.roll(starts.len())) else { return false };
+    let Some(&at) = starts.get(rng.below(starts.len())) else { return false };
     let len = usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
     let mut inner = bytes[at + 2..at + 2 + len].to_vec();
-    let changed = if inner.starts_with(b"RTPS") { datagram(&mut inner, dice) } else { list(&mut inner, dice) };
+    let changed = if inner.starts_with(b"RTPS") { datagram(&mut inner, rng) } else { list(&mut inner, rng) };
     let Ok(new_len) = u16::try_from(inner.len()) else { return false };
     bytes.splice(at..at + 2 + len, new_len.to_le_bytes().into_iter().chain(inner));
     changed
@@ -309,15 +309,15 @@ pub fn mutate(
     size: usize,
     max_size: usize,
     seed: u32,
-    structured: fn(&mut Vec<u8>, &mut Dice) -> bool,
+    structured: fn(&mut Vec<u8>, &mut Rng) -> bool,
     plain: impl FnOnce(&mut [u8], usize, usize) -> usize,
 ) -> usize {
-    let mut dice = Dice(u64::from(seed));
+    let mut rng = Rng(u64::from(seed));
     let mut bytes = data[..size].to_vec();
     let mut changed = false;
-    if dice.roll(4) != 0 {
-        for _ in 0..=dice.roll(3) {
-            changed |= structured(&mut bytes, &mut dice);
+    if rng.below(4) != 0 {
+        for _ in 0..=rng.below(3) {
+            changed |= structured(&mut bytes, &mut rng);
         }
     }
     if !changed || bytes.is_empty() || bytes == data[..size] {

@@ -88,20 +88,20 @@ impl Capture {
         // Without a reader, dumpcap might block on a full pipe.
         std::thread::spawn(move || process::lines(stderr).for_each(|line| drop(sender.try_send(line))));
         // dumpcap prints the file name once the interface is open.
-        let (deadline, mut said) = (Instant::now() + TIMEOUT, String::new());
+        let (deadline, mut output) = (Instant::now() + TIMEOUT, String::new());
         loop {
             match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Line::Whole(line)) if line.starts_with("File:") => return Ok(capture),
-                Ok(Line::Whole(line) | Line::TooLong(line)) => said += &format!("{line}\n"),
+                Ok(Line::Whole(line) | Line::TooLong(line)) => output += &format!("{line}\n"),
                 Err(RecvTimeoutError::Timeout) => {
                     let awaited = "its file".to_owned();
-                    return Err(Error::Timeout { peer: "dumpcap".to_owned(), awaited, context: said });
+                    return Err(Error::Timeout { peer: "dumpcap".to_owned(), awaited, context: output });
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         let status = process::end(&mut capture.dumpcap, TIMEOUT);
-        Err(Error::Unavailable(format!("no capture (apt-get install tshark): `{shown}` ended ({status:?}): {said}")))
+        Err(Error::Unavailable(format!("no capture (apt-get install tshark): `{shown}` ended ({status:?}): {output}")))
     }
 
     /// Keeps the file on disk as evidence of a failure, and returns its path.
@@ -351,6 +351,6 @@ mod tests {
         assert_eq!(verdict.rtps[&Ipv4Addr::new(10, 77, 0, 1)], 2);
         assert_eq!(verdict.fragments[&Ipv4Addr::new(10, 77, 0, 1)], 0);
         assert_eq!(verdict.fragments[&Ipv4Addr::new(10, 77, 0, 2)], 2);
-        assert_eq!(verdict.errors.iter().map(|remark| remark.frame).collect::<Vec<_>>(), [4, 5]);
+        assert_eq!(verdict.errors.iter().map(|error| error.frame).collect::<Vec<_>>(), [4, 5]);
     }
 }

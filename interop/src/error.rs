@@ -107,8 +107,8 @@ pub(crate) fn checked(command: String, output: &Output) -> Result<String> {
     if output.status.success() {
         return Ok(printed);
     }
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    let reason = if complaint.trim().is_empty() { &printed } else { complaint.as_ref() };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let reason = if errors.trim().is_empty() { &printed } else { errors.as_ref() };
     Err(Error::Command { command, output: format!("{}: {reason}", output.status) })
 }
 

@@ -30,14 +30,16 @@ pub enum Event {
         what: String,
     },
     /// Takt only: datagram counters of the transport.
-    Carried {
+    #[serde(rename = "carried")]
+    BypassCounters {
         /// Datagrams received past the kernel's network stack.
         bypassed_in: u64,
         /// Datagrams sent past the kernel's network stack.
         bypassed_out: u64,
     },
     /// Takt only: reasons why participants were refused.
-    Refused {
+    #[serde(rename = "refused")]
+    RefusedParticipants {
         /// One reason for each participant.
         reasons: Vec<String>,
     },
@@ -142,7 +144,7 @@ impl Event {
     /// Returns the endpoint of the event, or an empty string for the program as a whole.
     pub fn id(&self) -> &str {
         match self {
-            Self::Ready { .. } | Self::Carried { .. } | Self::Refused { .. } => "",
+            Self::Ready { .. } | Self::BypassCounters { .. } | Self::RefusedParticipants { .. } => "",
             Self::Done { id, .. }
             | Self::Error { id, .. }
             | Self::Matched { id, .. }

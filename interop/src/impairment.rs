@@ -75,7 +75,7 @@ impl Network {
         }
     }
 
-    /// Returns the places at which the two directions are impaired.
+    /// Returns the points at which the two directions are impaired.
     fn impairment_points(&self) -> [ImpairmentPoint<'_>; 2] {
         match self.switch() {
             None => [ImpairmentPoint::Host(&self.left), ImpairmentPoint::Host(&self.right)],
@@ -84,7 +84,7 @@ impl Network {
     }
 }
 
-/// A place at which datagrams are impaired.
+/// A point at which datagrams are impaired.
 enum ImpairmentPoint<'a> {
     /// A host: loss applies to received datagrams, duplication and delay to sent ones.
     Host(&'a Host),
@@ -106,7 +106,7 @@ impl ImpairmentPoint<'_> {
         }
     }
 
-    /// Returns the table name of this place. A switch has several tables.
+    /// Returns the table name of this point. A switch has several tables.
     fn table(&self) -> String {
         format!("takt_impairment_{}", self.interface().replace('-', "_"))
     }

@@ -18,7 +18,7 @@ use crate::process::{self, LINE_MAX, Line, lines};
 use crate::programs::Program;
 use crate::{Error, Result};
 
-/// Default timeout of an answer or an event.
+/// Default timeout of a reply or an event.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Number of lines of standard error that are kept for messages.
 const STDERR_LINES_MAX: usize = 12;
@@ -302,12 +302,12 @@ impl Peer {
         let mut child = command.spawn().map_err(Error::io(format!("start {}", executable.display())))?;
         let commands = child.stdin.take();
         let output = child.stdout.take().expect("stdout was piped above");
-        let complaints = Arc::new(Mutex::new(VecDeque::new()));
-        collect_stderr(child.stderr.take().expect("stderr was piped above"), Arc::clone(&complaints));
+        let stderr_lines = Arc::new(Mutex::new(VecDeque::new()));
+        collect_stderr(child.stderr.take().expect("stderr was piped above"), Arc::clone(&stderr_lines));
         let (sender, lines) = channel();
         let name = program.name().to_owned();
-        parse_lines(output, sender, Arc::clone(&complaints));
-        let mut peer = Self { name, child, commands, lines, backlog: HashMap::new(), stderr_lines: complaints };
+        parse_lines(output, sender, Arc::clone(&stderr_lines));
+        let mut peer = Self { name, child, commands, lines, backlog: HashMap::new(), stderr_lines };
         peer.wait("", "ready", |event| matches!(event, Event::Ready { .. }).then_some(()))?;
         Ok(peer)
     }
@@ -338,8 +338,8 @@ impl Peer {
     }
 
     /// Waits until the batch is written.
-    pub fn written(&mut self, id: &str, patience: Duration) -> Result<()> {
-        self.done(id, "write", patience)
+    pub fn written(&mut self, id: &str, timeout: Duration) -> Result<()> {
+        self.done(id, "write", timeout)
     }
 
     /// Disposes instance `key`.
@@ -355,9 +355,9 @@ impl Peer {
     }
 
     /// Waits until all matched reliable readers have acknowledged all samples of the writer.
-    pub fn acknowledged(&mut self, id: &str, patience: Duration) -> Result<()> {
-        self.send(&format!("acks id={id} timeout_ms={}", patience.as_millis()))?;
-        self.done(id, "acks", patience + TIMEOUT)
+    pub fn acknowledged(&mut self, id: &str, timeout: Duration) -> Result<()> {
+        self.send(&format!("acks id={id} timeout_ms={}", timeout.as_millis()))?;
+        self.done(id, "acks", timeout + TIMEOUT)
     }
 
     /// Makes a reader with `on_demand` take all available samples, and returns them.
@@ -401,7 +401,7 @@ impl Peer {
     pub fn bypass_counters(&mut self) -> Result<(u64, u64)> {
         self.send("carried")?;
         self.wait("", "what was carried", |event| match event {
-            Event::Carried { bypassed_in, bypassed_out } => Some((*bypassed_in, *bypassed_out)),
+            Event::BypassCounters { bypassed_in, bypassed_out } => Some((*bypassed_in, *bypassed_out)),
             _ => None,
         })
     }
@@ -410,7 +410,7 @@ impl Peer {
     pub fn refused(&mut self) -> Result<Vec<String>> {
         self.send("refused")?;
         self.wait("", "what was refused", |event| match event {
-            Event::Refused { reasons } => Some(reasons.clone()),
+            Event::RefusedParticipants { reasons } => Some(reasons.clone()),
             _ => None,
         })
     }
@@ -445,8 +445,8 @@ impl Peer {
     }
 
     /// Waits as [`Self::sample`], with the given timeout.
-    pub fn sample_within(&mut self, id: &str, patience: Duration) -> Result<Sample> {
-        self.wait_within(id, &format!("a sample on {id}"), patience, |event| match event {
+    pub fn sample_within(&mut self, id: &str, timeout: Duration) -> Result<Sample> {
+        self.wait_within(id, &format!("a sample on {id}"), timeout, |event| match event {
             Event::Sample(sample) => Some(sample.clone()),
             _ => None,
         })
@@ -470,13 +470,13 @@ impl Peer {
 
     fn send(&mut self, command: &str) -> Result<()> {
         let name = &self.name;
-        let gone = || Error::Peer { peer: name.clone(), what: "has already been told to quit".to_owned() };
-        let commands = self.commands.as_mut().ok_or_else(gone)?;
+        let has_quit = || Error::Peer { peer: name.clone(), what: "has already been told to quit".to_owned() };
+        let commands = self.commands.as_mut().ok_or_else(has_quit)?;
         writeln!(commands, "{command}").map_err(Error::io(format!("tell {name} to {command}")))
     }
 
-    fn done(&mut self, id: &str, awaited: &str, patience: Duration) -> Result<()> {
-        let outcome = self.wait_within(id, &format!("{awaited} {id}"), patience, |event| match event {
+    fn done(&mut self, id: &str, awaited: &str, timeout: Duration) -> Result<()> {
+        let outcome = self.wait_within(id, &format!("{awaited} {id}"), timeout, |event| match event {
             Event::Done { command, .. } if command == awaited => Some(Ok(())),
             Event::Error { command, what, .. } if command == awaited => Some(Err(what.clone())),
             _ => None,
@@ -494,10 +494,10 @@ impl Peer {
         &mut self,
         id: &str,
         awaited: &str,
-        patience: Duration,
+        timeout: Duration,
         mut pick: impl FnMut(&Event) -> Option<T>,
     ) -> Result<T> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         let backlog = self.backlog.entry(id.to_owned()).or_default();
         for at in 0..backlog.len() {
             if let Some(found) = pick(&backlog[at]) {
@@ -543,7 +543,7 @@ impl Drop for Peer {
     }
 }
 
-fn parse_lines(output: impl Read + Send + 'static, events: Sender<Event>, complaints: Arc<Mutex<VecDeque<String>>>) {
+fn parse_lines(output: impl Read + Send + 'static, events: Sender<Event>, stderr_lines: Arc<Mutex<VecDeque<String>>>) {
     thread::spawn(move || {
         for line in lines(output).take(EVENTS_MAX) {
             match &line {
@@ -554,31 +554,31 @@ fn parse_lines(output: impl Read + Send + 'static, events: Sender<Event>, compla
                         }
                     }
                     Err(error) => {
-                        record_stderr_line(&complaints, format!("not a line of the protocol ({error}): {text}"))
+                        record_stderr_line(&stderr_lines, format!("not a line of the protocol ({error}): {text}"))
                     }
                 },
                 Line::TooLong(text) => {
                     let begin: String = text.chars().take(STDERR_LINE_LEN).collect();
-                    record_stderr_line(&complaints, format!("a line of more than {LINE_MAX} octets: {begin}"));
+                    record_stderr_line(&stderr_lines, format!("a line of more than {LINE_MAX} octets: {begin}"));
                 }
             }
         }
-        record_stderr_line(&complaints, format!("its output has ended, or has more than {EVENTS_MAX} lines"));
+        record_stderr_line(&stderr_lines, format!("its output has ended, or has more than {EVENTS_MAX} lines"));
     });
 }
 
-fn collect_stderr(stderr: impl Read + Send + 'static, complaints: Arc<Mutex<VecDeque<String>>>) {
+fn collect_stderr(stderr: impl Read + Send + 'static, stderr_lines: Arc<Mutex<VecDeque<String>>>) {
     thread::spawn(move || {
         for Line::Whole(line) | Line::TooLong(line) in lines(stderr) {
-            record_stderr_line(&complaints, line);
+            record_stderr_line(&stderr_lines, line);
         }
     });
 }
 
-fn record_stderr_line(complaints: &Mutex<VecDeque<String>>, line: String) {
-    let mut complaints = complaints.lock().unwrap_or_else(PoisonError::into_inner);
-    if complaints.len() == STDERR_LINES_MAX {
-        complaints.pop_front();
+fn record_stderr_line(stderr_lines: &Mutex<VecDeque<String>>, line: String) {
+    let mut stderr_lines = stderr_lines.lock().unwrap_or_else(PoisonError::into_inner);
+    if stderr_lines.len() == STDERR_LINES_MAX {
+        stderr_lines.pop_front();
     }
-    complaints.push_back(line);
+    stderr_lines.push_back(line);
 }

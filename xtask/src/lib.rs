@@ -5,8 +5,8 @@
 //!   file sizes, and forbidden words.
 //! - [`conformance`] collects the specification citations and the `DEVIATION` and `INTEROP` tags
 //!   into `docs/reference/conformance.md`.
-//! - [`teeth`] inserts deliberate bugs into a copy of the sources, to test that the simulation
-//!   finds them.
+//! - [`mutation_test`] inserts deliberate bugs into a copy of the sources, to test that the
+//!   simulation finds them.
 //! - [`testing`] runs the tests of the workspace, and counts tests that did not run.
 //!
 //! All but the last read the work tree through [`tree`], and Rust files through [`rust_text`], a

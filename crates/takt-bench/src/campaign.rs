@@ -1,11 +1,11 @@
 //! Round-trip campaign: compares several columns in interleaved rounds.
 //!
-//! The speed of a machine drifts, so the columns take turns. Every round measures each column once,
-//! in an order that rotates, and a ratio is that of two medians of the same round. Each measurement
-//! starts two fresh processes, one on each of two cores. During a measurement, the CPU time that
-//! other processes take is recorded. A measurement that was disturbed too much can be repeated; the
-//! remaining disturbance is reported. Two campaigns on one machine would disturb each other, so the
-//! second waits for the first.
+//! The speed of a machine drifts, so every round measures each column once, in an order that
+//! rotates, and a ratio is that of two medians of the same round. Each measurement starts two new
+//! processes, one on each of two cores. During a measurement, the CPU time that other processes
+//! take is recorded. A measurement that was disturbed too much can be repeated; the remaining
+//! disturbance is reported. Two campaigns on one machine would disturb each other, so the second
+//! waits for the first.
 
 pub(crate) mod child;
 mod column;
@@ -81,7 +81,8 @@ pub struct Plan {
     /// Hosts of the pinging and of the answering process; `None`: both processes run on this host.
     pub ends: Option<[End; 2]>,
     /// Whether a column that fails is left out; otherwise it ends the campaign.
-    pub goes_on: bool,
+    #[serde(rename = "goes_on")]
+    pub continue_on_failure: bool,
 }
 
 /// Result of one column in one round, for one size.
@@ -95,7 +96,7 @@ pub struct Cell {
     pub size: usize,
     /// Round-trip times in us; `None` if there was no round trip at all.
     pub latency_us: Option<Summary>,
-    /// Number of pings without an answer.
+    /// Number of pings without a pong.
     pub lost: u64,
     /// CPU time of the pinging process per round trip, us.
     pub cpu_us: f64,
@@ -158,7 +159,7 @@ impl Domains {
     }
 }
 
-/// Takes the lock that a running campaign holds. Dropping the file releases it.
+/// Takes the lock of a running campaign. Dropping the file releases it.
 pub(crate) fn lock_campaign() -> Result<File> {
     wait_for(&std::env::temp_dir().join("takt-perf.lock"))
 }
@@ -246,7 +247,7 @@ fn arguments(plan: &Plan, column: &Column, domain: u32, side: usize) -> Vec<Stri
             arguments.push(format!("peer={}", ends[1 - side].address));
         }
     }
-    arguments.extend(column.arguments.iter().chain(&column.of_sides[side]).cloned());
+    arguments.extend(column.arguments.iter().chain(&column.arguments_by_side[side]).cloned());
     arguments
 }
 
@@ -334,7 +335,7 @@ mod tests {
             tries: 1,
             period: None,
             ends: None,
-            goes_on: false,
+            continue_on_failure: false,
         }
     }
 
@@ -344,7 +345,7 @@ mod tests {
 
     #[test]
     fn arguments_follow_the_contract_and_those_of_the_column_come_last() {
-        let column = Column { of_sides: [vec!["id=0".into()], vec!["id=1".into()]], ..column() };
+        let column = Column { arguments_by_side: [vec!["id=0".into()], vec!["id=1".into()]], ..column() };
         for side in [0, 1] {
             let known = ["domain=41", "sizes=16,64", "rel=reliable", "hist=all", "iface=lo", "addr=127.0.0.1"];
             let own = ["transport=udp".to_owned(), format!("id={side}")];

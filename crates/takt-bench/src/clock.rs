@@ -1,17 +1,17 @@
 //! Clock synchronization of two hosts by UDP echoes: the offset of another host's
 //! `CLOCK_MONOTONIC`, for one-way latencies.
 //!
-//! One side answers ([`EchoServer`]), the other one asks ([`RemoteClock`]). The first echoes follow
-//! each other at once, to find short delays. Later echoes are periodic, because the clocks drift
-//! apart. Estimate and bounds are those of [`takt_host::clock::echo`]. The echoes use a port of
-//! their own, outside the measured middleware.
+//! One side replies ([`EchoServer`]), the other one sends requests ([`RemoteClock`]). The first
+//! echoes follow each other at once, to find short delays. Later echoes are periodic, because the
+//! clocks drift apart. Estimate and bounds are those of [`takt_host::clock::echo`]. The echoes use
+//! a port of their own, outside the measured middleware.
 //!
 //! Receive times are kernel timestamps, so that the wake-up latency of a thread is not part of a
 //! delay.
 //!
-//! An echo has 32 octets, little endian: 8 that identify a request or an answer, then three 64-bit
-//! fields: its number, its receive time, and its send time at the answerer. An answer is as long as
-//! its request and is never answered. Invalid datagrams are dropped.
+//! An echo has 32 octets, little endian: 8 that identify a request or a reply, then three 64-bit
+//! fields: its number, its receive time, and its send time at the server. A reply is as long as its
+//! request and causes no further reply. Invalid datagrams are dropped.
 
 use crate::error::{Error, Result};
 use crate::machine::monotonic_ns;
@@ -35,9 +35,9 @@ const REPLY: &[u8; 8] = b"TAKTECHA";
 const FIRST: u64 = 200;
 /// Interval between later echoes: at 100 parts per million, the clocks drift 2 us apart meanwhile.
 const PERIOD: Duration = Duration::from_millis(20);
-/// Timeout of an answer, and maximum time until a thread notices that it must end.
+/// Timeout of a reply, and maximum time until a thread notices that it must end.
 const READ_TIMEOUT: Duration = Duration::from_millis(100);
-/// Maximum time without any answer at the start.
+/// Maximum time without any reply at the start.
 const LIMIT_NS: u64 = 30_000_000_000;
 
 /// Thread that repeats a step until it is dropped.
@@ -99,9 +99,9 @@ mod stamp {
     /// Returns the age of the datagram received last. Returns 0 if the kernel has no timestamp: the
     /// first call makes the kernel take timestamps.
     pub(super) fn age_ns(socket: &UdpSocket) -> u64 {
-        let mut came = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut received = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the kernel writes one such structure.
-        if unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGSTAMPNS, &raw mut came) } != 0 {
+        if unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGSTAMPNS, &raw mut received) } != 0 {
             return 0;
         }
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -109,7 +109,7 @@ mod stamp {
         // cannot fail.
         unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut now) };
         let ns = |time: libc::timespec| time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec);
-        let age = ns(now).saturating_sub(ns(came));
+        let age = ns(now).saturating_sub(ns(received));
         if (0..AGE_NS_MAX).contains(&age) { age.unsigned_abs() } else { 0 }
     }
 
@@ -141,14 +141,15 @@ mod stamp {
     }
 }
 
-/// Thread that answers echoes until it is dropped.
+/// Thread that replies to echoes until it is dropped.
 pub struct EchoServer {
     address: SocketAddr,
     _worker: Worker,
 }
 
 impl EchoServer {
-    /// Answers at an address by a clock, such as [`monotonic_ns`].
+    /// Starts a server at an address, with receive and send times of a clock such as
+    /// [`monotonic_ns`].
     ///
     /// # Errors
     /// The address cannot be bound.
@@ -158,27 +159,27 @@ impl EchoServer {
         let worker = Worker::start("clock-answers", move || {
             let mut echo = [0; LEN + 1];
             let Ok((LEN, from)) = socket.recv_from(&mut echo) else { return };
-            let came_ns = arrival_ns(&socket, clock);
+            let received_ns = arrival_ns(&socket, clock);
             if !echo.starts_with(REQUEST) {
                 return;
             }
             echo[..8].copy_from_slice(REPLY);
-            echo[16..24].copy_from_slice(&came_ns.to_le_bytes());
+            echo[16..24].copy_from_slice(&received_ns.to_le_bytes());
             echo[24..LEN].copy_from_slice(&clock().to_le_bytes());
-            // An answer that cannot be sent counts as lost.
+            // A reply that cannot be sent counts as lost.
             drop(socket.send_to(&echo[..LEN], from));
         })?;
         Ok(Self { address, _worker: worker })
     }
 
-    /// Returns the address at which it answers.
+    /// Returns the bound address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Sender of echoes to one answerer.
+/// Sender of echoes to one server.
 struct EchoClient {
     socket: UdpSocket,
     number: u64,
@@ -192,17 +193,17 @@ impl EchoClient {
         Ok(Self { socket, number: 0 })
     }
 
-    /// Exchanges one echo; `None` if no answer arrived in time.
+    /// Exchanges one echo; `None` if no reply arrived in time.
     fn send_echo(&mut self) -> io::Result<Option<Echo>> {
         self.number += 1;
-        let mut question = [0; LEN];
-        question[..8].copy_from_slice(REQUEST);
-        question[8..16].copy_from_slice(&self.number.to_le_bytes());
+        let mut request = [0; LEN];
+        request[..8].copy_from_slice(REQUEST);
+        request[8..16].copy_from_slice(&self.number.to_le_bytes());
         let sent_ns = monotonic_ns();
-        self.socket.send(&question)?;
-        let mut answer = [0; LEN + 1];
+        self.socket.send(&request)?;
+        let mut reply = [0; LEN + 1];
         loop {
-            let len = match self.socket.recv(&mut answer) {
+            let len = match self.socket.recv(&mut reply) {
                 Ok(len) => len,
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {
                     return Ok(None);
@@ -210,13 +211,13 @@ impl EchoClient {
                 Err(e) => return Err(e),
             };
             let returned_ns = arrival_ns(&self.socket, monotonic_ns);
-            let number = |at: usize| u64::from_le_bytes(*answer[at..].first_chunk().expect("the reply is long enough"));
-            if len == LEN && answer.starts_with(REPLY) && number(8) == self.number {
+            let number = |at: usize| u64::from_le_bytes(*reply[at..].first_chunk().expect("the reply is long enough"));
+            if len == LEN && reply.starts_with(REPLY) && number(8) == self.number {
                 let [received_ns, answered_ns] = [number(16), number(24)].map(signed);
                 let [sent_ns, returned_ns] = [sent_ns, returned_ns].map(signed);
                 return Ok(Some(Echo { sent_ns, received_ns, answered_ns, returned_ns }));
             }
-            // A late answer or a foreign datagram; the next one may be the answer, as long as there
+            // A late reply or a foreign datagram. The next one may be the reply, as long as there
             // is time.
             if monotonic_ns() - sent_ns > READ_TIMEOUT.as_nanos() as u64 {
                 return Ok(None);
@@ -233,9 +234,9 @@ fn signed(ns: u64) -> i64 {
 /// Offset and uncertainty of a clock during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClockUncertainty {
-    /// Address of the answerer.
+    /// Address of the server.
     pub server: String,
-    /// Clock of the answerer minus this host's clock at the end, us.
+    /// Clock of the server minus this host's clock at the end, us.
     pub offset_us: f64,
     /// Maximum error of a one-way latency in either direction, us.
     pub uncertainty_us: f64,
@@ -254,25 +255,25 @@ pub struct RemoteClock {
 }
 
 impl RemoteClock {
-    /// Waits for the first echoes, then continues to ask until it is dropped.
+    /// Waits for the first echoes, then continues to send echoes until it is dropped.
     ///
     /// # Errors
-    /// No answer arrives within half a minute, or a signal requests a stop.
+    /// No reply arrives within half a minute, or a signal requests a stop.
     pub fn of(address: SocketAddr) -> Result<Self> {
-        let mut asker = EchoClient::new(address)?;
+        let mut client = EchoClient::new(address)?;
         let mut estimator = OffsetEstimator::new(OffsetEstimator::DRIFT_MAX_PPM);
-        let mut heard_ns = monotonic_ns();
+        let mut last_reply_ns = monotonic_ns();
         while estimator.echoes() < FIRST {
             if stopped() {
                 return Err(Error::Stopped);
             }
-            // Refused: the answerer is not bound yet.
-            match asker.send_echo() {
+            // Refused: the server is not bound yet.
+            match client.send_echo() {
                 Ok(Some(echo)) => {
-                    heard_ns = monotonic_ns();
+                    last_reply_ns = monotonic_ns();
                     estimator.handle_echo(echo);
                 }
-                _ if monotonic_ns() - heard_ns > LIMIT_NS => {
+                _ if monotonic_ns() - last_reply_ns > LIMIT_NS => {
                     return Err(Error::NoAnswer { what: format!("echo from {address}") });
                 }
                 Ok(None) => {}
@@ -282,8 +283,8 @@ impl RemoteClock {
         let estimator = Arc::new(Mutex::new(estimator));
         let shared = Arc::clone(&estimator);
         let worker = Worker::start("clock-asks", move || {
-            // Without an answer the bounds widen; no other action is needed.
-            if let Ok(Some(echo)) = asker.send_echo() {
+            // Without a reply the bounds widen; no other action is needed.
+            if let Ok(Some(echo)) = client.send_echo() {
                 lock(&shared).handle_echo(echo);
             }
             std::thread::park_timeout(PERIOD);
@@ -297,7 +298,7 @@ impl RemoteClock {
         lock(&self.estimator).offset(signed(now_ns)).expect("the clock is created after the first echoes")
     }
 
-    /// Returns the clock band for a report whose latencies have at most this uncertainty.
+    /// Returns the clock entry of a report whose latencies have at most this uncertainty.
     #[must_use]
     pub fn uncertainty(&self, uncertainty_ns: u64) -> ClockUncertainty {
         let offset = self.offset(monotonic_ns());
@@ -328,33 +329,33 @@ mod tests {
 
     #[test]
     fn offset_of_a_clock_ahead_lies_within_its_uncertainty() {
-        let answerer = EchoServer::start(loopback(), ahead).unwrap();
-        let clock = RemoteClock::of(answerer.address()).unwrap();
+        let server = EchoServer::start(loopback(), ahead).unwrap();
+        let clock = RemoteClock::of(server.address()).unwrap();
         let offset = clock.offset(monotonic_ns());
         assert!(offset.offset_ns.abs_diff(AHEAD_NS as i64) <= offset.uncertainty_ns, "{offset:?}");
-        let band = clock.uncertainty(offset.uncertainty_ns);
-        assert!(band.echoes >= FIRST && band.restarts == 0, "{band:?}");
-        assert_eq!(band.server, answerer.address().to_string());
+        let uncertainty = clock.uncertainty(offset.uncertainty_ns);
+        assert!(uncertainty.echoes >= FIRST && uncertainty.restarts == 0, "{uncertainty:?}");
+        assert_eq!(uncertainty.server, server.address().to_string());
     }
 
     #[test]
-    fn invalid_echoes_and_answers_are_ignored() {
-        let answerer = EchoServer::start(loopback(), monotonic_ns).unwrap();
-        let mut asker = EchoClient::new(answerer.address()).unwrap();
-        let mut answer = [0; LEN];
-        answer[..8].copy_from_slice(REPLY);
+    fn invalid_requests_and_replies_are_ignored() {
+        let server = EchoServer::start(loopback(), monotonic_ns).unwrap();
+        let mut client = EchoClient::new(server.address()).unwrap();
+        let mut reply = [0; LEN];
+        reply[..8].copy_from_slice(REPLY);
         let good = [REQUEST.as_slice(), &[0; LEN - 8]].concat();
-        for bad in [&[][..], &good[..LEN - 1], &[&good[..], &[0]].concat(), &answer, &[0xff; LEN]] {
-            asker.socket.send(bad).unwrap();
+        for bad in [&[][..], &good[..LEN - 1], &[&good[..], &[0]].concat(), &reply, &[0xff; LEN]] {
+            client.socket.send(bad).unwrap();
         }
-        // The only answer is that to the valid request; it carries the number of the asker.
-        let echo = asker.send_echo().unwrap().expect("a reply arrives");
+        // The only reply is that to the valid request; it carries the number of the client.
+        let echo = client.send_echo().unwrap().expect("a reply arrives");
         assert!(
             echo.sent_ns <= echo.received_ns
                 && echo.received_ns <= echo.answered_ns
                 && echo.answered_ns <= echo.returned_ns
         );
-        asker.socket.set_nonblocking(true).unwrap();
-        assert_eq!(asker.socket.recv(&mut answer).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
+        client.socket.set_nonblocking(true).unwrap();
+        assert_eq!(client.socket.recv(&mut reply).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
     }
 }

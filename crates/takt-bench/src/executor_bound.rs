@@ -54,8 +54,9 @@ pub struct Plan {
     /// Whether messages are encrypted. Of three participants that join, one is admitted, one fails
     /// authentication, and one is refused by its permissions.
     pub secured: bool,
-    /// Whether an executor of its own calls the long callback.
-    pub aside: bool,
+    /// Whether a separate executor calls the long callback.
+    #[serde(rename = "aside")]
+    pub separate_executor: bool,
     /// Cores of the writers and of the executor.
     pub cpus: [usize; 2],
     /// File for the executor's last jobs. If set, the measurement ends with the first sample above
@@ -72,8 +73,8 @@ pub fn run(plan: &Plan, command: String, progress: &mut dyn FnMut(&str)) -> Resu
     if !(plan.margin.is_finite() && plan.margin >= 1.0) {
         return Err(Error::Usage(format!("margin {}: expected at least 1", plan.margin)));
     }
-    let surroundings = Environment::enter();
-    for missing in surroundings.missing() {
+    let environment = Environment::enter();
+    for missing in environment.missing() {
         progress(&missing);
     }
     let keys = plan.secured.then(secured::Keys::new).transpose()?.map(Arc::new);
@@ -83,10 +84,10 @@ pub fn run(plan: &Plan, command: String, progress: &mut dyn FnMut(&str)) -> Resu
         load: load.clone(),
         length,
         period_ns: plan.period_ns,
-        separate_executor: plan.aside,
+        separate_executor: plan.separate_executor,
         keys: keys.clone(),
         cpus: plan.cpus,
-        is_real_time: surroundings.is_real_time(),
+        is_real_time: environment.is_real_time(),
         bound_ns,
         trace: plan.trace.clone().filter(|_| bound_ns.is_some()),
     };
@@ -109,7 +110,7 @@ pub fn run(plan: &Plan, command: String, progress: &mut dyn FnMut(&str)) -> Resu
         command,
         host: crate::report::Host::this(),
         load_average: [load_before, crate::isolation::outcome::load_average()],
-        missing: surroundings.missing(),
+        missing: environment.missing(),
         plan: plan.clone(),
         bound_ns,
         declared: model.declared,

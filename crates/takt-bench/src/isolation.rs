@@ -3,7 +3,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`measure`] | countermeasures, and configurations as sets of them |
+//! | [`countermeasure`] | countermeasures, and configurations as sets of them |
 //! | [`network`] | two hosts and a rate-limited link with traffic classes between them |
 //! | [`interference`] | interfering traffic by iperf3 |
 //! | [`side`], [`open_loop`], [`participant`] | the pinging and answering processes |
@@ -12,7 +12,7 @@
 //! | [`effect`], [`table`] | ratios with confidence intervals; tables |
 //!
 //! A **cell** is one measurement of one configuration and one payload size, with or without
-//! interference. It has fresh processes, a histogram of one-way latencies and a histogram of round
+//! interference. It has new processes, a histogram of one-way latencies and a histogram of round
 //! trips. A **round** has each cell once, in an order derived from a seed that is printed.
 
 pub mod countermeasure;
@@ -137,7 +137,7 @@ pub fn run(
     command: String,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
-    let _alone = lock_campaign()?;
+    let _lock = lock_campaign()?;
     let mut bench = Bench::new(plan.clone(), program, words)?;
     let unavailable = bench.unavailable.clone();
     for UnavailableMeasure { measure, why } in &unavailable {
@@ -149,23 +149,23 @@ pub fn run(
     for round in 0..plan.rounds {
         let mut tasks = plan.cells(here);
         random.shuffle(&mut tasks);
-        for (place, task) in tasks.iter().enumerate() {
+        for (index, task) in tasks.iter().enumerate() {
             if stopped() {
                 return Err(Error::Stopped);
             }
-            let beside = if task.interfered { "interference" } else { "quiet" };
+            let interference = if task.interfered { "interference" } else { "quiet" };
             progress(&format!(
-                "round {} of {}, {} of {}: {}, {} B, {beside}",
+                "round {} of {}, {} of {}: {}, {} B, {interference}",
                 round + 1,
                 plan.rounds,
-                place + 1,
+                index + 1,
                 tasks.len(),
                 task.configuration.name,
                 task.size,
             ));
             // An interrupt from the keyboard also reaches the children; their ends are no failures
             // then.
-            let measured = bench.measure(task, round, place);
+            let measured = bench.measure(task, round, index);
             outcome.cells.push(measured.map_err(|why| if stopped() { Error::Stopped } else { why })?);
         }
     }

@@ -6,7 +6,7 @@
 //! the result of one process. An **agent** ([`agent`]) is a process that runs a workload for a
 //! driver, by a line protocol of JSON objects. A **campaign** ([`campaign`]) starts agents of Takt
 //! and of other middleware in interleaved rounds on pinned cores, and compares their figures.
-//! Measurements that need no second process run in this one ([`duo`]).
+//! Measurements that need no second process run in this one ([`participant_pair`]).
 //!
 //! Latencies are nanoseconds inside and microseconds in reports. The clock is `CLOCK_MONOTONIC` of
 //! one host. One-way latencies between two hosts estimate the offset of the other clock by echoes

@@ -1,4 +1,4 @@
-//! Link interface of workloads: one writer, one reader, and a way to wait.
+//! Link interface of workloads: one writer, one reader, and a method to wait.
 //!
 //! Takt and plain UDP sockets implement the same trait, so a baseline runs the same loop as the
 //! measurement.
@@ -118,7 +118,7 @@ pub trait Link {
     }
 }
 
-/// Way in which a program is notified of data.
+/// Method by which a program is notified of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Notify {

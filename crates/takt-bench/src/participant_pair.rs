@@ -42,9 +42,9 @@ struct ParticipantPair {
 impl ParticipantPair {
     /// Creates participants with `topics` topics, each with a writer and a reader. Also returns the
     /// time until all endpoints were matched.
-    fn new(place: &PairSettings, topics: usize) -> Result<(Self, Duration)> {
+    fn new(settings: &PairSettings, topics: usize) -> Result<(Self, Duration)> {
         let begin = Instant::now();
-        let (publisher, subscriber) = (participant(place, topics)?, participant(place, topics)?);
+        let (publisher, subscriber) = (participant(settings, topics)?, participant(settings, topics)?);
         let writing = publisher.create_publisher(PublisherQos::default())?;
         let reading = subscriber.create_subscriber(SubscriberQos::default())?;
         let history = History::KeepLast(BURST as u32);
@@ -61,18 +61,18 @@ impl ParticipantPair {
             let topic = subscriber.create_topic::<Blob>(&name, TopicQos::default())?;
             readers.push(reading.create_datareader(&topic, qos)?);
         }
-        let duo = Self { publisher, subscriber, writers, readers };
+        let pair = Self { publisher, subscriber, writers, readers };
         let (mut writing, mut reading) = (0, 0);
-        duo.drive_until("all endpoints to be matched", || {
-            while writing < topics && !duo.writers[writing].matched_subscriptions()?.is_empty() {
+        pair.drive_until("all endpoints to be matched", || {
+            while writing < topics && !pair.writers[writing].matched_subscriptions()?.is_empty() {
                 writing += 1;
             }
-            while reading < topics && !duo.readers[reading].matched_publications()?.is_empty() {
+            while reading < topics && !pair.readers[reading].matched_publications()?.is_empty() {
                 reading += 1;
             }
             Ok(writing + reading == 2 * topics)
         })?;
-        Ok((duo, begin.elapsed()))
+        Ok((pair, begin.elapsed()))
     }
 
     fn drive_until(&self, what: &str, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
@@ -97,17 +97,17 @@ impl ParticipantPair {
         let topics = self.writers.len();
         let begin = monotonic_ns();
         for burst in 0..samples.div_ceil(BURST) {
-            let mut under_way: Vec<usize> = (0..BURST).map(|n| (burst * BURST + n) % topics).collect();
-            for &topic in &under_way {
+            let mut in_transit: Vec<usize> = (0..BURST).map(|n| (burst * BURST + n) % topics).collect();
+            for &topic in &in_transit {
                 self.writers[topic].write(&sample)?;
             }
             self.drive_until("samples", || {
-                while let Some(&topic) = under_way.last()
+                while let Some(&topic) = in_transit.last()
                     && self.readers[topic].take_next_sample(&mut taken)?.is_some()
                 {
-                    under_way.pop();
+                    in_transit.pop();
                 }
-                Ok(under_way.is_empty())
+                Ok(in_transit.is_empty())
             })?;
         }
         Ok((monotonic_ns() - begin) as f64 / (samples.div_ceil(BURST) * BURST) as f64)
@@ -115,11 +115,13 @@ impl ParticipantPair {
 }
 
 /// Creates a participant that accepts `endpoints` endpoints of a peer.
-fn participant(place: &PairSettings, endpoints: usize) -> Result<DomainParticipant> {
+fn participant(settings: &PairSettings, endpoints: usize) -> Result<DomainParticipant> {
     let limits = Limits::default();
     let max_endpoints_per_participant = limits.max_endpoints_per_participant.max(endpoints);
-    let builder = DomainParticipant::builder(place.domain).name("takt-bench").interfaces([place.interface.as_str()]);
-    let builder = builder.peers([place.address.as_str()]).shared_memory(place.shared_memory).runtime(Runtime::Inline);
+    let builder =
+        DomainParticipant::builder(settings.domain).name("takt-bench").interfaces([settings.interface.as_str()]);
+    let builder =
+        builder.peers([settings.address.as_str()]).shared_memory(settings.shared_memory).runtime(Runtime::Inline);
     let builder = builder.limits(Limits { max_endpoints_per_participant, ..limits });
     Ok(builder.build()?)
 }
@@ -142,13 +144,13 @@ pub struct Topics {
 ///
 /// # Errors
 /// Takt refused a setting, an expected event did not occur, or a signal requested a stop.
-pub fn topics(place: &PairSettings, topics: usize, samples: usize, size: usize) -> Result<Topics> {
+pub fn topics(settings: &PairSettings, topics: usize, samples: usize, size: usize) -> Result<Topics> {
     return_freed_memory();
     let before = Memory::now()?.resident_kib;
-    let (duo, matched) = ParticipantPair::new(place, topics.max(1))?;
-    duo.rounds((samples / 10).max(topics), size)?;
+    let (pair, matched) = ParticipantPair::new(settings, topics.max(1))?;
+    pair.rounds((samples / 10).max(topics), size)?;
     let bytes = Memory::now()?.resident_kib.saturating_sub(before) * 1024;
-    let ns_per_sample = duo.rounds(samples, size)?;
+    let ns_per_sample = pair.rounds(samples, size)?;
     let bytes_per_topic = bytes / topics.max(1) as u64;
     Ok(Topics { topics, matched_seconds: matched.as_secs_f64(), bytes_per_topic, ns_per_sample })
 }
@@ -164,14 +166,14 @@ pub struct Within {
     pub shared: Summary,
 }
 
-/// Measures both ways in turn, several samples each, so that the cache footprint of one way is not
-/// charged to the other.
+/// Measures both cases alternately, several samples each, so that the cache footprint of one case
+/// is not charged to the other.
 ///
 /// # Errors
 /// Takt refused a setting, an expected event did not occur, or a signal requested a stop.
-pub fn within(place: &PairSettings, size: usize, samples: usize) -> Result<Within> {
-    let (duo, _) = ParticipantPair::new(place, 1)?;
-    let (writer, reader) = (&duo.writers[0], &duo.readers[0]);
+pub fn within(settings: &PairSettings, size: usize, samples: usize) -> Result<Within> {
+    let (pair, _) = ParticipantPair::new(settings, 1)?;
+    let (writer, reader) = (&pair.writers[0], &pair.readers[0]);
     let sample = Arc::new(Blob::filled(size));
     let (mut serialised, mut shared) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
     let mut copy = Blob::default();
@@ -188,11 +190,11 @@ pub fn within(place: &PairSettings, size: usize, samples: usize) -> Result<Withi
     while shared.len() < samples {
         measure(&mut serialised, &mut || {
             writer.write(&sample)?;
-            duo.drive_until("a sample", || Ok(reader.take_next_sample(&mut copy)?.is_some()))
+            pair.drive_until("a sample", || Ok(reader.take_next_sample(&mut copy)?.is_some()))
         })?;
         measure(&mut shared, &mut || {
             writer.write_shared(Arc::clone(&sample))?;
-            duo.drive_until("a sample", || Ok(reader.take_shared()?.is_some()))
+            pair.drive_until("a sample", || Ok(reader.take_shared()?.is_some()))
         })?;
     }
     let none = || Error::Usage("no samples to measure".into());

@@ -193,8 +193,12 @@ impl Display for Report {
                 _ => "round trip",
             };
             match &self.clock {
-                Some(band) => {
-                    writeln!(f, "{what}, us, each ± {:.2} by echoes with {}:", band.uncertainty_us, band.server)?;
+                Some(uncertainty) => {
+                    writeln!(
+                        f,
+                        "{what}, us, each ± {:.2} by echoes with {}:",
+                        uncertainty.uncertainty_us, uncertainty.server
+                    )?;
                 }
                 None => writeln!(f, "{what}, us:")?,
             }

@@ -218,20 +218,20 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
     plan.check_possible()?;
-    let _alone = lock_campaign()?;
+    let _lock = lock_campaign()?;
     let takt = (!plan.without_takt).then(|| Program::takt(program, words));
     let peers = plan.peers.iter().map(|(name, path)| Program::peer(name, path.clone()));
     let programs: Vec<_> = takt.into_iter().chain(peers).collect();
     let mut outcome = Outcome::new(plan.clone(), command);
     let tasks = plan.tasks(programs.len());
     let mut bench = Bench::new(plan.clone());
-    for (place, task) in tasks.iter().enumerate() {
+    for (index, task) in tasks.iter().enumerate() {
         if stopped() {
             return Err(Error::Stopped);
         }
         let Task { category, size, condition, .. } = task;
         let program = &programs[task.program];
-        progress(&format!("{} of {}: {}, {category}, {size} B, {condition}", place + 1, tasks.len(), program.name()));
+        progress(&format!("{} of {}: {}, {category}, {size} B, {condition}", index + 1, tasks.len(), program.name()));
         // An interrupt from the keyboard also reaches the children; their ends are no failures
         // then.
         let cells = bench.measure(program, *category, *size, *condition);
@@ -292,7 +292,7 @@ impl Bench {
         pair.wait_until_matched()?;
         let bound_ns = site.wait_until_admitted(readers, VERDICT_LIMIT)?;
         let flood = condition.frame_len().map(|frame_len| Flood::start(site, frame_len)).transpose()?;
-        let watch = Capture::start(site)?;
+        let capture = Capture::start(site)?;
         pair.begin()?;
         let length = Duration::from_secs(plan.seconds);
         if matches!(condition, Condition::Failed(_)) {
@@ -301,7 +301,7 @@ impl Bench {
             site.set_direct_link(false)?;
         }
         let finished = pair.finish(RUN_LIMIT + 2 * length);
-        let transits = watch.stop()?;
+        let transits = capture.stop()?;
         let flooded = flood.map(Flood::stop);
         if matches!(condition, Condition::Failed(_)) {
             site.set_direct_link(true)?;

@@ -183,8 +183,8 @@ mod tests {
     fn span_is_last_minus_first() {
         let mut tracker = SequenceTracker::new();
         assert_eq!(tracker.span(), 0);
-        let news = [10, 12, 11, 12].map(|s| tracker.record(s));
-        assert_eq!(news, [true, true, true, false]);
+        let are_new = [10, 12, 11, 12].map(|s| tracker.record(s));
+        assert_eq!(are_new, [true, true, true, false]);
         assert_eq!(tracker.span(), 2);
     }
 }

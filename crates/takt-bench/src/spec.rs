@@ -125,7 +125,7 @@ pub struct LinkSpec {
     /// Timing plan of topics from a system file.
     #[serde(skip)]
     pub timing_plan: Option<TimingPlan>,
-    /// Preparation of the participant; `None`: a fresh builder of the domain.
+    /// Preparation of the participant; `None`: a new builder of the domain.
     #[serde(skip)]
     pub preparation: Option<Preparation>,
     /// Transport that carries the samples.
@@ -134,7 +134,7 @@ pub struct LinkSpec {
     pub runtime: Runtime,
     /// Behavior of a waiting thread.
     pub idle: Idle,
-    /// Way in which the program is notified of data.
+    /// Method by which the program is notified of data.
     pub notify: Notify,
     /// DDS domain ID.
     pub domain: u32,
@@ -148,9 +148,10 @@ pub struct LinkSpec {
     /// Directory with the files of DDS Security.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub security: Option<String>,
-    /// Whether threads pause periodically ([`rest`](crate::rest)), for spinning with real-time
+    /// Whether threads pause periodically ([`pauses`](crate::pauses)), for spinning with real-time
     /// priority.
-    pub rests: bool,
+    #[serde(rename = "rests")]
+    pub pauses: bool,
     /// Whether RELIABILITY is RELIABLE; otherwise BEST_EFFORT.
     pub reliable: bool,
     /// HISTORY.
@@ -193,7 +194,7 @@ impl Default for LinkSpec {
             peer: None,
             discovery_server: None,
             security: None,
-            rests: false,
+            pauses: false,
             reliable: true,
             history: History::default(),
             durability: Durability::default(),
@@ -217,7 +218,7 @@ impl LinkSpec {
     /// refused.
     pub fn open(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
         let link = self.open_without_pauses(write, read)?;
-        Ok(if self.rests { Box::new(PausingLink(link)) } else { link })
+        Ok(if self.pauses { Box::new(PausingLink(link)) } else { link })
     }
 
     fn open_without_pauses(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {

@@ -2,7 +2,7 @@
 //! because of a hypervisor, interrupts or the kernel.
 //!
 //! On each processor, a thread of the highest real-time priority wakes up each 500 us. Its lateness
-//! is the stall; a stall counts from the thread's last look at the clock.
+//! is the stall; a stall counts from the thread's last reading of the clock.
 
 use crate::machine::{available_cpus, bind_to_cpu, set_fifo};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// SCHED_FIFO priority above all other threads.
 const FIFO: u8 = 99;
-/// Interval between two looks at the clock.
+/// Interval between two readings of the clock.
 const STEP: Duration = Duration::from_micros(500);
 /// Minimum lateness of a wake-up that counts as a stall.
 const STALL_NS_MIN: i64 = 100_000;
@@ -44,11 +44,11 @@ impl StallObserver {
     #[must_use]
     pub fn start() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
-        let watch = |cpu: usize| {
+        let observe = |cpu: usize| {
             let is_over = Arc::clone(&is_over);
             std::thread::spawn(move || observe_processor(cpu, &is_over))
         };
-        Self { threads: (0..available_cpus()).map(watch).collect(), is_over }
+        Self { threads: (0..available_cpus()).map(observe).collect(), is_over }
     }
 
     /// Stops the observation and returns the stalls of all processors.
@@ -77,8 +77,8 @@ fn observe_processor(cpu: usize, is_over: &AtomicBool) -> Vec<Stall> {
         std::thread::sleep(STEP);
         let to_ns = now_ns();
         if to_ns - due_ns >= STALL_NS_MIN {
-            // The stall began after the last look at the clock, so perhaps before the wake-up was
-            // due.
+            // The stall began after the last reading of the clock, so perhaps before the wake-up
+            // was due.
             stalls.push(Stall { from_ns: due_ns - step_ns, to_ns });
         }
     }
@@ -106,13 +106,13 @@ mod tests {
 
     #[test]
     fn observer_covers_each_processor_and_ends() {
-        let watch = StallObserver::start();
-        assert_eq!(watch.threads.len(), available_cpus());
+        let observer = StallObserver::start();
+        assert_eq!(observer.threads.len(), available_cpus());
         let end = now_ns() + 20_000_000;
         while now_ns() < end {
             std::thread::yield_now();
         }
-        let stalls = watch.stop();
+        let stalls = observer.stop();
         assert!(stalls.iter().all(|stall| stall.to_ns - stall.from_ns >= STALL_NS_MIN), "{stalls:?}");
     }
 }

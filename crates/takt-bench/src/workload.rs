@@ -1,7 +1,7 @@
 //! Workload loops. Each runs on any [`Link`], so that all compared links execute the same code.
 //!
 //! Topics: `Ping` and `Pong` for round trips, `Data` for one-way streams. Times are nanoseconds of
-//! `CLOCK_MONOTONIC`. A workload ends early when a signal asks the process to stop.
+//! `CLOCK_MONOTONIC`. A workload ends early when a signal requests a stop.
 
 pub mod crowd;
 pub mod ping;

@@ -37,19 +37,19 @@ fn port_of(switch: usize, direction: usize) -> usize {
 fn way(from: usize, to: usize) -> Vec<usize> {
     let (mut row, mut column) = (from / 2 / SIDE, from / 2 % SIDE);
     let (last_row, last_column) = (to / 2 / SIDE, to / 2 % SIDE);
-    let mut way = vec![SIDE * SIDE * 6 + from];
+    let mut route = vec![SIDE * SIDE * 6 + from];
     while column != last_column {
         let direction = usize::from(column > last_column);
-        way.push(port_of(row * SIDE + column, direction));
+        route.push(port_of(row * SIDE + column, direction));
         column = if direction == 0 { column + 1 } else { column - 1 };
     }
     while row != last_row {
         let direction = usize::from(row > last_row);
-        way.push(port_of(row * SIDE + column, 2 + direction));
+        route.push(port_of(row * SIDE + column, 2 + direction));
         row = if direction == 0 { row + 1 } else { row - 1 };
     }
-    way.push(port_of(to / 2, 4 + to % 2));
-    way
+    route.push(port_of(to / 2, 4 + to % 2));
+    route
 }
 
 fn flow(random: &mut Random, number: usize) -> Flow {

@@ -223,7 +223,7 @@ pub fn check(claim: &EndToEnd) -> Result<(), Unproven> {
     let flow = claim.network.flows.get(claim.flow).ok_or(Unproven::Network)?;
     network::check(&claim.network).map_err(|_| Unproven::Network)?;
     let mut sum = u128::from(flow.limit_ns);
-    let mut coming = (claim.arrivals.period_ns.into(), claim.arrivals.jitter_ns.into());
+    let mut arrivals_to_network = (claim.arrivals.period_ns.into(), claim.arrivals.jitter_ns.into());
     if let Some(source) = &claim.source {
         let (ns, arrivals, left) = host(source).ok_or(Unproven::Source)?;
         sum += ns;
@@ -233,15 +233,15 @@ pub fn check(claim: &EndToEnd) -> Result<(), Unproven> {
             return Err(Unproven::Source);
         }
         // Events that arrive less often than the stages assume leave with their own period.
-        coming.1 = left.1;
+        arrivals_to_network.1 = left.1;
     }
-    if !covers(flow.arrivals, coming) {
+    if !covers(flow.arrivals, arrivals_to_network) {
         return Err(Unproven::ToNetwork);
     }
     if let Some(sink) = &claim.sink {
         let (ns, arrivals, _) = host(sink).ok_or(Unproven::Sink)?;
         sum += ns;
-        if !covers(arrivals, (coming.0, coming.1 + u128::from(flow.limit_ns))) {
+        if !covers(arrivals, (arrivals_to_network.0, arrivals_to_network.1 + u128::from(flow.limit_ns))) {
             return Err(Unproven::ToSink);
         }
     }

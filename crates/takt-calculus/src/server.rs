@@ -110,16 +110,16 @@ pub fn respond(jobs: &[Job], at: usize, server: Option<Server>) -> Result<Respon
     let server = server.filter(|server| server.priority < own.priority);
     let blocking_ns = blocking(jobs, own.priority, server).ok_or(Unbounded::Overload)?;
     // Any job of equal priority may be served first.
-    let rivals = jobs.iter().enumerate().filter(|(n, job)| *n != at && job.priority >= own.priority);
-    let rivals: Vec<Job> = rivals.map(|(_, job)| *job).collect();
-    let level = || rivals.iter().chain([&own]);
-    let turns = server.map(|server| Job {
+    let interfering = jobs.iter().enumerate().filter(|(n, job)| *n != at && job.priority >= own.priority);
+    let interfering: Vec<Job> = interfering.map(|(_, job)| *job).collect();
+    let level = || interfering.iter().chain([&own]);
+    let server_jobs = server.map(|server| Job {
         priority: i32::MAX,
         arrivals: Some(Arrivals::sporadic(server.period_ns)),
         piece_ns: server.piece_ns,
         pieces: 1,
     });
-    if utilisation_ppm(level().chain(&turns)).is_none_or(|ppm| ppm > 1_000_000 + level().count() as u64 + 1) {
+    if utilisation_ppm(level().chain(&server_jobs)).is_none_or(|ppm| ppm > 1_000_000 + level().count() as u64 + 1) {
         return Err(Unbounded::Overload);
     }
     let served =
@@ -134,14 +134,14 @@ pub fn respond(jobs: &[Job], at: usize, server: Option<Server>) -> Result<Respon
     let (mut response_ns, mut begun_ns) = (0, 0);
     let mut points = Vec::new();
     for arrival_ns in arrivals_of(&own, busy_ns)? {
-        // Its own events up to that arrival without the very last piece, and the work of its rivals
-        // up to the start of that piece.
+        // Its own events up to that arrival without the very last piece, and the work of
+        // interfering jobs up to the start of that piece.
         let before = own.demand(arrival_ns).map(|work| work - own.piece_ns);
         let before = before.and_then(|work| work.checked_add(blocking_ns)).ok_or(Unbounded::Overload)?;
         // A later event does not start earlier.
         let from = before.max(begun_ns);
         let start_ns = fixed_point(from, |start_ns| {
-            total(rivals.iter(), start_ns)?.checked_add(served(start_ns)?)?.checked_add(before)
+            total(interfering.iter(), start_ns)?.checked_add(served(start_ns)?)?.checked_add(before)
         })?;
         begun_ns = start_ns;
         let done_ns = start_ns.checked_add(own.piece_ns).ok_or(Unbounded::Overload)?;
@@ -152,11 +152,11 @@ pub fn respond(jobs: &[Job], at: usize, server: Option<Server>) -> Result<Respon
 }
 
 /// Returns the maximum blocking time of a job with this priority: lower-priority work served at the
-/// start of its busy period. Later turns of the server are not included.
+/// start of its busy period. Later pieces of the server are not included.
 ///
-/// After a job at or below the server's priority, or after idle time, the server's next turn is one
-/// period later. After a job between the server's priority and this one, or directly after the
-/// previous busy period, the server may have a turn immediately.
+/// After a job at or below the server's priority, or after idle time, the server's next piece is
+/// one period later. After a job between the server's priority and this one, or directly after the
+/// previous busy period, the server may run a piece immediately.
 fn blocking(jobs: &[Job], priority: i32, server: Option<Server>) -> Option<u64> {
     let served_from = server.map_or(i32::MAX, |server| server.priority);
     let at_once_ns = server.map_or(0, |server| server.piece_ns);
@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn event_waits_for_earlier_events_of_its_flow() {
         let burst = Job { arrivals: Some(Arrivals::bursts(1000, 3)), ..job(1, 1, 10) };
-        // Two of its own pieces and the rivals' events of 0 and 12 precede its last piece, which
-        // starts at 22.
+        // Two of its own pieces and the interfering events of 0 and 12 precede its last piece,
+        // which starts at 22.
         assert_eq!(response(&[burst, job(1, 12, 1)], 0), 32);
         assert_eq!(response(&[burst, job(2, 12, 1)], 0), 32);
     }
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(response(&[job(2, 25, 7), large], 1), 50 + 3 * 7);
     }
 
-    /// The server's turn follows one period after idle time or work of its priority. After work
+    /// The server's piece follows one period after idle time or work of its priority. After work
     /// above its priority it may follow immediately.
     #[test]
     fn server_has_an_immediate_turn_only_after_work_above_its_priority() {

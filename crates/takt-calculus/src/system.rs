@@ -180,18 +180,18 @@ impl System {
 }
 
 impl Stage {
-    /// Returns the arrival bound behind the stage, for arrivals `came` and the maximum response
-    /// time `response_ns`. `None` beyond `u64`.
-    pub(crate) fn pass_on(&self, came: Arrivals, response_ns: u64) -> Option<Arrivals> {
+    /// Returns the arrival bound behind the stage, for these arrivals and the maximum response time
+    /// `response_ns`. `None` beyond `u64`.
+    pub(crate) fn pass_on(&self, arrivals: Arrivals, response_ns: u64) -> Option<Arrivals> {
         // The first piece of one event may be earliest while the last piece of another is latest.
         let spread = (response_ns - self.piece_ns_min).checked_add(self.delay_ns - self.delay_ns_min)?;
-        let apart = came.distance_ns.saturating_sub(spread);
+        let apart = arrivals.distance_ns.saturating_sub(spread);
         // No other work is served in between.
         let served =
             if self.pieces == 1 { self.piece_ns_min.saturating_sub(self.delay_ns - self.delay_ns_min) } else { 0 };
         Some(Arrivals {
-            period_ns: came.period_ns,
-            jitter_ns: came.jitter_ns.checked_add(spread)?,
+            period_ns: arrivals.period_ns,
+            jitter_ns: arrivals.jitter_ns.checked_add(spread)?,
             distance_ns: apart.max(served),
         })
     }
@@ -211,38 +211,38 @@ type State = Vec<Vec<Option<Arrivals>>>;
 /// times.
 pub fn analyse(system: &System) -> Result<Certificate, Infeasible> {
     system.check()?;
-    let mut guess: State =
+    let mut state: State =
         system.flows.iter().map(|flow| flow.stages.iter().map(|_| flow.arrivals).collect()).collect();
     for _ in 0..ROUNDS_MAX {
-        let responses = respond_all(system, &guess)?;
+        let responses = respond_all(system, &state)?;
         let next = pass_on_all(system, &responses)?;
-        if next == guess {
-            return Ok(certify(system, &guess, responses));
+        if next == state {
+            return Ok(certify(system, &state, responses));
         }
-        guess = next;
+        state = next;
     }
     Err(Infeasible::Diverges)
 }
 
 /// Computes the response times of each stage of all flows that have an arrival bound.
-fn respond_all(system: &System, guess: &State) -> Result<Vec<Vec<Response>>, Infeasible> {
+fn respond_all(system: &System, state: &State) -> Result<Vec<Vec<Response>>, Infeasible> {
     // Jobs of each resource, and for each flow and stage the index of its job.
     let mut jobs: BTreeMap<usize, Vec<Job>> = BTreeMap::new();
-    let mut places: Vec<Vec<usize>> = Vec::new();
-    for (flow, arrivals) in system.flows.iter().zip(guess) {
-        let place = |(stage, arrivals): (&Stage, &Option<Arrivals>)| {
+    let mut indexes: Vec<Vec<usize>> = Vec::new();
+    for (flow, arrivals) in system.flows.iter().zip(state) {
+        let index = |(stage, arrivals): (&Stage, &Option<Arrivals>)| {
             let there = jobs.entry(stage.resource).or_default();
             there.push(stage.job(&system.resources[stage.resource], *arrivals));
             there.len() - 1
         };
-        places.push(flow.stages.iter().zip(arrivals).map(place).collect());
+        indexes.push(flow.stages.iter().zip(arrivals).map(index).collect());
     }
-    let bounded = system.flows.iter().zip(&places).enumerate();
-    let respond_flow = |(at, (flow, places)): (usize, (&Flow, &Vec<usize>))| {
-        let stages = flow.stages.iter().zip(places).enumerate().filter(|_| flow.arrivals.is_some());
-        let respond = |(n, (stage, place)): (usize, (&Stage, &usize))| {
+    let bounded = system.flows.iter().zip(&indexes).enumerate();
+    let respond_flow = |(at, (flow, indexes)): (usize, (&Flow, &Vec<usize>))| {
+        let stages = flow.stages.iter().zip(indexes).enumerate().filter(|_| flow.arrivals.is_some());
+        let respond = |(n, (stage, index)): (usize, (&Stage, &usize))| {
             let server = system.resources[stage.resource].server_with_lock();
-            let response = server::respond(&jobs[&stage.resource], *place, server);
+            let response = server::respond(&jobs[&stage.resource], *index, server);
             response.map_err(|why| Infeasible::Unbounded { flow: at, stage: n, why })
         };
         stages.map(respond).collect()
@@ -252,24 +252,24 @@ fn respond_all(system: &System, guess: &State) -> Result<Vec<Vec<Response>>, Inf
 
 /// Returns the arrival bounds at each stage that follow from the responses of the previous stages.
 fn pass_on_all(system: &System, responses: &[Vec<Response>]) -> Result<State, Infeasible> {
-    let mut guess = State::new();
+    let mut state = State::new();
     for (at, (flow, responses)) in system.flows.iter().zip(responses).enumerate() {
-        let mut came = flow.arrivals;
+        let mut arrivals_at = flow.arrivals;
         let mut stages = Vec::new();
         for (n, stage) in flow.stages.iter().enumerate() {
-            stages.push(came);
-            if let Some(arrivals) = came {
+            stages.push(arrivals_at);
+            if let Some(arrivals) = arrivals_at {
                 let left = stage.pass_on(arrivals, responses[n].response_ns);
                 let why = Unbounded::Overload;
-                came = Some(left.ok_or(Infeasible::Unbounded { flow: at, stage: n, why })?);
+                arrivals_at = Some(left.ok_or(Infeasible::Unbounded { flow: at, stage: n, why })?);
             }
         }
-        guess.push(stages);
+        state.push(stages);
     }
-    Ok(guess)
+    Ok(state)
 }
 
-fn certify(system: &System, guess: &State, responses: Vec<Vec<Response>>) -> Certificate {
+fn certify(system: &System, state: &State, responses: Vec<Vec<Response>>) -> Certificate {
     let claim = |((flow, arrivals), responses): ((&Flow, &Vec<Option<Arrivals>>), Vec<Response>)| {
         let stages: Vec<StageClaim> = arrivals
             .iter()
@@ -285,6 +285,6 @@ fn certify(system: &System, guess: &State, responses: Vec<Vec<Response>>) -> Cer
         let bound_ns = flow.arrivals.map(|_| stages.iter().zip(&flow.stages).fold(0, sum));
         FlowClaim { stages, bound_ns }
     };
-    let flows = system.flows.iter().zip(guess).zip(responses).map(claim).collect();
+    let flows = system.flows.iter().zip(state).zip(responses).map(claim).collect();
     Certificate { system: system.clone(), flows, measured: Vec::new() }
 }

@@ -50,11 +50,11 @@ impl Load {
     /// Returns the work of the events in a closed interval of `window` from a first event. `None`
     /// if there is no arrival bound, or on overflow.
     fn within(&self, window: u128) -> Option<u128> {
-        let comes = self.arrivals?;
+        let arrivals = self.arrivals?;
         let mut events =
-            window.checked_add(comes.jitter_ns.into())?.checked_div(comes.period_ns.into())?.checked_add(1)?;
-        if comes.distance_ns > 0 {
-            events = events.min(window / u128::from(comes.distance_ns) + 1);
+            window.checked_add(arrivals.jitter_ns.into())?.checked_div(arrivals.period_ns.into())?.checked_add(1)?;
+        if arrivals.distance_ns > 0 {
+            events = events.min(window / u128::from(arrivals.distance_ns) + 1);
         }
         events.checked_mul(self.pieces * self.piece)
     }
@@ -71,19 +71,19 @@ pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
     }
     let loads = loads(certificate)?;
     for (at, (flow, claim)) in system.flows.iter().zip(&certificate.flows).enumerate() {
-        let Some(mut comes) = flow.arrivals else { continue };
+        let Some(mut arrivals) = flow.arrivals else { continue };
         let mut total = 0_u128;
-        for (n, (stage, said)) in flow.stages.iter().zip(&claim.stages).enumerate() {
+        for (n, (stage, stage_claim)) in flow.stages.iter().zip(&claim.stages).enumerate() {
             let unproven = |what| Unproven { flow: at, stage: Some(n), what };
-            if said.arrivals.period_ns != comes.period_ns
-                || said.arrivals.jitter_ns < comes.jitter_ns
-                || said.arrivals.distance_ns > comes.distance_ns
+            if stage_claim.arrivals.period_ns != arrivals.period_ns
+                || stage_claim.arrivals.jitter_ns < arrivals.jitter_ns
+                || stage_claim.arrivals.distance_ns > arrivals.distance_ns
             {
                 return Err(unproven("its events may arrive more densely"));
             }
-            check_stage(&loads, &system.resources[stage.resource], (at, n), said).map_err(unproven)?;
-            comes = departures(stage, said).ok_or_else(|| unproven("its jitter overflows"))?;
-            total += u128::from(said.response_ns) + u128::from(stage.delay_ns);
+            check_stage(&loads, &system.resources[stage.resource], (at, n), stage_claim).map_err(unproven)?;
+            arrivals = departures(stage, stage_claim).ok_or_else(|| unproven("its jitter overflows"))?;
+            total += u128::from(stage_claim.response_ns) + u128::from(stage.delay_ns);
         }
         match claim.bound_ns.map(u128::from) {
             Some(bound) if bound >= total => {}
@@ -112,7 +112,7 @@ fn check_measured(certificate: &Certificate, time: &MeasuredTime) -> Result<(), 
 fn loads(certificate: &Certificate) -> Result<Vec<Load>, Unproven> {
     let mut loads = Vec::new();
     for (at, (flow, claim)) in certificate.system.flows.iter().zip(&certificate.flows).enumerate() {
-        if claim.stages.iter().any(|said| said.arrivals.period_ns == 0) {
+        if claim.stages.iter().any(|stage| stage.arrivals.period_ns == 0) {
             return Err(Unproven { flow: at, stage: None, what: "a period of 0 is claimed" });
         }
         let expected = if flow.arrivals.is_some() { flow.stages.len() } else { 0 };
@@ -128,7 +128,7 @@ fn loads(certificate: &Certificate) -> Result<Vec<Load>, Unproven> {
                 priority: stage.priority,
                 piece: u128::from(stage.piece_ns) + u128::from(resource.lock_ns),
                 pieces: stage.pieces.into(),
-                arrivals: claim.stages.get(n).map(|said| said.arrivals),
+                arrivals: claim.stages.get(n).map(|stage| stage.arrivals),
             });
         }
         if loads.len() > JOBS_MAX {
@@ -139,35 +139,35 @@ fn loads(certificate: &Certificate) -> Result<Vec<Load>, Unproven> {
 }
 
 /// Returns the arrival bound behind a stage that follows from the claim.
-fn departures(stage: &Stage, said: &StageClaim) -> Option<Arrivals> {
-    let latest = u128::from(said.response_ns) + u128::from(stage.delay_ns);
+fn departures(stage: &Stage, claim: &StageClaim) -> Option<Arrivals> {
+    let latest = u128::from(claim.response_ns) + u128::from(stage.delay_ns);
     let earliest = u128::from(stage.piece_ns_min) + u128::from(stage.delay_ns_min);
     let spread = latest.checked_sub(earliest)?;
     let wobble = stage.delay_ns - stage.delay_ns_min;
     let gap = if stage.pieces == 1 && stage.piece_ns_min > wobble { stage.piece_ns_min - wobble } else { 0 };
-    let jitter = u64::try_from(u128::from(said.arrivals.jitter_ns) + spread).ok()?; // tidy-allow(dropped-cause): the caller reports it.
-    let kept = u128::from(said.arrivals.distance_ns).saturating_sub(spread) as u64;
-    Some(Arrivals { period_ns: said.arrivals.period_ns, jitter_ns: jitter, distance_ns: kept.max(gap) })
+    let jitter = u64::try_from(u128::from(claim.arrivals.jitter_ns) + spread).ok()?; // tidy-allow(dropped-cause): the caller reports it.
+    let kept = u128::from(claim.arrivals.distance_ns).saturating_sub(spread) as u64;
+    Some(Arrivals { period_ns: claim.arrivals.period_ns, jitter_ns: jitter, distance_ns: kept.max(gap) })
 }
 
 /// Returns the work of a resource's server that may precede work above its priority in a closed
-/// interval of `window`, without a turn at its start.
+/// interval of `window`, without a piece at its start.
 fn served_within(resource: &Resource, priority: i32, window: u128) -> Option<u128> {
     let Some(server) = resource.server.filter(|server| priority > server.priority) else { return Some(0) };
-    let turns = window.checked_div(server.period_ns.into())?;
-    turns.checked_mul(u128::from(server.piece_ns) + u128::from(resource.lock_ns))
+    let pieces = window.checked_div(server.period_ns.into())?;
+    pieces.checked_mul(u128::from(server.piece_ns) + u128::from(resource.lock_ns))
 }
 
 /// Returns the maximum blocking at the start of a busy period of this priority: a piece of lower
-/// priority that has started, a turn of the server, or both if the server's priority is below that
+/// priority that has started, a piece of the server, or both if the server's priority is below that
 /// of the piece.
 fn begun_before(here: &[&Load], resource: &Resource, priority: i32) -> u128 {
     let server = resource.server.filter(|server| priority > server.priority);
-    let turn = server.map_or(0, |server| u128::from(server.piece_ns) + u128::from(resource.lock_ns));
-    let mut longest = turn;
+    let server_piece = server.map_or(0, |server| u128::from(server.piece_ns) + u128::from(resource.lock_ns));
+    let mut longest = server_piece;
     for load in here.iter().filter(|load| load.priority < priority) {
         let is_above_server = server.is_some_and(|server| load.priority > server.priority);
-        longest = longest.max(if is_above_server { load.piece + turn } else { load.piece });
+        longest = longest.max(if is_above_server { load.piece + server_piece } else { load.piece });
     }
     longest
 }
@@ -176,11 +176,11 @@ fn check_stage(
     loads: &[Load],
     resource: &Resource,
     (flow, stage): (usize, usize),
-    said: &StageClaim,
+    claim: &StageClaim,
 ) -> Result<(), &'static str> {
     let own = loads.iter().find(|load| load.flow == flow && load.stage == stage).ok_or("it does not exist")?;
     let here: Vec<&Load> = loads.iter().filter(|load| load.resource == own.resource).collect();
-    let begun = begun_before(&here, resource, own.priority);
+    let blocking = begun_before(&here, resource, own.priority);
     // Any other work of the same priority may be served first, regardless of its arrival.
     let others = |window: u128| {
         let others = here
@@ -190,23 +190,23 @@ fn check_stage(
         others.map(|load| load.within(window)).try_fold(served, |sum, work| sum.checked_add(work?))
     };
     let no_limit = "unbounded work has at least its priority";
-    let busy = u128::from(said.busy_ns);
+    let busy = u128::from(claim.busy_ns);
     let before_end = busy.saturating_sub(1);
     let level = own.within(before_end).zip(others(before_end)).and_then(|(own, others)| own.checked_add(others));
     let level = level.ok_or(no_limit)?;
-    if busy == 0 && level + begun > 0 || begun.checked_add(level).is_none_or(|work| work > busy) {
+    if busy == 0 && level + blocking > 0 || blocking.checked_add(level).is_none_or(|work| work > busy) {
         return Err("its busy period may be longer");
     }
-    check_points(own, busy, said)?;
-    for point in &said.points {
+    check_points(own, busy, claim)?;
+    for point in &claim.points {
         let (arrival, start) = (u128::from(point.arrival_ns), u128::from(point.start_ns));
         let own_before = own.within(arrival).and_then(|work| work.checked_sub(own.piece)).ok_or(no_limit)?;
         let others = others(start).ok_or(no_limit)?;
-        let work = begun.checked_add(own_before).and_then(|work| work.checked_add(others));
+        let work = blocking.checked_add(own_before).and_then(|work| work.checked_add(others));
         if work.is_none_or(|work| work > start) {
             return Err("an event may start later");
         }
-        if start + own.piece > arrival + u128::from(said.response_ns) {
+        if start + own.piece > arrival + u128::from(claim.response_ns) {
             return Err("an event may take longer");
         }
     }
@@ -214,17 +214,18 @@ fn check_stage(
 }
 
 /// Checks that every event that may have the maximum response time has a point.
-fn check_points(own: &Load, busy: u128, said: &StageClaim) -> Result<(), &'static str> {
-    let comes = own.arrivals.ok_or("unbounded work has no points")?;
+fn check_points(own: &Load, busy: u128, claim: &StageClaim) -> Result<(), &'static str> {
+    let arrivals = own.arrivals.ok_or("unbounded work has no points")?;
     // Simultaneous events are one point.
-    let at_once = if comes.distance_ns > 0 { 0 } else { comes.jitter_ns.checked_div(comes.period_ns).unwrap_or(0) };
+    let at_once =
+        if arrivals.distance_ns > 0 { 0 } else { arrivals.jitter_ns.checked_div(arrivals.period_ns).unwrap_or(0) };
     for n in u128::from(at_once).. {
-        let by_period = (n * u128::from(comes.period_ns)).saturating_sub(comes.jitter_ns.into());
-        let arrival = by_period.max(n * u128::from(comes.distance_ns));
+        let by_period = (n * u128::from(arrivals.period_ns)).saturating_sub(arrivals.jitter_ns.into());
+        let arrival = by_period.max(n * u128::from(arrivals.distance_ns));
         if arrival > 0 && arrival >= busy {
             return Ok(());
         }
-        if said.points.binary_search_by_key(&arrival, |point| point.arrival_ns.into()).is_err() {
+        if claim.points.binary_search_by_key(&arrival, |point| point.arrival_ns.into()).is_err() {
             return Err("an event that may be the latest has no point, or they are not in order");
         }
     }

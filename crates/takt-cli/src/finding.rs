@@ -10,30 +10,32 @@ pub struct Finding {
     /// Consequence of the observation.
     pub why: String,
     /// Remedy, or an alternative.
-    pub mend: String,
+    #[serde(rename = "mend")]
+    pub remedy: String,
     /// Whether the remedy is a shell command.
     pub is_command: bool,
-    /// Whether the finding keeps participants from communicating, or can be remedied. Other
-    /// findings are hints.
-    pub matters: bool,
+    /// Whether the finding is an error: it keeps participants from communicating, or can be
+    /// remedied. Other findings are hints.
+    #[serde(rename = "matters")]
+    pub is_error: bool,
 }
 
 impl Finding {
     /// Creates a finding that keeps participants from communicating.
-    pub fn of_network(what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { what: what.into(), why: why.into(), mend: mend.into(), is_command: false, matters: true }
+    pub fn of_network(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), why: why.into(), remedy: remedy.into(), is_command: false, is_error: true }
     }
 
     /// Turns the finding into a hint.
     pub fn into_hint(self) -> Self {
-        Self { matters: false, ..self }
+        Self { is_error: false, ..self }
     }
 }
 
 impl Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.is_command { "$" } else { "->" };
-        write!(f, "{}\n    {}\n    {sign} {}", self.what, self.why, self.mend)
+        write!(f, "{}\n    {}\n    {sign} {}", self.what, self.why, self.remedy)
     }
 }
 

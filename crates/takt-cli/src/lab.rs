@@ -177,12 +177,12 @@ fn print(lab: &Status) -> Result<()> {
         (false, false) => format!("incomplete; remove it with takt lab down {}", lab.name),
     };
     outln!("lab {}: {state}", lab.name)?;
-    for place in &lab.places {
-        let state = if place.is_there { format!("{} processes", place.processes.len()) } else { "gone".to_owned() };
-        outln!("  {:<15} {:<40} {state}", place.name, place.namespace)?;
+    for node in &lab.nodes {
+        let state = if node.exists { format!("{} processes", node.processes.len()) } else { "gone".to_owned() };
+        outln!("  {:<15} {:<40} {state}", node.name, node.namespace)?;
     }
     for switch in &lab.switches {
-        let state = if switch.is_there { "" } else { "Open vSwitch does not answer" };
+        let state = if switch.exists { "" } else { "Open vSwitch does not answer" };
         let word = |is_connected: &bool| if *is_connected { "connected" } else { "not connected" };
         let controllers = switch.controllers.iter().map(|(target, is)| format!("{target} {}", word(is)));
         let words: Vec<_> =

@@ -28,7 +28,7 @@ use takt_config::Settings;
 
 /// Time to wait for the definitions of two types that differ.
 const TYPE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time between two looks at the domain with `--watch`.
+/// Interval between two lists with `--watch`.
 const WATCH_PERIOD: Duration = Duration::from_secs(1);
 /// Clears a terminal and moves the cursor to its first line.
 const CLEAR_SCREEN: &str = "\x1b[2J\x1b[H";
@@ -162,7 +162,7 @@ impl Ls {
             findings.extend(secured::unauthenticated_pairs(&participants));
         }
         let is_empty = participants.is_empty();
-        findings.extend(network::ipv6_alone(settings).into_iter().filter(|one| one.matters || is_empty));
+        findings.extend(network::ipv6_alone(settings).into_iter().filter(|one| one.is_error || is_empty));
         findings.extend(on_loopback);
         if is_empty {
             findings.extend(network::multicast(participant, settings)?);

@@ -80,8 +80,8 @@ pub fn presentation(publications: &[PublicationData], subscriptions: &[Subscript
     };
     let finding = |writer: &PublicationData, reader: &SubscriptionData, why: &str| {
         let what = format!("topic '{}': writer {} and reader {} match", writer.topic_name, writer.guid, reader.guid);
-        let mend = "configure the writer to announce PID_GROUP_ENTITYID, or request access_scope TOPIC";
-        Finding::of_network(what, why, mend).into_hint()
+        let remedy = "configure the writer to announce PID_GROUP_ENTITYID, or request access_scope TOPIC";
+        Finding::of_network(what, why, remedy).into_hint()
     };
     pairs
         .filter(|(writer, reader)| matches(writer, reader))
@@ -317,7 +317,7 @@ mod tests {
         let mut reader = SubscriptionData { topic_name: "a".into(), presentation, ..Default::default() };
         let all = super::presentation(&[writer.clone()], &[reader.clone()]);
         let [finding] = &all[..] else { panic!("{all:?}") };
-        assert!(!finding.matters && finding.why.contains("PID_GROUP_ENTITYID"), "{finding:?}");
+        assert!(!finding.is_error && finding.why.contains("PID_GROUP_ENTITYID"), "{finding:?}");
         reader.topic_name = "b".into();
         assert_eq!(super::presentation(&[writer.clone()], &[reader.clone()]), [], "they do not match");
         reader.topic_name = "a".into();

@@ -4,7 +4,7 @@
 //!   elements in TOML.
 //! - [`Settings`] reads settings of participants from TOML files and the environment, together with
 //!   profiles.
-//! - [`system`] reads the system files of `takt analyze` with job accounts, and derives a
+//! - [`system`] reads the system files of `takt analyze` with job statistics, and derives a
 //!   participant's timing plan.
 //! - [`convert`] reads configuration files of CycloneDDS, Fast DDS and Connext.
 //! - [`show`] writes profiles and settings, each value with its origin; [`reference`] writes the

@@ -1,4 +1,4 @@
-//! Table of QoS policies: each field with its kind, its place in Takt's types and its description.
+//! Table of QoS policies: each field with its kind, its field in Takt's types and its description.
 //! Readers, writers and the reference documentation use this table only.
 //!
 //! Element names are those of DDS-XML 1.0 §7.3.2. `data_representation`, `type_consistency` and

@@ -361,7 +361,7 @@ mod tests {
         };
         assert_eq!(build("cpus = [\"0\"]\ntimer_slack = \"1 us\"\n"), Ok(()));
         let message = build("cpus = [\"one\"]\n").expect_err("no number");
-        assert!(message.starts_with("f.toml:4: real_time.cpus: \"one\" where the number"), "{message}");
+        assert!(message.starts_with("f.toml:4: real_time.cpus: found \"one\"; expected the number"), "{message}");
         let message = build("cpus = [\"1023\"]\nfifo = 10\n").expect_err("no such processor");
         assert!(message.starts_with("real time: run on the processors [1023]"), "{message}");
     }

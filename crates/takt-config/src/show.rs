@@ -70,8 +70,8 @@ fn is_written(effective: &Effective) -> bool {
 }
 
 fn origin(effective: &Effective) -> String {
-    let said = |(origin, profile): &(Origin, String)| format!("{origin}, {profile}");
-    effective.origin.as_ref().map_or_else(|| "default".to_owned(), said)
+    let source = |(origin, profile): &(Origin, String)| format!("{origin}, {profile}");
+    effective.origin.as_ref().map_or_else(|| "default".to_owned(), source)
 }
 
 fn commented(text: &mut String, line: &str, open: &str, comment: &str, close: &str) {

@@ -48,7 +48,7 @@ pub fn read_static_endpoints(path: impl AsRef<Path>) -> Result<Vec<StaticPartici
 pub fn parse_static_endpoints(source: &str, text: &str) -> Result<Vec<StaticParticipant>> {
     let wrong =
         |element: &str, what: String| ConfigError::new(Origin { source: source.to_owned(), line: 0 }, element, what);
-    let root = DeTable::parse(text).map_err(|error| wrong("", format!("no TOML: {}", error.message())))?;
+    let root = DeTable::parse(text).map_err(|error| wrong("", format!("invalid TOML: {}", error.message())))?;
     let mut profiles = QosProvider::new();
     profiles.add_root(source, Format::Toml, &toml_tree::parse(source, text)?)?;
     let known = ["participant", "qos_library"];

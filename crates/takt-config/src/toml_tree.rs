@@ -31,7 +31,7 @@ pub(crate) fn parse(source: &str, text: &str) -> Result<Node> {
     let reader = Reader { source, lines };
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        ConfigError::new(reader.origin(at), "", format!("no TOML: {}", error.message()))
+        ConfigError::new(reader.origin(at), "", format!("invalid TOML: {}", error.message()))
     })?;
     let mut root = Node { name: String::new(), line: 1, attributes: Vec::new(), content: Content::Text(String::new()) };
     reader.fill(&mut root, table.get_ref(), 1)?;

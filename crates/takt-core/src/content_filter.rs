@@ -1,7 +1,7 @@
 //! Interface of content filters; the filter language is outside this crate
 //! (DDS 1.4 §2.2.2.3.3, RTPS 2.5 §8.7.3).
 //!
-//! A reader does not receive a sample that its filter rejects. The sample takes no place in the
+//! A reader does not receive a sample that its filter rejects. The sample takes no room in the
 //! history, starts no period of DEADLINE, creates no instance and leaves the state of an existing
 //! one. Only data are filtered: a dispose or unregister always arrives, and takes effect if the
 //! reader knows the instance.

@@ -82,7 +82,7 @@ pub(crate) struct Context {
     pub(crate) groups_timer: TimerId,
     /// Payload that accompanies the datagram being built, and stays in its shared memory.
     pub(crate) loan: Option<SharedPayload>,
-    /// Whether the caller sends payloads from where they are stored; see [`Ahead`].
+    /// Whether the caller sends payloads from where they are stored; see [`PayloadTail`].
     pub(crate) scatter_gather: bool,
     /// Payload part that follows the datagram being built.
     pub(crate) payload_tail: Option<PayloadTail>,
@@ -213,34 +213,34 @@ impl Context {
         self.owners -= 1;
     }
 
-    /// Starts probing the idle channels of the set, which a writer would use.
+    /// Starts probing the idle groups of the set, which a writer would use.
     pub(crate) fn start_probing(&mut self, wanted: MulticastSet) {
-        for (channel, it) in self.multicast_groups.list.iter_mut().enumerate() {
-            if wanted >> channel & 1 != 0 && it.phase == ProbePhase::Idle {
+        for (group, it) in self.multicast_groups.list.iter_mut().enumerate() {
+            if wanted >> group & 1 != 0 && it.phase == ProbePhase::Idle {
                 (it.phase, it.probes_sent) = (ProbePhase::Queued, 0);
-                self.jobs.push(Priority::NORMAL, Job::MulticastProbe { group: channel });
+                self.jobs.push(Priority::NORMAL, Job::MulticastProbe { group });
             }
         }
     }
 
-    /// Records that a writer sent a sample that could have used these channels. Quiet channels are
+    /// Records that a writer sent a sample that could have used these groups. Dormant groups are
     /// probed now.
     pub(crate) fn record_multicast_use(&mut self, wanted: MulticastSet) {
         if wanted == 0 {
             return;
         }
-        for (channel, it) in self.multicast_groups.list.iter_mut().enumerate().filter(|(at, _)| wanted >> at & 1 != 0) {
+        for (group, it) in self.multicast_groups.list.iter_mut().enumerate().filter(|(at, _)| wanted >> at & 1 != 0) {
             it.in_use = true;
             if it.phase == ProbePhase::Dormant {
                 (it.phase, it.probes_sent) = (ProbePhase::Queued, 0);
-                self.jobs.push(Priority::NORMAL, Job::MulticastProbe { group: channel });
+                self.jobs.push(Priority::NORMAL, Job::MulticastProbe { group });
             }
         }
     }
 
-    /// Schedules an early probe of a channel, because a reader missed a sample that was sent to it.
-    pub(crate) fn schedule_early_probe(&mut self, now: Instant, channel: usize) {
-        if let Some(it) = self.multicast_groups.list.get_mut(channel)
+    /// Schedules an early probe of a group, because a reader missed a sample that was sent to it.
+    pub(crate) fn schedule_early_probe(&mut self, now: Instant, group: usize) {
+        if let Some(it) = self.multicast_groups.list.get_mut(group)
             && matches!(it.phase, ProbePhase::Probed | ProbePhase::Dormant)
         {
             it.in_use = true;
@@ -252,10 +252,10 @@ impl Context {
     /// of the queue.
     pub(crate) fn notify(&mut self, event: Event) {
         self.work.steps(self.events.len());
-        let place = self.events.iter().position(|queued| *queued == event);
-        match (place, event) {
-            (Some(place), Event::ParticipantDiscovered(_) | Event::ParticipantLost(_)) => {
-                self.events.remove(place);
+        let position = self.events.iter().position(|queued| *queued == event);
+        match (position, event) {
+            (Some(position), Event::ParticipantDiscovered(_) | Event::ParticipantLost(_)) => {
+                self.events.remove(position);
             }
             (Some(_), _) => return,
             (None, _) => {}
@@ -268,10 +268,11 @@ impl Context {
         self.participants = u32::try_from(count).unwrap_or(u32::MAX);
     }
 
-    /// Returns the multiplier of the periods of builtin endpoints. When many participants meet,
-    /// their answers queue up in the network, and repeated requests make it worse. Participants
-    /// with unvalidated addresses count too, because they also meet. Forged announcements can
-    /// therefore slow the heartbeats of builtin writers down to one a second.
+    /// Returns the multiplier of the periods of builtin endpoints. When many participants discover
+    /// each other, their answers queue up in the network, and repeated requests make it worse.
+    /// Participants with unvalidated addresses count too, because they also exchange answers.
+    /// Forged announcements can therefore slow the heartbeats of builtin writers down to one a
+    /// second.
     pub(crate) fn period_multiplier(&self) -> u32 {
         (self.participants / UNSCALED_PARTICIPANTS_MAX).clamp(1, PERIOD_MULTIPLIER_MAX)
     }

@@ -116,7 +116,7 @@ pub struct Counters {
     /// Datagrams withheld from a participant with an unvalidated address that had not sent enough
     /// itself.
     pub withheld_datagrams: u64,
-    /// Remote participants discovered, those that came back included.
+    /// Remote participants discovered, those that returned included.
     pub participants_discovered: u64,
     /// Participants without an entry in the list of static endpoints.
     pub unlisted_participants: u64,

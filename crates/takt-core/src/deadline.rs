@@ -1,7 +1,7 @@
 //! Deadline monitoring of the instances of a writer or reader (DEADLINE, DDS 1.4 §2.2.3.7).
 //!
 //! All instances have the same period, so a list in order of the last update is also in order of
-//! the due time. An update moves one entry to the end, and the timer looks at the front. The timer
+//! the due time. An update moves one entry to the end, and the timer checks the front. The timer
 //! is re-armed only when it fires.
 
 use crate::cache::InstanceHandle;
@@ -17,8 +17,8 @@ const NONE: u32 = u32::MAX;
 
 /// Most instances checked in one call; the next call continues.
 pub(crate) const INSTANCES_PER_CALL: usize = 64;
-/// Most entries that are passed when an instance with a missed deadline is put back in order: those
-/// updated since it was due.
+/// Most entries that are visited when an instance with a missed deadline is put back in order:
+/// those updated since it was due.
 pub(crate) const OVERTAKEN_MAX: usize = 8;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Multicast groups for user data (channels), each on one local interface, and the participants
+//! Multicast groups for user data, each on one local interface, and the participants
 //! that listen to them.
 //!
 //! Sending to a group costs one datagram, regardless of how many listen. Each listening
@@ -13,38 +13,38 @@ use crate::timer::TimerId;
 use alloc::vec::Vec;
 use takt_wire::{Locator, SequenceNumber};
 
-/// Most channels, counted as groups times interfaces. Further ones are not used.
+/// Most groups, counted as groups times interfaces. Further ones are not used.
 pub(crate) const MULTICAST_GROUPS_MAX: usize = 8;
 
 /// Most probes in one round, of which one must arrive.
 pub(crate) const PROBES_MAX: usize = 4;
 
-/// Set of channels, one bit each.
+/// Set of groups, one bit each.
 pub(crate) type MulticastSet = u8;
 
-/// Channels of a matched reader.
+/// Multicast groups of a matched reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MulticastReachability {
-    /// Channels that the reader's participant listens to as far as known, whether the writer may
+    /// Groups that the reader's participant listens to as far as known, whether the writer may
     /// use them or not.
     pub(crate) listens: MulticastSet,
-    /// Channels by which the reader's data may be sent.
+    /// Groups by which the reader's data may be sent.
     pub(crate) allowed: MulticastSet,
-    /// Channels that the reader's participant has acknowledged to receive.
+    /// Groups that the reader's participant has acknowledged to receive.
     pub(crate) validated: MulticastSet,
 }
 
 impl MulticastReachability {
-    /// Reports whether a channel may carry the reader's data, and is validated.
-    pub(crate) fn is_served_by(&self, channel: usize) -> bool {
-        self.allowed & self.validated & (1 << channel) != 0
+    /// Reports whether a group may carry the reader's data, and is validated.
+    pub(crate) fn is_served_by(&self, group: usize) -> bool {
+        self.allowed & self.validated & (1 << group) != 0
     }
 }
 
-/// State of the probing of a channel.
+/// State of the probing of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProbePhase {
-    /// No writer would use the channel.
+    /// No writer would use the group.
     Idle,
     /// The next probe is queued.
     Queued,
@@ -87,12 +87,12 @@ pub(crate) struct MulticastGroups {
 }
 
 impl MulticastGroups {
-    /// Reports whether one datagram to a channel with `listeners` listeners, this participant
-    /// excluded, is cheaper than one datagram to each of `places` destinations. Sending and
+    /// Reports whether one datagram to a group with `listeners` listeners, this participant
+    /// excluded, is cheaper than one datagram to each of `destinations` locators. Sending and
     /// receiving a datagram count the same.
-    pub(crate) fn is_cheaper(&self, listeners: usize, places: usize) -> bool {
+    pub(crate) fn is_cheaper(&self, listeners: usize, destinations: usize) -> bool {
         let listeners = listeners + 1;
-        self.readers_min > 0 && places >= self.readers_min && 2 * places > listeners + 1
+        self.readers_min > 0 && destinations >= self.readers_min && 2 * destinations > listeners + 1
     }
 }
 
@@ -103,8 +103,9 @@ mod tests {
     #[test]
     fn group_is_cheaper_when_more_than_half_of_its_listeners_need_the_data() {
         let from = |readers_min| MulticastGroups { readers_min, ..MulticastGroups::default() };
-        let least = |listeners, min| (0..100).find(|places| from(min).is_cheaper(listeners, *places));
-        assert_eq!([2, 3, 4, 10, 32].map(|listeners| least(listeners, 1)), [3, 3, 4, 7, 18].map(Some));
-        assert_eq!((least(3, 5), least(3, 0)), (Some(5), None));
+        let destinations_min =
+            |listeners, min| (0..100).find(|destinations| from(min).is_cheaper(listeners, *destinations));
+        assert_eq!([2, 3, 4, 10, 32].map(|listeners| destinations_min(listeners, 1)), [3, 3, 4, 7, 18].map(Some));
+        assert_eq!((destinations_min(3, 5), destinations_min(3, 0)), (Some(5), None));
     }
 }

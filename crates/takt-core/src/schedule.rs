@@ -28,9 +28,9 @@ impl<K: Ord + Copy> Schedule<K> {
     }
 
     /// Returns the key of an entry, if it has one.
-    pub(crate) fn get(&self, thing: u32) -> Option<K> {
-        let place = *self.positions.get(thing as usize)?;
-        self.heap.get(place as usize).map(|(key, _)| *key)
+    pub(crate) fn get(&self, entry: u32) -> Option<K> {
+        let position = *self.positions.get(entry as usize)?;
+        self.heap.get(position as usize).map(|(key, _)| *key)
     }
 
     /// Returns the earliest key and its entry.
@@ -39,30 +39,30 @@ impl<K: Ord + Copy> Schedule<K> {
     }
 
     /// Sets the key of an entry and replaces a former one.
-    pub(crate) fn set(&mut self, thing: u32, key: K) {
-        self.remove(thing);
-        if self.positions.len() <= thing as usize {
-            self.positions.resize(thing as usize + 1, IDLE);
+    pub(crate) fn set(&mut self, entry: u32, key: K) {
+        self.remove(entry);
+        if self.positions.len() <= entry as usize {
+            self.positions.resize(entry as usize + 1, IDLE);
         }
-        let place = self.heap.len();
-        self.heap.push((key, thing));
-        self.positions[thing as usize] = place as u32;
-        self.sift_up(place);
+        let position = self.heap.len();
+        self.heap.push((key, entry));
+        self.positions[entry as usize] = position as u32;
+        self.sift_up(position);
     }
 
     /// Removes the key of an entry. Has no effect on an entry without one.
-    pub(crate) fn remove(&mut self, thing: u32) {
-        let Some(place) = self.positions.get_mut(thing as usize) else { return };
-        let place = core::mem::replace(place, IDLE);
-        if place == IDLE {
+    pub(crate) fn remove(&mut self, entry: u32) {
+        let Some(position) = self.positions.get_mut(entry as usize) else { return };
+        let position = core::mem::replace(position, IDLE);
+        if position == IDLE {
             return;
         }
-        let place = place as usize;
-        self.heap.swap_remove(place);
-        if place < self.heap.len() {
-            self.positions[self.heap[place].1 as usize] = place as u32;
-            self.sift_down(place);
-            self.sift_up(place);
+        let position = position as usize;
+        self.heap.swap_remove(position);
+        if position < self.heap.len() {
+            self.positions[self.heap[position].1 as usize] = position as u32;
+            self.sift_down(position);
+            self.sift_up(position);
         }
     }
 
@@ -72,30 +72,30 @@ impl<K: Ord + Copy> Schedule<K> {
         self.positions[self.heap[b].1 as usize] = b as u32;
     }
 
-    fn sift_up(&mut self, mut place: usize) {
-        while place > 0 {
-            let parent = (place - 1) / 2;
-            if self.heap[parent].0 <= self.heap[place].0 {
+    fn sift_up(&mut self, mut position: usize) {
+        while position > 0 {
+            let parent = (position - 1) / 2;
+            if self.heap[parent].0 <= self.heap[position].0 {
                 break;
             }
-            self.swap(parent, place);
-            place = parent;
+            self.swap(parent, position);
+            position = parent;
         }
     }
 
-    fn sift_down(&mut self, mut place: usize) {
+    fn sift_down(&mut self, mut position: usize) {
         loop {
-            let mut least = place;
-            for child in [2 * place + 1, 2 * place + 2] {
-                if child < self.heap.len() && self.heap[child].0 < self.heap[least].0 {
-                    least = child;
+            let mut smallest = position;
+            for child in [2 * position + 1, 2 * position + 2] {
+                if child < self.heap.len() && self.heap[child].0 < self.heap[smallest].0 {
+                    smallest = child;
                 }
             }
-            if least == place {
+            if smallest == position {
                 break;
             }
-            self.swap(place, least);
-            place = least;
+            self.swap(position, smallest);
+            position = smallest;
         }
     }
 }
@@ -108,22 +108,22 @@ mod tests {
     fn entries_come_in_order_after_moves_and_removals() {
         let mut schedule = Schedule::new();
         schedule.reserve(100);
-        for thing in 0..100_u32 {
-            schedule.set(thing, (thing * 37) % 100);
+        for entry in 0..100_u32 {
+            schedule.set(entry, (entry * 37) % 100);
         }
         schedule.set(3, 1_000);
-        for thing in 50..70 {
-            schedule.remove(thing);
-            schedule.remove(thing);
+        for entry in 50..70 {
+            schedule.remove(entry);
+            schedule.remove(entry);
         }
         schedule.remove(5_000);
         assert_eq!((schedule.get(3), schedule.get(55)), (Some(1_000), None));
         let (mut last, mut count) = (0, 0);
-        while let Some((key, thing)) = schedule.first() {
-            assert!(key >= last && !(50..70).contains(&thing));
+        while let Some((key, entry)) = schedule.first() {
+            assert!(key >= last && !(50..70).contains(&entry));
             last = key;
             count += 1;
-            schedule.remove(thing);
+            schedule.remove(entry);
         }
         assert_eq!((last, count), (1_000, 80));
     }

@@ -5,7 +5,7 @@
 //!
 //! Datagrams that arrive during a standstill wait in sockets or are lost there. Silence during that
 //! time proves nothing, so leases do not run (DDS 1.4 §2.2.3.11 and RTPS 2.5 §8.5.3.2 refer to the
-//! time in which a participant is *not heard*). A timer that is served late reveals a standstill.
+//! time in which a participant is *not heard*). A timer that is handled late reveals a standstill.
 //!
 //! The loss of a participant is detected after its lease plus the standstills in that time. Only
 //! the last [`STANDSTILLS_MAX`] standstills count, so leases also end in a participant that is
@@ -19,7 +19,7 @@ use core::time::Duration;
 /// once.
 const STANDSTILL_MIN: Duration = Duration::from_millis(100);
 
-/// Number of standstills that are remembered.
+/// Number of standstills that are recorded.
 const STANDSTILLS_MAX: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,12 +34,12 @@ pub(crate) struct Standstills {
     /// Ring buffer of standstills.
     recent: [Standstill; STANDSTILLS_MAX],
     next: usize,
-    /// Time at which timers were last served.
+    /// Time at which timers were last handled.
     last_handled: Instant,
 }
 
 impl Standstills {
-    /// Records that timers are served at `now`, the earliest of which was due at `due`.
+    /// Records that timers are handled at `now`, the earliest of which was due at `due`.
     pub(crate) fn timers_handled(&mut self, now: Instant, due: Option<Instant>) {
         let length = due.map_or(Duration::ZERO, |due| now.since(due.max(self.last_handled)));
         self.last_handled = now;
@@ -50,7 +50,7 @@ impl Standstills {
     }
 
     /// Returns how much of the silence since `moment` does not count: the standstills since then,
-    /// plus [`LEAST`] after each to read waiting datagrams.
+    /// plus [`STANDSTILL_MIN`] after each to read waiting datagrams.
     pub(crate) fn excused_since(&self, moment: Instant) -> Duration {
         let after = self.recent.iter().filter(|standstill| standstill.ended > moment);
         after.map(|standstill| standstill.length.min(standstill.ended.since(moment)) + STANDSTILL_MIN).sum()
@@ -66,13 +66,13 @@ mod tests {
     }
 
     #[test]
-    fn standstill_lasts_from_the_due_time_or_the_last_service_plus_a_margin() {
+    fn standstill_lasts_from_the_due_time_or_the_last_handling_plus_a_margin() {
         let mut standstills = Standstills::default();
         standstills.timers_handled(at(1_000), Some(at(1_000)));
         standstills.timers_handled(at(1_099), Some(at(1_000)));
         assert_eq!(standstills.excused_since(at(0)), Duration::ZERO);
         standstills.timers_handled(at(6_100), Some(at(1_100)));
-        // The remaining due timers are served at once.
+        // The remaining due timers are handled at once.
         standstills.timers_handled(at(6_101), Some(at(1_100)));
         assert_eq!(standstills.excused_since(at(1_000)), Duration::from_millis(5_100));
         assert_eq!(standstills.excused_since(at(4_100)), Duration::from_millis(2_100));

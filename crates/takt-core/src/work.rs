@@ -1,7 +1,7 @@
 //! Work of a call, in units that have a stated bound, and state kept for remote participants.
 //!
 //! A call handles *units*: submessages, timers, jobs (a datagram, or a stale job), samples of
-//! builtin topics, and calls of the application. For each unit it looks at table entries, samples
+//! builtin topics, and calls of the application. For each unit it visits table entries, samples
 //! and instances: *steps*. No unit takes more steps than
 //! [`crate::Participant::steps_per_unit_max`]. That bound is a sum over the participant's state,
 //! never a product; `docs/reference/limits.md` states what a call may handle. The simulation checks
@@ -31,7 +31,7 @@ pub struct RemoteStateSize {
 }
 
 impl Participant {
-    /// Returns the state kept for remote participants; looks at each of them.
+    /// Returns the state kept for remote participants; visits each of them.
     #[must_use]
     pub fn remote_state_size(&self) -> RemoteStateSize {
         let remotes = || self.remotes.iter().map(|(_, remote)| remote);
@@ -53,7 +53,7 @@ impl Participant {
 pub struct Work {
     /// Submessages, timers, jobs, samples of builtin topics, calls of the application.
     pub units: u64,
-    /// Entries of tables, samples and instances that these units looked at.
+    /// Entries of tables, samples and instances that these units visited.
     pub steps: u64,
     /// Most steps of one unit since the last [`crate::Participant::take_work`].
     pub steps_of_one_max: u64,

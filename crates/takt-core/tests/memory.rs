@@ -36,7 +36,7 @@ use takt_wire::qos::*;
 /// Most memory that the participant may add to its normal use. A thousand remote participants with
 /// validated addresses, each with five matched writers, take two thirds of it.
 const GROWTH_BYTES: usize = 32 << 20;
-/// Memory that may remain after everything was forgotten: tables keep their largest size.
+/// Memory that may remain after everything was removed: tables keep their largest size.
 const REST_BYTES: usize = 1 << 20;
 
 struct Storm {
@@ -166,29 +166,29 @@ impl Storm {
     }
 
     fn random_sender(&mut self) -> Puppet {
-        let mut stranger = Puppet::new(3 + self.roll(100));
-        (0..12).for_each(|i| stranger.prefix.0[i] = self.dice.roll(256) as u8);
-        stranger
+        let mut sender = Puppet::new(3 + self.roll(100));
+        (0..12).for_each(|i| sender.prefix.0[i] = self.dice.roll(256) as u8);
+        sender
     }
 
     /// Adds a new participant that validates its address, with writers of a topic that is read
     /// here.
     fn admit_participant(&mut self) {
-        let mut stranger = self.random_sender();
-        stranger.join(&mut self.node, self.now);
+        let mut sender = self.random_sender();
+        sender.join(&mut self.node, self.now);
         for key in 1..=5 {
-            let publication = stranger.publication(key, true);
-            stranger.publish(&mut self.node, self.now, &publication);
+            let publication = sender.publication(key, true);
+            sender.publish(&mut self.node, self.now, &publication);
         }
     }
 
     /// Returns the announcement of a participant that validates no address.
     fn unknown_participant(&mut self) -> Vec<u8> {
-        let mut stranger = self.random_sender();
-        let participant = stranger.announcement().to_bytes();
-        let endpoints: Vec<_> = (1..=5).map(|key| stranger.publication(key, true).to_bytes()).collect();
-        let heartbeat = stranger.heartbeat(EntityId::SEDP_PUB_WRITER, 1, 5);
-        stranger.datagram(|message| {
+        let mut sender = self.random_sender();
+        let participant = sender.announcement().to_bytes();
+        let endpoints: Vec<_> = (1..=5).map(|key| sender.publication(key, true).to_bytes()).collect();
+        let heartbeat = sender.heartbeat(EntityId::SEDP_PUB_WRITER, 1, 5);
+        sender.datagram(|message| {
             message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&participant))).expect("it fits");
             message.heartbeat(&heartbeat).expect("it fits");
             for (sn, endpoint) in (1..).zip(&endpoints) {
@@ -200,9 +200,9 @@ impl Storm {
     fn send(&mut self) {
         while let Some(transmit) = self.node.poll_transmit(self.now, &mut self.frame) {
             let len = transmit.len;
-            let place = self.dice.roll(self.own.len() as u64) as usize;
-            self.own[place].clear();
-            self.own[place].extend_from_slice(&self.frame[..len]);
+            let index = self.dice.roll(self.own.len() as u64) as usize;
+            self.own[index].clear();
+            self.own[index].extend_from_slice(&self.frame[..len]);
         }
         while self.node.poll_event().is_some() {}
     }

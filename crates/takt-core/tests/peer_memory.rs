@@ -143,7 +143,7 @@ fn match_much(stage: &mut Stage, puppet: &mut Puppet) {
         publication.topic_name = "T".into();
         puppet.publish(&mut stage.node, stage.now, &publication);
     }
-    let (part, whole) = (payload(1, 1_000), payload(2, 100));
+    let (part, complete) = (payload(1, 1_000), payload(2, 100));
     for key in 1..=300 {
         let writer = EntityId::user_writer(key, false);
         let heartbeat = puppet.heartbeat(writer, 1, 500);
@@ -151,7 +151,7 @@ fn match_much(stage: &mut Stage, puppet: &mut Puppet) {
             message.heartbeat(&heartbeat).expect("it fits");
             (2..40).for_each(|sn| message.data_frag(&fragment(writer, sn, 1, 1 << 20, &part)).expect("it fits"));
             (40..400).for_each(|sn| {
-                let _ = message.data(&data(writer, sn, Payload::Data(&whole)));
+                let _ = message.data(&data(writer, sn, Payload::Data(&complete)));
             });
         });
     }
@@ -216,8 +216,8 @@ fn assert_served(stage: &mut Stage, number: usize) {
     let bytes = payload(number as u32, 30_000);
     honest.say(&mut stage.node, stage.now, |message| {
         message.heartbeat(&heartbeat).expect("it fits");
-        for (place, part) in (1..).zip(bytes.chunks(1_000)) {
-            message.data_frag(&fragment(writer, 1, place, 30_000, part)).expect("it fits");
+        for (index, part) in (1..).zip(bytes.chunks(1_000)) {
+            message.data_frag(&fragment(writer, 1, index, 30_000, part)).expect("it fits");
         }
     });
     for reader in &stage.readers {

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("dpdk_hello DEVICE ADDRESS|l2 read | dpdk_hello DEVICE ADDRESS|l2 write COUNT".into());
     };
     let participant = DomainParticipant::builder(0).transport(open(device, address)?).build()?;
-    greeting::play(&participant, role, rest)
+    greeting::run(&participant, role, rest)
 }
 
 fn open(device: &str, address: &str) -> Result<Box<dyn Transport>, Box<dyn Error>> {

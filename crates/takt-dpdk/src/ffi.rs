@@ -133,7 +133,7 @@ unsafe impl Send for Mbuf {}
 
 impl Drop for Mbuf {
     fn drop(&mut self) {
-        // SAFETY: this is the owner, and the only place where a frame is freed.
+        // SAFETY: this is the owner, and a frame is freed nowhere else.
         unsafe { takt_dpdk_free(self.0.as_ptr()) }
     }
 }
@@ -141,7 +141,7 @@ impl Drop for Mbuf {
 impl Mbuf {
     fn part(&self) -> RawPart {
         let mut part = RawPart { bytes: std::ptr::null_mut(), len: 0, room: 0, whole_len: 0, parts: 0 };
-        // SAFETY: the frame is owned, and the place is valid.
+        // SAFETY: the frame is owned, and `part` is valid.
         unsafe { takt_dpdk_part(self.0.as_ptr(), &mut part) };
         part
     }
@@ -298,7 +298,7 @@ impl Port {
         let device = CString::new(device)?;
         let (mut number, mut probed) = (0, 0);
         changing_tables(|| {
-            // SAFETY: C strings, and valid places.
+            // SAFETY: C strings, and valid references.
             checked(unsafe { takt_dpdk_attach(device.as_ptr(), name.as_ptr(), &mut number, &mut probed) })?;
             Self::claim(number, probed == 1, None)
         })
@@ -347,7 +347,7 @@ impl Port {
     pub(crate) fn start(&mut self, pool: &Pool, rx: u16, tx: u16, mtu: Option<u16>) -> io::Result<PortInfo> {
         let mut raw = RawInfo { mac: [0; 6], mtu: 0, frame_len_max: 0, driver: [0; 32] };
         changing_tables(|| {
-            // SAFETY: the pool lives as long as the process, and the place is valid.
+            // SAFETY: the pool lives as long as the process, and `raw` is valid.
             checked(unsafe { takt_dpdk_start(self.number, pool.raw.as_ptr(), rx, tx, mtu.unwrap_or(0), &mut raw) })
         })?;
         let driver = CStr::from_bytes_until_nul(&raw.driver).unwrap_or_default();
@@ -380,7 +380,7 @@ impl Port {
 
     pub(crate) fn stats(&self) -> PortStats {
         let mut raw = RawStats::default();
-        // SAFETY: the port is owned, and the place is valid.
+        // SAFETY: the port is owned, and `raw` is valid.
         unsafe { takt_dpdk_stats(self.number, &mut raw) };
         let RawStats { dropped_in, malformed_in, refused_out } = raw;
         PortStats { dropped_in, malformed_in, refused_out }

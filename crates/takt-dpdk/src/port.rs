@@ -1,13 +1,13 @@
 //! [`DpdkPort`]: sends and receives frames at one DPDK port, in bursts.
 //!
-//! The loaned frame is an mbuf, which the driver gets without a copy. A received frame is lent
+//! The loaned frame is an mbuf, which the driver gets without a copy. A received frame is loaned
 //! where the driver put it; one of several parts is copied together first. A frame to a joined
 //! group or to the own address also returns by an internal queue, since no device returns it: to
 //! the own address the frame itself, to a group a copy.
 //!
 //! Bounds: a call of `recv` takes at most one burst. A flush drops and counts frames that the
-//! driver does not accept after [`PATIENCE`] attempts. Offloads are not used: the caller computes
-//! checksums in software.
+//! driver does not accept after [`SEND_ATTEMPTS_MAX`] attempts. Offloads are not used: the caller
+//! computes checksums in software.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -157,9 +157,9 @@ impl DpdkPort {
         };
         let mac = config.mac.unwrap_or(if info.mac == MacAddress::default() { random_address() } else { info.mac });
         let mut warnings = Vec::with_capacity(3);
-        let wants_all = config.promiscuous || mac != info.mac;
+        let is_promiscuous = config.promiscuous || mac != info.mac;
         // A ring delivers all frames in any case.
-        if wants_all && port.promiscuous().is_err() && info.driver != "net_ring" {
+        if is_promiscuous && port.promiscuous().is_err() && info.driver != "net_ring" {
             warnings.push(Warning {
                 what: format!("{} may drop frames to addresses other than {}", config.device, info.mac),
                 remedy: "use the hardware address of the device".into(),
@@ -325,9 +325,9 @@ impl DpdkPort {
                     idle += 1;
                     std::hint::spin_loop();
                 }
-                taken => {
+                accepted => {
                     idle = 0;
-                    self.counters.frames_out += taken as u64;
+                    self.counters.frames_out += accepted as u64;
                 }
             }
         }
@@ -338,9 +338,9 @@ impl DpdkPort {
     /// Checks the link when its interval has elapsed.
     fn check_link_if_due(&mut self, scan: Scan) {
         self.link.calls += 1;
-        let is_time = scan == Scan::All || self.link.calls >= CLOCK_INTERVAL;
+        let is_due = scan == Scan::All || self.link.calls >= CLOCK_INTERVAL;
         let period = if self.link.is_up { self.link.period } else { self.link.period.min(PERIOD_DOWN) };
-        if is_time && self.link.checked_at.elapsed() >= period {
+        if is_due && self.link.checked_at.elapsed() >= period {
             self.check_link();
         }
         if self.link.calls >= CLOCK_INTERVAL {
@@ -392,7 +392,7 @@ impl DpdkPort {
 fn pools(config: &DpdkConfig, mtu: u16) -> io::Result<[Pool; 2]> {
     let room = if mtu <= 1_500 { ROOM_SMALL } else { ROOM_LARGE };
     let least = if config.device.starts_with("net_af_xdp") { AF_XDP_FRAMES } else { 0 };
-    // Receive: full rings, the taken burst and the lent frame. Transmit: full rings, the queued
+    // Receive: full rings, the taken burst and the loaned frame. Transmit: full rings, the queued
     // burst and the returned frames. And half as much for frames that drivers keep.
     let incoming = (u32::from(config.rx_frames.max(least)) + 2 * BURST as u32) * 3 / 2;
     let outgoing = (u32::from(config.tx_frames) + (LOOPBACK_QUEUE_LEN + 2 * BURST) as u32) * 3 / 2;
@@ -448,8 +448,8 @@ impl FramePort for DpdkPort {
         let Some(mut copy) = self.frame() else {
             return false;
         };
-        let whole = EthernetHeader::LEN + TAG + self.interface.mtu;
-        copy.room()[..whole].copy_from_slice(&self.loan.room()[..whole]);
+        let frame_len = EthernetHeader::LEN + TAG + self.interface.mtu;
+        copy.room()[..frame_len].copy_from_slice(&self.loan.room()[..frame_len]);
         let frame = std::mem::replace(&mut self.loan, copy);
         self.queue(frame);
         true
@@ -494,7 +494,7 @@ impl FramePort for DpdkPort {
     }
 
     fn leave(&mut self, group: MacAddress) {
-        self.groups.retain(|known| *known != group);
+        self.groups.retain(|joined| *joined != group);
         self.port.set_groups(&self.groups);
     }
 

@@ -71,9 +71,12 @@ fn hugepages(sys: &Path) -> Finding {
 
 /// Lists the DPDK devices for the interface.
 fn devices(interface: &str, plugins: &Path) -> Finding {
-    let is_there = |driver: &&str| plugins.join(format!("librte_{driver}.so")).exists();
-    let devices: Vec<String> =
-        INTERFACE_DRIVERS.into_iter().filter(is_there).map(|driver| format!("{driver}0,iface={interface}")).collect();
+    let is_installed = |driver: &&str| plugins.join(format!("librte_{driver}.so")).exists();
+    let devices: Vec<String> = INTERFACE_DRIVERS
+        .into_iter()
+        .filter(is_installed)
+        .map(|driver| format!("{driver}0,iface={interface}"))
+        .collect();
     if devices.is_empty() {
         let detail = format!("no driver for it in {}", plugins.display());
         return Finding::new("devices", Grade::Unknown, detail);

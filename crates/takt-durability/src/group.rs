@@ -79,8 +79,8 @@ pub(crate) struct Group {
     /// Stored changes by number that are not yet relayed: there is no writer, it has no room, or
     /// they are not committed.
     stored: BTreeMap<u64, Record>,
-    /// Changes below this number have been offered to the writer. Those that remain in `kept` wait
-    /// for room.
+    /// Changes below this number have been offered to the writer. Those that remain in `stored`
+    /// wait for room.
     offered: u64,
     waiting_for_room: WaitingForRoom,
     /// Changes below this number are committed.
@@ -293,7 +293,8 @@ impl Group {
         self.store_credible(disk_bytes, batch, announced)
     }
 
-    /// As [`keep`](Self::keep); `announced` returns the last sequence number of a matched writer.
+    /// As [`store_waiting`](Self::store_waiting); `announced` returns the last sequence number of a
+    /// matched writer.
     fn store_credible(
         &mut self,
         disk_bytes: &mut u64,
@@ -460,26 +461,26 @@ impl Group {
     /// Counts writers that are no longer acknowledged, since a change could not be stored. The
     /// first one is reported.
     pub(crate) fn count_unacknowledged(&mut self) -> Result<()> {
-        let unkept = self.reader.as_ref().map_or(Ok(Vec::new()), RelayReader::first_unstored)?;
-        if let Some(first) = unkept.first().filter(|_| self.blocked_writers == 0) {
+        let unstored = self.reader.as_ref().map_or(Ok(Vec::new()), RelayReader::first_unstored)?;
+        if let Some(first) = unstored.first().filter(|_| self.blocked_writers == 0) {
             let (sn, writer) = (first.sn.0, first.writer);
             self.remark = Some(format!(
                 "change {sn} of {writer} cannot be stored (larger than twice the memory of a topic, or its key cannot be read); its \
                  writer is no longer acknowledged"
             ));
         }
-        self.blocked_writers = unkept.len();
+        self.blocked_writers = unstored.len();
         Ok(())
     }
 
-    /// Reports whether the topic has been idle for `patience`: it has only writers of services, and
+    /// Reports whether the topic has been idle for `duration`: it has only writers of services, and
     /// none of its changes are stored.
-    pub(crate) fn is_idle_for(&mut self, patience: Duration) -> bool {
+    pub(crate) fn is_idle_for(&mut self, duration: Duration) -> bool {
         if self.is_written || self.index.len() > 0 || !self.waiting.is_empty() {
             self.idle_since = None;
             return false;
         }
-        self.idle_since.get_or_insert_with(Instant::now).elapsed() >= patience
+        self.idle_since.get_or_insert_with(Instant::now).elapsed() >= duration
     }
 
     /// Creates the serving writer once discovery of other services has had time, and their changes
@@ -504,11 +505,11 @@ impl Group {
                 Ok(true)
             }
             Err(error) => {
-                let why = of_one_topic(error)?;
-                if self.unservable.as_ref().is_none_or(|unservable| unservable.reason != why) {
-                    self.remark = Some(format!("stored but not served: {why}"));
+                let reason = of_one_topic(error)?;
+                if self.unservable.as_ref().is_none_or(|unservable| unservable.reason != reason) {
+                    self.remark = Some(format!("stored but not served: {reason}"));
                 }
-                self.unservable = Some(Unservable { reason: why, tried: Instant::now(), is_due: false });
+                self.unservable = Some(Unservable { reason, tried: Instant::now(), is_due: false });
                 Ok(false)
             }
         }
@@ -548,11 +549,11 @@ impl Group {
     }
 
     /// Removes instances whose cleanup delay has passed. Returns their number.
-    pub(crate) fn clean_up(&mut self, lives: impl Fn(Guid) -> bool, batch: &mut Batch) -> Result<usize> {
-        let over = self.index.clean_up(Instant::now(), &lives);
-        let forgotten = self.index.forget_origins(&lives);
+    pub(crate) fn clean_up(&mut self, is_alive: impl Fn(Guid) -> bool, batch: &mut Batch) -> Result<usize> {
+        let over = self.index.clean_up(Instant::now(), &is_alive);
+        let removed = self.index.forget_origins(&is_alive);
         if self.is_persistent() {
-            forgotten.into_iter().for_each(|writer| batch.remove_origin(self.id, writer));
+            removed.into_iter().for_each(|writer| batch.remove_origin(self.id, writer));
         }
         for (instance, numbers) in &over {
             for number in numbers {

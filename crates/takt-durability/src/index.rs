@@ -7,8 +7,8 @@
 //! since.
 //!
 //! The last sequence number of an original writer stays known while the writer is alive or one of
-//! its changes is stored. Of all other writers the [`ORIGINS_MAX`] most recently heard stay known:
-//! another service that was away may still relay old samples of those.
+//! its changes is stored. Of all other writers the [`ORIGINS_MAX`] with the most recently stored
+//! changes stay known: another service that was away may still relay old samples of those.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -130,10 +130,10 @@ impl Index {
     /// last remaining change, but not below `before`. Returns the numbers of the removed changes.
     /// Visits all changes.
     pub(crate) fn correct_origin(&mut self, writer: Guid, before: i64, credible: i64) -> Vec<u64> {
-        let is_forged = |kept: &StoredChange| kept.is_relayed && kept.origin.sn.0 > credible;
-        let of_writer = self.changes.iter().filter(|(_, kept)| kept.origin.writer == writer);
-        let (forged, left): (Vec<_>, Vec<_>) = of_writer.partition(|(_, kept)| is_forged(kept));
-        let last = left.iter().map(|(_, kept)| kept.origin.sn.0).fold(before, i64::max);
+        let is_forged = |stored: &StoredChange| stored.is_relayed && stored.origin.sn.0 > credible;
+        let of_writer = self.changes.iter().filter(|(_, stored)| stored.origin.writer == writer);
+        let (forged, left): (Vec<_>, Vec<_>) = of_writer.partition(|(_, stored)| is_forged(stored));
+        let last = left.iter().map(|(_, stored)| stored.origin.sn.0).fold(before, i64::max);
         let forged: Vec<u64> = forged.into_iter().map(|(number, _)| *number).collect();
         for number in &forged {
             self.remove(*number);
@@ -144,22 +144,22 @@ impl Index {
         forged
     }
 
-    /// Forgets departed original writers without stored changes, except the [`ORIGINS_MAX`] most
-    /// recently heard. Returns them.
-    pub(crate) fn forget_origins(&mut self, lives: impl Fn(Guid) -> bool) -> Vec<Guid> {
+    /// Removes departed original writers without stored changes, except the [`ORIGINS_MAX`] whose
+    /// changes were stored most recently. Returns the removed ones.
+    pub(crate) fn forget_origins(&mut self, is_alive: impl Fn(Guid) -> bool) -> Vec<Guid> {
         if self.origins.len() <= ORIGINS_MAX {
             return Vec::new();
         }
-        let is_idle = |writer: &Guid, origin: &Origin| origin.stored == 0 && !lives(*writer);
+        let is_idle = |writer: &Guid, origin: &Origin| origin.stored == 0 && !is_alive(*writer);
         let idle = self.origins.iter().filter(|(writer, origin)| is_idle(writer, origin));
         let mut idle: Vec<(u64, Guid)> = idle.map(|(writer, origin)| (origin.last_stored, *writer)).collect();
         idle.sort_unstable();
         idle.truncate(idle.len().saturating_sub(ORIGINS_MAX));
-        let forgotten: Vec<Guid> = idle.into_iter().map(|(_, writer)| writer).collect();
-        for writer in &forgotten {
+        let removed: Vec<Guid> = idle.into_iter().map(|(_, writer)| writer).collect();
+        for writer in &removed {
             self.origins.remove(writer);
         }
-        forgotten
+        removed
     }
 
     /// Decides about a change, and indexes it if it is stored. `disk_bytes` is the remaining
@@ -175,7 +175,7 @@ impl Index {
             History::KeepLast(depth) if count >= depth as usize => instance.and_then(|i| i.changes.front()).copied(),
             _ => None,
         };
-        let freed = gives_way.and_then(|number| self.changes.get(&number)).map_or(0, |kept| kept.payload_len);
+        let freed = gives_way.and_then(|number| self.changes.get(&number)).map_or(0, |replaced| replaced.payload_len);
         let len = record.payload.len() as u64;
         if gives_way.is_none() && self.changes.len() >= samples_max {
             return Admission::Full("max_samples");
@@ -227,7 +227,7 @@ impl Index {
         let Some(StoredChange { instance, payload_len, origin, .. }) = self.changes.remove(&number) else { return };
         self.bytes -= payload_len;
         if let Some(instance) = self.instances.get_mut(&instance) {
-            instance.changes.retain(|kept| *kept != number);
+            instance.changes.retain(|stored| *stored != number);
         }
         if let Some(origin) = self.origins.get_mut(&origin.writer) {
             origin.stored -= 1;
@@ -236,14 +236,18 @@ impl Index {
 
     /// Removes the instances whose cleanup delay has passed. Returns them with the numbers of their
     /// changes.
-    pub(crate) fn clean_up(&mut self, now: Instant, lives: impl Fn(Guid) -> bool) -> Vec<(InstanceHandle, Vec<u64>)> {
+    pub(crate) fn clean_up(
+        &mut self,
+        now: Instant,
+        is_alive: impl Fn(Guid) -> bool,
+    ) -> Vec<(InstanceHandle, Vec<u64>)> {
         for instance in self.instances.values_mut().filter(|it| it.writers.len() > WRITERS_UNCHECKED_MAX) {
-            instance.writers.retain(|writer| lives(*writer));
+            instance.writers.retain(|writer| is_alive(*writer));
         }
         let Some(delay) = self.policy.cleanup_delay else { return Vec::new() };
         let mut over = Vec::new();
         for (handle, instance) in self.instances.iter_mut().filter(|(_, instance)| instance.is_disposed) {
-            instance.writers.retain(|writer| lives(*writer));
+            instance.writers.retain(|writer| is_alive(*writer));
             if instance.writers.is_empty() && now - *instance.ended.get_or_insert(now) >= delay {
                 over.push(*handle);
             }

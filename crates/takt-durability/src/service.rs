@@ -126,18 +126,18 @@ impl Service {
     /// As [`new`](Self::new).
     pub fn with_participants(
         serving: DomainParticipantBuilder,
-        hearing: DomainParticipantBuilder,
+        receiving: DomainParticipantBuilder,
         options: Options,
     ) -> Result<Self> {
         let store = options.store.as_deref().map(Store::open).transpose()?;
         let serving = complete(serving, &options, "takt durability, serving").build()?;
-        let hearing = complete(hearing, &options, "takt durability, hearing").build()?;
-        hearing.ignore_participant(serving.guid())?;
+        let receiving = complete(receiving, &options, "takt durability, hearing").build()?;
+        receiving.ignore_participant(serving.guid())?;
         // Its messages would never be answered, and it would be reported as blocked by a firewall.
-        serving.ignore_participant(hearing.guid())?;
+        serving.ignore_participant(receiving.guid())?;
         let mut service = Self {
             options,
-            receiving: hearing,
+            receiving,
             serving,
             store,
             groups: BTreeMap::new(),
@@ -200,7 +200,7 @@ impl Service {
     /// As [`run`](Self::run).
     pub fn step(&mut self) -> Result<()> {
         self.wakeup.wait_any(CHECK_PERIOD)?;
-        if self.last_check.is_none_or(|looked| looked.elapsed() >= CHECK_PERIOD) {
+        if self.last_check.is_none_or(|last| last.elapsed() >= CHECK_PERIOD) {
             self.last_check = Some(Instant::now());
             self.check_topics()?;
         }
@@ -277,32 +277,32 @@ impl Service {
     /// Looks for new writers and ended topics.
     fn check_topics(&mut self) -> Result<()> {
         let publications = self.receiving.discovered_publications()?;
-        let (mut announced, mut written, mut to_hear) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut announced, mut written, mut need_reader) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for data in &publications {
             let Some(key) = Key::of(data) else { continue };
             announced.insert(key.clone());
             if !is_from_service(data) {
                 written.insert(key.clone());
             }
-            let is_kept = data.qos.durability != Durability::Persistent || self.store.is_some();
+            let is_storable = data.qos.durability != Durability::Persistent || self.store.is_some();
             let is_requested = self.learning.contains_key(&key);
             if is_requested {
-                to_hear.insert(key.clone());
+                need_reader.insert(key.clone());
             }
-            let is_heard = is_requested || self.groups.get(&key).is_some_and(|group| group.reader.is_some());
-            if is_kept && !is_heard && !self.refused.contains(&key) && self.options.serves(&data.topic_name) {
-                to_hear.insert(key.clone());
+            let has_reader = is_requested || self.groups.get(&key).is_some_and(|group| group.reader.is_some());
+            if is_storable && !has_reader && !self.refused.contains(&key) && self.options.serves(&data.topic_name) {
+                need_reader.insert(key.clone());
                 self.begin(key, data)?;
             }
         }
         self.refused.retain(|key| announced.contains(key));
         self.learning.retain(|key, _| announced.contains(key));
-        let living: HashSet<Guid> = publications.iter().map(|data| data.guid).collect();
+        let existing: HashSet<Guid> = publications.iter().map(|data| data.guid).collect();
         for (key, group) in &mut self.groups {
             group.is_written = written.contains(key);
-            group.needs_reader = to_hear.contains(key) && !self.refused.contains(key);
+            group.needs_reader = need_reader.contains(key) && !self.refused.contains(key);
             group.count_unacknowledged()?;
-            let count = group.clean_up(|writer| living.contains(&writer), &mut self.batch)?;
+            let count = group.clean_up(|writer| existing.contains(&writer), &mut self.batch)?;
             if count > 0 {
                 let topic = &group.announcement.topic_name;
                 note(&mut self.notes, format!("{topic}: {count} instances purged"));
@@ -313,8 +313,8 @@ impl Service {
 
     /// Ends topics that have no writers and no stored changes. Refused topics are then tried again.
     fn end_idle_topics(&mut self) -> Result<()> {
-        let patience = self.options.lease_duration;
-        let over = self.groups.iter_mut().filter_map(|(key, group)| group.is_idle_for(patience).then(|| key.clone()));
+        let idle_time = self.options.lease_duration;
+        let over = self.groups.iter_mut().filter_map(|(key, group)| group.is_idle_for(idle_time).then(|| key.clone()));
         for key in over.collect::<Vec<_>>() {
             let Some(group) = self.groups.remove(&key) else { continue };
             if let Some(reader) = group.reader.as_ref().filter(|_| !group.is_stuck()) {

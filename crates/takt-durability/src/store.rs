@@ -54,9 +54,9 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { topics, stored: kept, removed, ended, origins, removed_origins: forgotten } = self;
-        let is_nothing_new = topics.is_empty() && kept.is_empty() && origins.is_empty();
-        is_nothing_new && removed.is_empty() && ended.is_empty() && forgotten.is_empty()
+        let Self { topics, stored, removed, ended, origins, removed_origins } = self;
+        let is_nothing_new = topics.is_empty() && stored.is_empty() && origins.is_empty();
+        is_nothing_new && removed.is_empty() && ended.is_empty() && removed_origins.is_empty()
     }
 
     /// Sets the last received sequence number of an original writer of a topic.

@@ -81,10 +81,10 @@ impl Histogram {
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> u64 {
         let wanted = (share.clamp(0.0, 1.0) * self.count as f64).max(1.0);
-        let mut seen = 0;
+        let mut cumulative = 0;
         for (bin, count) in self.bins.iter().enumerate() {
-            seen += count;
-            if seen as f64 >= wanted {
+            cumulative += count;
+            if cumulative as f64 >= wanted {
                 return last_of(bin).min(self.max_ns);
             }
         }
@@ -163,8 +163,8 @@ mod tests {
         assert_eq!((histogram.quantile_ns(0.5), histogram.min_ns(), histogram.mean_ns()), (0, 0, 0));
         (1..=10_000).for_each(|duration_ns| histogram.record(duration_ns));
         for (share, truth) in [(0.5, 5_000), (0.99, 9_900), (0.001, 10)] {
-            let told = histogram.quantile_ns(share);
-            assert!(told >= truth && told <= truth + truth / 8, "{share}: {told}");
+            let quantile = histogram.quantile_ns(share);
+            assert!(quantile >= truth && quantile <= truth + truth / 8, "{share}: {quantile}");
         }
         assert_eq!((histogram.quantile_ns(1.0), histogram.quantile_ns(0.0)), (10_000, 1));
         assert_eq!((histogram.min_ns(), histogram.max_ns(), histogram.count()), (1, 10_000, 10_000));

@@ -128,18 +128,18 @@ impl JobStatistics {
             overruns: 0,
             durations: Histogram::new(),
         };
-        let mut places = [[0; LEVELS]; JobKind::ALL.len()];
-        for (place, levels) in places.iter_mut().enumerate() {
-            levels.fill(place as u8);
+        let mut indexes = [[0; LEVELS]; JobKind::ALL.len()];
+        for (index, levels) in indexes.iter_mut().enumerate() {
+            levels.fill(index as u8);
         }
-        Self { classes: JobKind::ALL.map(class).into(), class_indexes: places, trace: None }
+        Self { classes: JobKind::ALL.map(class).into(), class_indexes: indexes, trace: None }
     }
 
     /// Returns the class of this kind and priority. Creates it, which allocates, if there is none.
     pub fn class_mut(&mut self, kind: JobKind, priority: Priority) -> &mut JobClass {
-        let place = usize::from(self.class_indexes[kind as usize][priority.level()]);
-        if self.classes[place].priority == priority || self.classes.len() >= CLASSES_MAX {
-            return &mut self.classes[place];
+        let index = usize::from(self.class_indexes[kind as usize][priority.level()]);
+        if self.classes[index].priority == priority || self.classes.len() >= CLASSES_MAX {
+            return &mut self.classes[index];
         }
         self.class_indexes[kind as usize][priority.level()] = self.classes.len() as u8;
         self.classes.push(JobClass { kind, priority, budget_ns: None, overruns: 0, durations: Histogram::new() });
@@ -149,8 +149,8 @@ impl JobStatistics {
     /// Records a job. If it exceeded the budget of its class, returns the excess in nanoseconds.
     #[inline]
     pub fn record(&mut self, run: &Run) -> Option<u64> {
-        let place = self.class_indexes[run.kind as usize][run.priority.level()];
-        let class = &mut self.classes[usize::from(place)];
+        let index = self.class_indexes[run.kind as usize][run.priority.level()];
+        let class = &mut self.classes[usize::from(index)];
         let duration_ns = run.duration_ns();
         class.durations.record(duration_ns);
         if let Some(trace) = &mut self.trace {
@@ -189,35 +189,35 @@ mod tests {
 
     #[test]
     fn jobs_without_a_class_count_as_normal_priority() {
-        let mut accounts = JobStatistics::new();
-        accounts.class_mut(JobKind::Callback, Priority::new(5));
-        accounts.class_mut(JobKind::Callback, Priority::new(5));
+        let mut statistics = JobStatistics::new();
+        statistics.class_mut(JobKind::Callback, Priority::new(5));
+        statistics.class_mut(JobKind::Callback, Priority::new(5));
         for (priority, duration_ns) in [(5, 10), (0, 20), (7, 30)] {
-            assert_eq!(accounts.record(&run(JobKind::Callback, priority, duration_ns)), None);
+            assert_eq!(statistics.record(&run(JobKind::Callback, priority, duration_ns)), None);
         }
-        let told: Vec<_> = accounts.classes().iter().filter(|class| class.durations.count() > 0).collect();
-        let told: Vec<_> = told.iter().map(|c| (c.kind, c.priority.get(), c.durations.sum_ns())).collect();
-        assert_eq!(told, [(JobKind::Callback, 0, 50), (JobKind::Callback, 5, 10)]);
+        let recorded: Vec<_> = statistics.classes().iter().filter(|class| class.durations.count() > 0).collect();
+        let recorded: Vec<_> = recorded.iter().map(|c| (c.kind, c.priority.get(), c.durations.sum_ns())).collect();
+        assert_eq!(recorded, [(JobKind::Callback, 0, 50), (JobKind::Callback, 5, 10)]);
     }
 
     #[test]
     fn budget_overrun_is_reported() {
-        let mut accounts = JobStatistics::new();
-        accounts.class_mut(JobKind::Timers, Priority::NORMAL).budget_ns = Some(50);
-        let told = [50, 51, 10].map(|duration_ns| accounts.record(&run(JobKind::Timers, 0, duration_ns)));
-        assert_eq!(told, [None, Some(50), None]);
-        assert_eq!(accounts.class_mut(JobKind::Timers, Priority::NORMAL).overruns, 1);
+        let mut statistics = JobStatistics::new();
+        statistics.class_mut(JobKind::Timers, Priority::NORMAL).budget_ns = Some(50);
+        let recorded = [50, 51, 10].map(|duration_ns| statistics.record(&run(JobKind::Timers, 0, duration_ns)));
+        assert_eq!(recorded, [None, Some(50), None]);
+        assert_eq!(statistics.class_mut(JobKind::Timers, Priority::NORMAL).overruns, 1);
     }
 
     #[test]
     fn number_of_classes_is_limited() {
-        let mut accounts = JobStatistics::new();
+        let mut statistics = JobStatistics::new();
         for kind in JobKind::ALL {
             for priority in -64..64 {
-                accounts.class_mut(kind, Priority::new(priority)).budget_ns = None;
+                statistics.class_mut(kind, Priority::new(priority)).budget_ns = None;
             }
         }
-        assert_eq!(accounts.classes().len(), CLASSES_MAX);
-        assert_eq!(accounts.record(&run(JobKind::Application, 63, 1)), None);
+        assert_eq!(statistics.classes().len(), CLASSES_MAX);
+        assert_eq!(statistics.record(&run(JobKind::Application, 63, 1)), None);
     }
 }

@@ -57,11 +57,11 @@ impl<T> PriorityQueue<T> {
         Some((priority, item))
     }
 
-    /// Removes the first job of this priority for which `meant` returns true. It takes as many
+    /// Removes the first job of this priority for which `predicate` returns true. It takes as many
     /// steps as there are jobs of that priority.
     pub fn remove(&mut self, priority: Priority, predicate: impl FnMut(&T) -> bool) -> Option<T> {
         let level = &mut self.levels[priority.level()];
-        let item = level.iter().position(predicate).and_then(|place| level.remove(place))?;
+        let item = level.iter().position(predicate).and_then(|index| level.remove(index))?;
         if level.is_empty() {
             self.waiting &= !(1 << priority.level());
         }

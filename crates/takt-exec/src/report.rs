@@ -65,7 +65,7 @@ pub fn write_report<'a>(
     mut out: impl io::Write,
     (executor, participants): (&str, usize),
     version: &str,
-    accounts: impl IntoIterator<Item = JobStatisticsRow<'a>>,
+    rows: impl IntoIterator<Item = JobStatisticsRow<'a>>,
 ) -> io::Result<()> {
     let Machine { host, kernel, processor } = Machine::now();
     write!(out, "{{\"executor\": \"{}\", \"participants\": {participants}, ", Escaped(executor))?;
@@ -73,8 +73,8 @@ pub fn write_report<'a>(
     write!(out, " \"machine\": {{\"host\": \"{}\", \"kernel\": \"{}\", ", Escaped(&host), Escaped(&kernel))?;
     write!(out, "\"processor\": \"{}\"}},\n \"jobs\": [", Escaped(&processor))?;
     let mut separator = "";
-    for account in accounts.into_iter().filter(|account| account.durations.count() > 0) {
-        let JobStatisticsRow { kind, name, priority, durations } = account;
+    for row in rows.into_iter().filter(|row| row.durations.count() > 0) {
+        let JobStatisticsRow { kind, name, priority, durations } = row;
         write!(out, "{separator}\n  {{\"kind\": \"{kind}\", ")?;
         if let Some(name) = name {
             write!(out, "\"name\": \"{}\", ", Escaped(name))?;
@@ -100,14 +100,14 @@ mod tests {
         let (mut some, none) = (Histogram::new(), Histogram::new());
         [5, 7_000].into_iter().for_each(|ns| some.record(ns));
         let priority = Priority::new(-3);
-        let account = |kind, name, durations| JobStatisticsRow { kind, name, priority, durations };
-        let accounts = [
-            account(JobKind::Receive, None, &some),
-            account(JobKind::Timers, None, &none),
-            account(JobKind::Application, Some("a \"loop\""), &some),
+        let row = |kind, name, durations| JobStatisticsRow { kind, name, priority, durations };
+        let rows = [
+            row(JobKind::Receive, None, &some),
+            row(JobKind::Timers, None, &none),
+            row(JobKind::Application, Some("a \"loop\""), &some),
         ];
         let mut out = Vec::new();
-        write_report(&mut out, ("e\n", 2), "0.1", accounts).expect("memory");
+        write_report(&mut out, ("e\n", 2), "0.1", rows).expect("memory");
         let text = String::from_utf8(out).expect("text");
         assert!(
             text.starts_with(

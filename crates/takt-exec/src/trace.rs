@@ -49,16 +49,16 @@ impl Trace {
 
     #[inline]
     pub(crate) fn push(&mut self, record: TraceRecord) {
-        let place = self.count % self.records.len() as u64;
-        self.records[place as usize] = record;
+        let index = self.count % self.records.len() as u64;
+        self.records[index as usize] = record;
         self.count += 1;
     }
 
     /// Returns the records from the oldest to the newest.
     pub fn records(&self) -> impl Iterator<Item = &TraceRecord> {
-        let room = self.records.len() as u64;
-        let first = self.count.saturating_sub(room);
-        (first..self.count).map(move |number| &self.records[(number % room) as usize])
+        let capacity = self.records.len() as u64;
+        let first = self.count.saturating_sub(capacity);
+        (first..self.count).map(move |number| &self.records[(number % capacity) as usize])
     }
 
     /// Returns the number of overwritten records.

@@ -9,14 +9,14 @@ use crate::namespace;
 use crate::plan::{Change, Plan};
 use crate::setting::Setting;
 
-/// Knob that does not have its wanted value.
+/// Setting that does not have its wanted value.
 #[derive(Debug)]
 pub struct Failure {
-    /// Affected knob.
+    /// Affected setting.
     pub setting: Setting,
     /// Wanted value.
     pub wanted: String,
-    /// Reason why the knob does not have it.
+    /// Reason why the setting does not have it.
     pub why: io::Error,
 }
 
@@ -65,7 +65,7 @@ impl std::error::Error for ApplyError {
 
 /// Makes all changes of a plan in order, after recording the present values in the journal.
 ///
-/// If a change fails, the previous changes are reverted and the journal is as before. Knobs that
+/// If a change fails, the previous changes are reverted and the journal is as before. Settings that
 /// already have their value are not touched.
 ///
 /// # Errors
@@ -74,8 +74,8 @@ pub fn apply(machine: &Machine, plan: &Plan, journal: &mut Journal) -> Result<()
     apply_watched(machine, plan, journal, &mut || {})
 }
 
-/// Like [`apply`], but calls `after_step` after each recorded and each set knob. Tests interrupt it
-/// there.
+/// Like [`apply`], but calls `after_step` after each journal record and after each change. Tests
+/// interrupt it there.
 ///
 /// # Errors
 /// Same as [`apply`].
@@ -93,7 +93,7 @@ pub fn apply_watched(
             return Err(match why {
                 ChangeError::Journal(why) => ApplyError::Journal(why, left),
                 ChangeError::Change(why) => {
-                    let failure = Failure { setting: change.knob.clone(), wanted: change.to.clone(), why };
+                    let failure = Failure { setting: change.setting.clone(), wanted: change.to.clone(), why };
                     ApplyError::Change(failure, left)
                 }
             });
@@ -115,46 +115,47 @@ fn make(
     done: &mut Vec<FormerValue>,
     after_step: &mut dyn FnMut(),
 ) -> Result<(), ChangeError> {
-    let now = machine.read(&change.knob).map_err(ChangeError::Change)?;
+    let now = machine.read(&change.setting).map_err(ChangeError::Change)?;
     if now == change.to {
         return Ok(());
     }
-    let reset = machine.reset_by(&change.knob, [&now, &change.to]);
-    let mut formers: Vec<FormerValue> = reset.iter().map(|(knob, value)| FormerValue::new(knob, value, None)).collect();
-    formers.push(FormerValue::new(&change.knob, &now, Some(&change.knob.normal(&change.to))));
-    journal.record(&formers).map_err(ChangeError::Journal)?;
-    done.extend(formers);
+    let reset = machine.reset_by(&change.setting, [&now, &change.to]);
+    let mut former_values: Vec<FormerValue> =
+        reset.iter().map(|(setting, value)| FormerValue::new(setting, value, None)).collect();
+    former_values.push(FormerValue::new(&change.setting, &now, Some(&change.setting.normal(&change.to))));
+    journal.record(&former_values).map_err(ChangeError::Journal)?;
+    done.extend(former_values);
     after_step();
-    machine.write(&change.knob, &change.to).map_err(ChangeError::Change)?;
-    // Knobs that were reset have another value from now on, unless they no longer exist.
-    let is_now = |(knob, value): &(Setting, String)| {
-        let now = machine.read(knob).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
-        Some(FormerValue::new(knob, value, Some(&now)))
+    machine.write(&change.setting, &change.to).map_err(ChangeError::Change)?;
+    // Settings that were reset have another value from now on, unless they no longer exist.
+    let is_now = |(setting, value): &(Setting, String)| {
+        let now = machine.read(setting).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
+        Some(FormerValue::new(setting, value, Some(&now)))
     };
-    let formers: Vec<FormerValue> = reset.iter().filter_map(is_now).collect();
-    if !formers.is_empty() {
-        journal.record(&formers).map_err(ChangeError::Journal)?;
+    let former_values: Vec<FormerValue> = reset.iter().filter_map(is_now).collect();
+    if !former_values.is_empty() {
+        journal.record(&former_values).map_err(ChangeError::Journal)?;
     }
     after_step();
     Ok(())
 }
 
-/// Restores the changes of this `apply` in reverse order and ends their notes. Returns those that
-/// could not be restored, whose notes remain.
+/// Restores the changes of this `apply` in reverse order and removes their journal entries. Returns
+/// those that could not be restored, whose entries remain.
 fn roll_back(machine: &Machine, journal: &mut Journal, before: &[FormerValue], done: &[FormerValue]) -> Vec<Failure> {
     let failures = restore_all(machine, done, &mut || {});
-    let is_closed_by_peer = |former: &FormerValue| failures.iter().any(|(left, _)| left.is_of_same_setting(former));
-    let restored: Vec<FormerValue> = done.iter().filter(|former| !is_closed_by_peer(former)).cloned().collect();
-    let (noted_before, new): (Vec<FormerValue>, Vec<FormerValue>) =
-        restored.into_iter().partition(|former| before.iter().any(|noted| noted.is_of_same_setting(former)));
+    let has_failed = |former: &FormerValue| failures.iter().any(|(left, _)| left.is_of_same_setting(former));
+    let restored: Vec<FormerValue> = done.iter().filter(|former| !has_failed(former)).cloned().collect();
+    let (recorded_before, new): (Vec<FormerValue>, Vec<FormerValue>) =
+        restored.into_iter().partition(|former| before.iter().any(|recorded| recorded.is_of_same_setting(former)));
     // A value that an earlier call set is in effect again.
-    let is_again = |noted: &&FormerValue| noted_before.iter().any(|former| noted.is_of_same_setting(former));
+    let is_again = |recorded: &&FormerValue| recorded_before.iter().any(|former| recorded.is_of_same_setting(former));
     let again: Vec<FormerValue> = before.iter().filter(is_again).cloned().collect();
-    // If the journal cannot be written, these notes remain. A later revert finds nothing to do for
-    // them.
-    let forgotten = journal.remove(&new).and_then(|()| journal.record(&again));
+    // If the journal cannot be written, these entries remain. A later revert finds nothing to do
+    // for them.
+    let removed = journal.remove(&new).and_then(|()| journal.record(&again));
     let mut failures: Vec<Failure> = failures.into_iter().map(|(_, failure)| failure).collect();
-    if let (Err(why), Some(former)) = (forgotten, done.last()) {
+    if let (Err(why), Some(former)) = (removed, done.last()) {
         let why =
             io::Error::new(why.kind(), format!("the value is restored, but its entry remains in the journal: {why}"));
         failures.push(Failure { setting: former.setting.clone(), wanted: former.value.clone(), why });
@@ -168,13 +169,13 @@ fn roll_back(machine: &Machine, journal: &mut Journal, before: &[FormerValue], d
 /// disciplines does with the queues of processors. Returns the values that could not be restored.
 fn restore_all(
     machine: &Machine,
-    formers: &[FormerValue],
+    former_values: &[FormerValue],
     after_step: &mut dyn FnMut(),
 ) -> Vec<(FormerValue, Failure)> {
     let mut failures = Vec::new();
     for _ in 0..2 {
         failures.clear();
-        for former in formers.iter().rev() {
+        for former in former_values.iter().rev() {
             if let Err(failure) = restore(machine, former) {
                 failures.insert(0, (former.clone(), failure));
             }
@@ -187,13 +188,13 @@ fn restore_all(
 fn restore(machine: &Machine, former: &FormerValue) -> Result<(), Failure> {
     let fail = |why| Failure { setting: former.setting.clone(), wanted: former.value.clone(), why };
     match former.namespace {
-        Some(noted) if former.namespace != namespace::own() => {
+        Some(inode) if former.namespace != namespace::own() => {
             // The namespace no longer exists, nor do its settings.
-            if !namespace::is_there(noted) {
+            if !namespace::is_there(inode) {
                 return Ok(());
             }
             return Err(fail(io::Error::other(format!(
-                "it belongs to network namespace net:[{noted}]: run the command there"
+                "it belongs to network namespace net:[{inode}]: run the command there"
             ))));
         }
         _ => {}
@@ -209,9 +210,9 @@ fn restore(machine: &Machine, former: &FormerValue) -> Result<(), Failure> {
 
 /// Restores all values in the journal in reverse order and ends the journal.
 ///
-/// A knob with neither its former value nor the value that [`apply`] set was changed by another
-/// program. It is not touched, is returned as a failure, and its note ends. Knobs that could not be
-/// restored remain in the journal.
+/// A setting with neither its former value nor the value that [`apply`] set was changed by another
+/// program. It is not touched, is returned as a failure, and its entry is removed. Settings that
+/// could not be restored remain in the journal.
 ///
 /// # Errors
 /// The journal cannot be written, so that nothing was restored, or the journal cannot be ended.
@@ -219,7 +220,7 @@ pub fn revert(machine: &Machine, journal: Journal) -> io::Result<Vec<Failure>> {
     revert_watched(machine, journal, &mut || {})
 }
 
-/// Like [`revert`], but calls `after_step` after each knob. Tests interrupt it there.
+/// Like [`revert`], but calls `after_step` after each setting. Tests interrupt it there.
 ///
 /// # Errors
 /// Same as [`revert`].
@@ -237,34 +238,34 @@ pub fn revert_watched(
     if !foreign.is_empty() {
         journal.remove(&foreign)?;
     }
-    let noted = journal.former_values().to_vec();
+    let recorded = journal.former_values().to_vec();
     // From here on, an intermediate value was set by this call or by one that was killed.
-    let own = noted.iter().filter(|former| !is_elsewhere(former));
+    let own = recorded.iter().filter(|former| !is_elsewhere(former));
     let restoring: Vec<FormerValue> = own.map(|former| FormerValue { set: None, ..former.clone() }).collect();
     if !restoring.is_empty() {
         journal.record(&restoring)?;
     }
-    let failures = restore_all(machine, &noted, after_step);
+    let failures = restore_all(machine, &recorded, after_step);
     let (remaining, failures): (Vec<FormerValue>, Vec<Failure>) = failures.into_iter().unzip();
     journal.keep(remaining.into_iter().map(|former| with_present_value(machine, former)).collect())?;
     left.extend(failures);
     Ok(left)
 }
 
-/// Reports whether a knob belongs to another network namespace.
+/// Reports whether a setting belongs to another network namespace.
 fn is_elsewhere(former: &FormerValue) -> bool {
     former.namespace.is_some() && former.namespace != namespace::own()
 }
 
-/// Returns a knob that could not be restored, with its present value. A later call overwrites no
+/// Returns a setting that could not be restored, with its present value. A later call overwrites no
 /// other value.
 fn with_present_value(machine: &Machine, former: FormerValue) -> FormerValue {
     let now = if is_elsewhere(&former) { None } else { machine.read(&former.setting).ok() }; // tidy-allow(dropped-cause): the failure is returned
     FormerValue { set: now.or_else(|| former.set.clone()), ..former }
 }
 
-/// Returns why a knob is not touched: it has a value that `apply` did not set. `None` for a knob
-/// that cannot be read or is of another namespace.
+/// Returns why a setting is not touched: it has a value that `apply` did not set. `None` for a
+/// setting that cannot be read or is of another namespace.
 fn changed_since(machine: &Machine, former: &FormerValue) -> Option<Failure> {
     let set = former.set.as_ref().filter(|_| !is_elsewhere(former))?;
     let now = machine.read(&former.setting).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
@@ -275,15 +276,15 @@ fn changed_since(machine: &Machine, former: &FormerValue) -> Option<Failure> {
     Some(Failure { setting: former.setting.clone(), wanted: former.value.clone(), why })
 }
 
-/// Returns the knobs of a plan that do not have their planned values.
+/// Returns the settings of a plan that do not have their planned values.
 pub fn verify(machine: &Machine, plan: &Plan) -> Vec<Failure> {
     let differs = |change: &crate::Change| {
-        let why = match machine.read(&change.knob) {
+        let why = match machine.read(&change.setting) {
             Ok(now) if now == change.to => return None,
             Ok(now) => io::Error::other(format!("the value is {now:?}")),
             Err(why) => why,
         };
-        Some(Failure { setting: change.knob.clone(), wanted: change.to.clone(), why })
+        Some(Failure { setting: change.setting.clone(), wanted: change.to.clone(), why })
     };
     plan.changes.iter().filter_map(differs).collect()
 }

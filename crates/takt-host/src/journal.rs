@@ -1,10 +1,10 @@
-//! Journal of former values, written to disk before a knob is changed.
+//! Journal of former values, written to disk before a setting is changed.
 //!
-//! Each note is one line of JSON, appended and synchronized before the knob is changed. If a knob
-//! has several notes, the first contains its original value and the last the value that was set. A
-//! note that is marked as forgotten ends the earlier notes of its knob. An incomplete last line
-//! belongs to a knob that was not changed. It is removed before the next note is appended. Only one
-//! process at a time has a journal open.
+//! Each entry is one line of JSON, appended and synchronized before the setting is changed. If a
+//! setting has several entries, the first contains its original value and the last the value that
+//! was set. An entry with `is_forgotten` removes the earlier entries of its setting. An incomplete
+//! last line belongs to a setting that was not changed. It is removed before the next entry is
+//! appended. Only one process at a time has a journal open.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,24 +15,24 @@ use serde::{Deserialize, Serialize};
 use crate::namespace;
 use crate::setting::Setting;
 
-/// Knob and its value before any change.
+/// Setting and its value before any change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerValue {
-    /// Changed knob.
+    /// Changed setting.
     pub setting: Setting,
     /// Original value.
     pub value: String,
-    /// Value that was set. `None` if any value is to be replaced: another change reset the knob, or
-    /// its restoration has begun.
+    /// Value that was set. `None` if any value is to be replaced: another change reset the setting,
+    /// or its restoration has begun.
     pub set: Option<String>,
-    /// Network namespace of the note, if the knob differs between namespaces.
+    /// Network namespace of the entry, if the setting differs between namespaces.
     pub namespace: Option<u64>,
 }
 
 impl FormerValue {
-    pub(crate) fn new(knob: &Setting, value: &str, set: Option<&str>) -> Self {
-        let namespace = if knob.is_of_network() { namespace::own() } else { None };
-        Self { setting: knob.clone(), value: value.to_owned(), set: set.map(str::to_owned), namespace }
+    pub(crate) fn new(setting: &Setting, value: &str, set: Option<&str>) -> Self {
+        let namespace = if setting.is_of_network() { namespace::own() } else { None };
+        Self { setting: setting.clone(), value: value.to_owned(), set: set.map(str::to_owned), namespace }
     }
 
     pub(crate) fn is_of_same_setting(&self, other: &Self) -> bool {
@@ -44,35 +44,36 @@ impl FormerValue {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Note {
-    knob: Setting,
+    #[serde(rename = "knob")]
+    setting: Setting,
     value: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     set: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     namespace: Option<u64>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    is_discarded: bool,
+    #[serde(rename = "is_forgotten", default, skip_serializing_if = "std::ops::Not::not")]
+    is_removed: bool,
 }
 
 impl Note {
-    fn new(former: &FormerValue, is_discarded: bool) -> Self {
-        let FormerValue { setting: knob, value, set, namespace } = former.clone();
-        Self { knob, value, set, namespace, is_discarded }
+    fn new(former: &FormerValue, is_removed: bool) -> Self {
+        let FormerValue { setting, value, set, namespace } = former.clone();
+        Self { setting, value, set, namespace, is_removed }
     }
 
     fn line(&self) -> io::Result<String> {
         Ok(serde_json::to_string(self).map_err(io::Error::other)? + "\n")
     }
 
-    fn enter(self, formers: &mut Vec<FormerValue>) {
-        let Self { knob, value, set, namespace, is_discarded } = self;
-        let former = FormerValue { setting: knob, value, set, namespace };
-        let place = formers.iter().position(|noted| noted.is_of_same_setting(&former));
-        match place {
-            Some(place) if is_discarded => drop(formers.remove(place)),
-            Some(place) => formers[place].set = former.set,
-            None if is_discarded => {}
-            None => formers.push(former),
+    fn enter(self, former_values: &mut Vec<FormerValue>) {
+        let Self { setting, value, set, namespace, is_removed } = self;
+        let former = FormerValue { setting, value, set, namespace };
+        let index = former_values.iter().position(|recorded| recorded.is_of_same_setting(&former));
+        match index {
+            Some(index) if is_removed => drop(former_values.remove(index)),
+            Some(index) => former_values[index].set = former.set,
+            None if is_removed => {}
+            None => former_values.push(former),
         }
     }
 }
@@ -90,7 +91,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Default path. Like the knobs, it does not survive a reboot.
+    /// Default path. Like the settings, it does not survive a reboot.
     pub const PATH: &str = "/run/takt/host.journal";
 
     /// Opens the journal, or creates an empty one.
@@ -119,13 +120,13 @@ impl Journal {
             file.read_to_string(&mut text)?;
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             file.set_len(whole as u64)?;
-            let mut formers = Vec::new();
+            let mut former_values = Vec::new();
             for line in text[..whole].lines() {
                 let note: Note =
                     serde_json::from_str(line).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
-                note.enter(&mut formers);
+                note.enter(&mut former_values);
             }
-            return Ok(Self { path, file, len: whole as u64, is_torn: false, former_values: formers });
+            return Ok(Self { path, file, len: whole as u64, is_torn: false, former_values });
         }
     }
 
@@ -134,19 +135,19 @@ impl Journal {
         &self.former_values
     }
 
-    /// Records the present values of knobs and the values to set. The original value of a knob with
-    /// an earlier note is kept.
-    pub(crate) fn record(&mut self, formers: &[FormerValue]) -> io::Result<()> {
-        self.append(formers, false)
+    /// Records the present values of settings and the values to set. The original value of a
+    /// setting with an earlier entry is kept.
+    pub(crate) fn record(&mut self, former_values: &[FormerValue]) -> io::Result<()> {
+        self.append(former_values, false)
     }
 
-    /// Ends the notes of knobs that have their original values again.
-    pub(crate) fn remove(&mut self, formers: &[FormerValue]) -> io::Result<()> {
-        self.append(formers, true)
+    /// Removes the entries of settings that have their original values again.
+    pub(crate) fn remove(&mut self, former_values: &[FormerValue]) -> io::Result<()> {
+        self.append(former_values, true)
     }
 
-    fn append(&mut self, formers: &[FormerValue], is_discarded: bool) -> io::Result<()> {
-        let notes = || formers.iter().map(|former| Note::new(former, is_discarded));
+    fn append(&mut self, former_values: &[FormerValue], is_removed: bool) -> io::Result<()> {
+        let notes = || former_values.iter().map(|former| Note::new(former, is_removed));
         let lines: String = notes().map(|note| note.line()).collect::<io::Result<_>>()?;
         if self.is_torn {
             self.file.set_len(self.len)?;
@@ -168,15 +169,16 @@ impl Journal {
     }
 
     /// Keeps only the values that remain to be restored. Removes the file if there are none.
-    pub(crate) fn keep(self, formers: Vec<FormerValue>) -> io::Result<()> {
-        if formers.is_empty() {
+    pub(crate) fn keep(self, former_values: Vec<FormerValue>) -> io::Result<()> {
+        if former_values.is_empty() {
             return fs::remove_file(&self.path);
         }
-        let text: String = formers.iter().map(|former| Note::new(former, false).line()).collect::<io::Result<_>>()?;
-        let beside = self.path.with_extension("new");
-        fs::write(&beside, text)?;
-        File::open(&beside)?.sync_all()?;
-        fs::rename(&beside, &self.path)
+        let text: String =
+            former_values.iter().map(|former| Note::new(former, false).line()).collect::<io::Result<_>>()?;
+        let temporary = self.path.with_extension("new");
+        fs::write(&temporary, text)?;
+        File::open(&temporary)?.sync_all()?;
+        fs::rename(&temporary, &self.path)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`knob`] | one setting of the machine that can be read and written |
-//! | [`machine`] | the machine on which knobs are read and written |
+//! | [`setting`] | one setting of the machine that can be read and written |
+//! | [`machine`] | the machine on which settings are read and written |
 //! | [`facts`] | the inventory: processors, interfaces, their queues and interrupts |
 //! | [`plan`] | the requested properties, the necessary changes, and the missing features |
 //! | [`journal`] | former values, written to disk before a change |
@@ -12,9 +12,9 @@
 //! | [`clock`] | clock offsets and their uncertainty |
 //!
 //! Invariants:
-//! - A knob changes only after its former value is on disk. `revert` restores it after any
+//! - A setting changes only after its former value is on disk. `revert` restores it after any
 //!   interruption, including `kill -9`.
-//! - A value is read back after it was set. A knob without its new value is an error, and all
+//! - A value is read back after it was set. A setting without its new value is an error, and all
 //!   changes are reverted.
 //! - A missing feature is reported with an alternative, never ignored.
 

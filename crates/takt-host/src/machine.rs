@@ -1,4 +1,4 @@
-//! Machine on which knobs are read and written.
+//! Machine on which settings are read and written.
 
 use std::fs;
 use std::io::{self, Read};
@@ -36,13 +36,13 @@ impl Machine {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Reads the value of a knob, without surrounding white space.
+    /// Reads the value of a setting, without surrounding white space.
     ///
     /// # Errors
-    /// `NotFound` if the kernel or driver does not have the knob, `Unsupported` if the driver says
-    /// so, and other errors of the kernel.
-    pub fn read(&self, knob: &Setting) -> io::Result<String> {
-        let text = match knob {
+    /// `NotFound` if the kernel or driver does not have the setting, `Unsupported` if the driver
+    /// says so, and other errors of the kernel.
+    pub fn read(&self, setting: &Setting) -> io::Result<String> {
+        let text = match setting {
             Setting::File(path) => {
                 let mut text = String::new();
                 self.open(path, fs::File::options().read(true))?.read_to_string(&mut text)?;
@@ -64,17 +64,17 @@ impl Machine {
             Setting::Steering(interface) => tc::steering::read(interface)?,
             Setting::Route(interface, groups) => route::read(interface, *groups)?,
         };
-        Ok(knob.normal(&text))
+        Ok(setting.normal(&text))
     }
 
-    /// Writes a knob and reads it back.
+    /// Writes a setting and reads it back.
     ///
     /// # Errors
     /// Those of [`read`](Self::read), and a value that was accepted but did not take effect.
-    pub fn write(&self, knob: &Setting, value: &str) -> io::Result<()> {
-        match knob {
-            Setting::File(path) if knob.is_list_of_controllers() => {
-                for change in controller_changes(&self.read(knob)?, value) {
+    pub fn write(&self, setting: &Setting, value: &str) -> io::Result<()> {
+        match setting {
+            Setting::File(path) if setting.is_list_of_controllers() => {
+                for change in controller_changes(&self.read(setting)?, value) {
                     self.write_file(path, &change)?;
                 }
             }
@@ -104,20 +104,20 @@ impl Machine {
             Setting::Steering(interface) => tc::steering::write(interface, value)?,
             Setting::Route(interface, groups) => route::write(interface, *groups, value)?,
         }
-        let found = self.read(knob)?;
-        if found != knob.normal(value) {
+        let found = self.read(setting)?;
+        if found != setting.normal(value) {
             return Err(io::Error::other(format!("the value after writing is {found:?}")));
         }
         Ok(())
     }
 
-    /// Returns the other knobs with a nonempty value that a change of this knob resets.
+    /// Returns the other settings with a nonempty value that a change of this setting resets.
     ///
     /// A change of traffic classes resets the assignment of transmit queues to processors and
     /// receive queues. A change of the number of queues also resets the settings of removed queues,
     /// and their classes.
-    pub(crate) fn reset_by(&self, knob: &Setting, values: [&str; 2]) -> Vec<(Setting, String)> {
-        let (interface, tree) = match knob {
+    pub(crate) fn reset_by(&self, setting: &Setting, values: [&str; 2]) -> Vec<(Setting, String)> {
+        let (interface, tree) = match setting {
             Setting::Qdisc(interface) if values.iter().any(|tree| tc::has_classes(tree)) => (interface, None),
             Setting::Ethtool(interface, parameter) if parameter.is_number_of_queues() => {
                 (interface, Some(Setting::Qdisc(interface.clone())))
@@ -133,13 +133,13 @@ impl Machine {
             };
             of_queue.iter().map(|file| Setting::file(format!("{base}/{queue}/{file}"))).collect::<Vec<_>>()
         });
-        let is_something = |knob: &Setting, value: &str| match knob {
+        let is_something = |setting: &Setting, value: &str| match setting {
             Setting::Qdisc(_) => tc::has_classes(value),
             _ => value != "0",
         };
-        let value = |knob: Setting| {
-            let value = self.read(&knob).ok().filter(|value| is_something(&knob, value))?; // tidy-allow(dropped-cause): what cannot be read is not reset
-            Some((knob, value))
+        let value = |setting: Setting| {
+            let value = self.read(&setting).ok().filter(|value| is_something(&setting, value))?; // tidy-allow(dropped-cause): what cannot be read is not reset
+            Some((setting, value))
         };
         files.chain(tree.clone()).filter_map(value).collect()
     }
@@ -186,8 +186,8 @@ impl Machine {
 
     /// Reports whether the kernel allows changes, according to the file mode. An interrupt that the
     /// driver placed itself is read-only.
-    pub(crate) fn is_settable(&self, knob: &Setting) -> bool {
-        match knob {
+    pub(crate) fn is_settable(&self, setting: &Setting) -> bool {
+        match setting {
             Setting::File(path) => {
                 fs::metadata(self.path(path)).is_ok_and(|file| file.permissions().mode() & 0o222 != 0)
             }

@@ -51,7 +51,7 @@ impl SteeringCounters {
 pub fn steering(machine: &Machine, plan: &Plan) -> io::Result<Vec<SteeringCounters>> {
     let mut all = Vec::new();
     for change in &plan.changes {
-        let Setting::Steering(interface) = &change.knob else { continue };
+        let Setting::Steering(interface) = &change.setting else { continue };
         if change.to == "none" {
             continue;
         }
@@ -63,7 +63,7 @@ pub fn steering(machine: &Machine, plan: &Plan) -> io::Result<Vec<SteeringCounte
             Target::Priority(priority) => tc::leaf_of_priority(interface, priority)?,
         };
         // The active steering is that of the kernel, which may differ from the plan.
-        let steering = machine.read(&change.knob)?;
+        let steering = machine.read(&change.setting)?;
         let count = |dscp: u8| -> io::Result<u64> {
             let before = tc::frames(interface, leaf)?;
             send(interface, dscp)?;

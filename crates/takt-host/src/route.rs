@@ -85,26 +85,26 @@ fn routed_interfaces(groups: Groups) -> io::Result<Vec<u32>> {
 /// if there is no route.
 pub(crate) fn read(interface: &str, groups: Groups) -> io::Result<String> {
     let index = interface_index(interface)?.cast_unsigned();
-    let ways = routed_interfaces(groups)?;
-    let way = if ways.contains(&index) {
+    let interfaces = routed_interfaces(groups)?;
+    let state = if interfaces.contains(&index) {
         "here"
-    } else if ways.is_empty() {
+    } else if interfaces.is_empty() {
         "none"
     } else {
         "elsewhere"
     };
-    Ok(way.to_owned())
+    Ok(state.to_owned())
 }
 
 /// Adds or removes the route.
-pub(crate) fn write(interface: &str, groups: Groups, way: &str) -> io::Result<()> {
+pub(crate) fn write(interface: &str, groups: Groups, state: &str) -> io::Result<()> {
     let index = interface_index(interface)?;
-    let is_there = read(interface, groups)? == "here";
+    let is_present = read(interface, groups)? == "here";
     let mut body = message(groups, SCOPE_LINK);
     put(&mut body, BY, &index.to_ne_bytes());
-    match way {
-        "here" if !is_there => Netlink::route()?.request(NEW_ROUTE, NEW, &body),
-        "none" | "elsewhere" if is_there => Netlink::route()?.request(DELETE_ROUTE, 0, &body),
+    match state {
+        "here" if !is_present => Netlink::route()?.request(NEW_ROUTE, NEW, &body),
+        "none" | "elsewhere" if is_present => Netlink::route()?.request(DELETE_ROUTE, 0, &body),
         "here" | "none" | "elsewhere" => Ok(()),
         other => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{other:?} is not valid; expected here or none")))

@@ -1,4 +1,4 @@
-//! Knob: one setting of the machine that can be read and written.
+//! Setting of the machine that can be read and written, with its text form.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::ethtool::Parameter;
 use crate::forbidden::why_forbidden;
 use crate::route::Groups;
 
-/// Directories of files that are knobs. The rest of `/proc` is excluded, since `root` and `fd` of a
-/// process lead to any file.
+/// Directories of files that are settings. The rest of `/proc` is excluded, since `root` and `fd`
+/// of a process lead to any file.
 pub(crate) const ROOTS: [&str; 3] = ["/proc/sys", "/proc/irq", "/sys"];
 
 /// Name of one setting. Its text forms:
@@ -49,7 +49,7 @@ pub enum Setting {
     Route(String, Groups),
 }
 
-/// Error of a text that names no knob, or a file that a plan must not set.
+/// Error of a text that names no setting, or a file that a plan must not set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidSetting {
     text: String,
@@ -72,12 +72,12 @@ impl fmt::Display for InvalidSetting {
 impl std::error::Error for InvalidSetting {}
 
 impl Setting {
-    /// Returns the knob of a file, by its path.
+    /// Returns the setting of a file, by its path.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::File(path.into())
     }
 
-    /// Reports whether the knob differs between network namespaces.
+    /// Reports whether the setting differs between network namespaces.
     pub(crate) fn is_of_network(&self) -> bool {
         match self {
             Self::File(path) => path.starts_with("/sys/class/net") || path.starts_with("/proc/sys/net"),
@@ -86,8 +86,8 @@ impl Setting {
         }
     }
 
-    /// Reports whether the knob is the controller list of a control group. It is read as a whole,
-    /// and written as additions and removals.
+    /// Reports whether the setting is the controller list of a control group. It is read as a
+    /// whole, and written as additions and removals.
     pub(crate) fn is_list_of_controllers(&self) -> bool {
         matches!(self, Self::File(path) if path.ends_with("cgroup.subtree_control"))
     }
@@ -126,7 +126,7 @@ impl fmt::Display for Setting {
             Self::File(path) => path.display().fmt(f),
             Self::Directory(path) => write!(f, "{}/", path.display()),
             Self::Ethtool(interface, parameter) => write!(f, "ethtool/{interface}/{parameter}"),
-            Self::Rule(interface, place) => write!(f, "rule/{interface}/{place}"),
+            Self::Rule(interface, location) => write!(f, "rule/{interface}/{location}"),
             Self::Indirection(interface) => write!(f, "spread/{interface}"),
             Self::Qdisc(interface) => write!(f, "qdisc/{interface}"),
             Self::Clsact(interface) => write!(f, "clsact/{interface}"),
@@ -164,7 +164,7 @@ fn of_interface(text: &str) -> Option<Setting> {
     }
     match (kind, name) {
         ("ethtool", Some(name)) => Some(Setting::Ethtool(own, Parameter::named(name)?)),
-        ("rule", Some(place)) => Some(Setting::Rule(own, place.parse().ok()?)), // tidy-allow(dropped-cause): the error names the text
+        ("rule", Some(location)) => Some(Setting::Rule(own, location.parse().ok()?)), // tidy-allow(dropped-cause): the error names the text
         ("route", Some(groups)) => Some(Setting::Route(own, groups.parse().ok()?)), // tidy-allow(dropped-cause): as above
         ("spread", None) => Some(Setting::Indirection(own)),
         ("qdisc", None) => Some(Setting::Qdisc(own)),

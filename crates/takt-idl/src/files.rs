@@ -25,8 +25,8 @@ pub(crate) struct NoFiles;
 
 impl Files for FileSystem<'_> {
     fn include(&mut self, name: &str, from: &str, once: &BTreeSet<String>) -> Result<Option<(String, String)>, String> {
-        let beside = Path::new(from).parent().unwrap_or(Path::new(""));
-        let places = std::iter::once(beside).chain(self.directories.iter().map(PathBuf::as_path));
+        let parent = Path::new(from).parent().unwrap_or(Path::new(""));
+        let places = std::iter::once(parent).chain(self.directories.iter().map(PathBuf::as_path));
         for path in places.map(|directory| directory.join(name)) {
             let shown = path.display().to_string();
             if once.contains(&shown) {
@@ -45,7 +45,7 @@ impl Files for FileSystem<'_> {
         let count = self.directories.len();
         Err(format!(
             "include file {name} not found in {} or the {count} include directories (-I)",
-            directory_name(beside)
+            directory_name(parent)
         ))
     }
 }

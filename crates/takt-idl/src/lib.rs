@@ -136,30 +136,30 @@ impl Idl {
     /// not part of another struct or union.
     #[must_use]
     pub fn topic_type_names(&self) -> Vec<&str> {
-        let holders = self.containers();
+        let containers = self.containers();
         let is_topic = |id: &DefinitionId| match self.definitions.get(*id) {
             Some(Definition::Struct(structure)) => !structure.nested,
             Some(Definition::Union(union)) => !union.nested,
             _ => false,
         };
-        let is_part = |id: &DefinitionId| holders.get(id).is_some_and(|holder| *holder != Some(*id));
+        let is_part = |id: &DefinitionId| containers.get(id).is_some_and(|container| *container != Some(*id));
         self.aggregated().filter(|(id, _)| is_topic(id) && !is_part(id)).map(|(_, name)| name).collect()
     }
 
     /// Returns the containing struct or union of each type; `None` if there are several.
     fn containers(&self) -> BTreeMap<DefinitionId, Option<DefinitionId>> {
-        let mut holders = BTreeMap::new();
+        let mut containers = BTreeMap::new();
         let (aliases, others): (Vec<_>, Vec<_>) =
             self.definitions.iter().partition(|(_, of)| matches!(of, Definition::Alias(_)));
-        others.into_iter().for_each(|(id, of)| add_container(&mut holders, of, Some(id)));
+        others.into_iter().for_each(|(id, of)| add_container(&mut containers, of, Some(id)));
         // A typedef follows the types that it uses, so its containers are complete when it is
         // processed.
         for (id, of) in aliases.into_iter().rev() {
-            if let Some(&holder) = holders.get(&id) {
-                add_container(&mut holders, of, holder);
+            if let Some(&container) = containers.get(&id) {
+                add_container(&mut containers, of, container);
             }
         }
-        holders
+        containers
     }
 
     fn aggregated(&self) -> impl Iterator<Item = (DefinitionId, &str)> {
@@ -176,14 +176,14 @@ impl Idl {
     pub fn type_information(&self, name: &str, registry: &mut TypeRegistry) -> Result<TypeInformation, Diagnostic> {
         let wanted = name.trim_start_matches("::");
         let Some((id, _)) = self.definitions.iter().find(|(_, definition)| definition.name() == wanted) else {
-            let file = self.positions.last().map_or_else(String::new, |(_, place)| place.file.clone());
-            let place = Position { file, line: 1, column: 1 };
+            let file = self.positions.last().map_or_else(String::new, |(_, position)| position.file.clone());
+            let position = Position { file, line: 1, column: 1 };
             let message = format!("no type {wanted}; defined types: {}", list(&self.type_names()));
-            return Err(Diagnostic { position: place, message });
+            return Err(Diagnostic { position, message });
         };
-        let place = self.positions.iter().find(|(of, _)| *of == id).map(|(_, place)| place.clone());
+        let position = self.positions.iter().find(|(of, _)| *of == id).map(|(_, position)| position.clone());
         let refused = |error: takt_xtypes::type_object::TypeError| Diagnostic {
-            position: place.clone().unwrap_or(Position { file: String::new(), line: 1, column: 1 }),
+            position: position.clone().unwrap_or(Position { file: String::new(), line: 1, column: 1 }),
             message: format!("{wanted}: {error}"),
         };
         let information = self.definitions.type_information(id, registry).map_err(refused)?;
@@ -194,13 +194,13 @@ impl Idl {
 
 /// Adds a container to the parts of a type; `None` means several containers.
 fn add_container(
-    holders: &mut BTreeMap<DefinitionId, Option<DefinitionId>>,
+    containers: &mut BTreeMap<DefinitionId, Option<DefinitionId>>,
     of: &Definition,
-    holder: Option<DefinitionId>,
+    container: Option<DefinitionId>,
 ) {
     for part in of.parts() {
-        let known = holders.entry(part).or_insert(holder);
-        *known = known.filter(|_| *known == holder);
+        let known = containers.entry(part).or_insert(container);
+        *known = known.filter(|_| *known == container);
     }
 }
 

@@ -199,8 +199,8 @@ impl Preprocessor<'_> {
         if condition.has_else {
             return Err(location.failure(format!("#{word} after #else")));
         }
-        let is_looked_at = self.is_read() && !condition.was_true;
-        condition.holds = is_looked_at && (word == "else" || self.condition(rest, location)?);
+        let is_evaluated = self.is_read() && !condition.was_true;
+        condition.holds = is_evaluated && (word == "else" || self.condition(rest, location)?);
         condition.was_true |= condition.holds;
         condition.has_else = word == "else";
         self.conditions.push(condition);

@@ -24,8 +24,8 @@ pub fn count(case: &str) -> Result<u64, String> {
         .output()
         .map_err(|error| format!("valgrind cannot be started: {error}"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{case}: valgrind ended with {}: {said}", output.status));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{case}: valgrind ended with {}: {errors}", output.status));
     }
     total(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| format!("{case}: callgrind counted nothing"))
 }

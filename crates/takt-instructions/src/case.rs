@@ -19,7 +19,7 @@ enum Path {
     SharedMemory,
 }
 
-/// Way of samples from `write` to `take`.
+/// Path of samples from `write` to `take`.
 pub struct Case {
     /// Name in the record.
     pub name: &'static str,

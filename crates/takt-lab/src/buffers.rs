@@ -22,7 +22,8 @@ const SETTINGS: [&str; 2] = ["/proc/sys/net/core/wmem_default", "/proc/sys/net/c
 #[derive(Debug, Serialize, Deserialize)]
 struct Change {
     path: String,
-    was: u64,
+    #[serde(rename = "was")]
+    former: u64,
     raised: u64,
 }
 
@@ -37,7 +38,7 @@ fn saved_values_path() -> PathBuf {
     Path::new(LABS).join(".buffers")
 }
 
-/// Returns the path of the note while it is written.
+/// Returns the path of the file of former values while it is written.
 fn draft() -> PathBuf {
     Path::new(LABS).join(".buffers.new")
 }
@@ -55,8 +56,8 @@ impl RaisedBufferSizes {
         lock.lock()?;
         restore()?;
         let change = |(path, wanted): (&str, u64)| {
-            let was = read(path)?;
-            Ok(Change { path: path.to_owned(), was, raised: was.max(wanted) })
+            let former = read(path)?;
+            Ok(Change { path: path.to_owned(), former, raised: former.max(wanted) })
         };
         let changes: Vec<_> = SETTINGS.into_iter().zip([send, receive]).map(change).collect::<io::Result<_>>()?;
         fs::write(draft(), serde_json::to_string(&changes).map_err(io::Error::other)?)?;
@@ -74,7 +75,7 @@ impl RaisedBufferSizes {
 
 impl Drop for RaisedBufferSizes {
     fn drop(&mut self) {
-        // After `lower` there is nothing left to restore. The next lab, which reads the note,
+        // After `restore` there is nothing left to restore. The next lab, which reads the file,
         // repeats a failed restoration.
         drop(restore());
     }
@@ -94,7 +95,7 @@ pub fn restore_abandoned() -> io::Result<()> {
     }
 }
 
-/// Restores the values of the note, unless a setting was changed since. The caller holds the lock.
+/// Restores the saved values, unless a setting was changed since. The caller holds the lock.
 fn restore() -> io::Result<()> {
     if draft().exists() {
         fs::remove_file(draft())?;
@@ -104,10 +105,10 @@ fn restore() -> io::Result<()> {
         text => text?,
     };
     let changes: Vec<Change> = serde_json::from_str(&text).map_err(io::Error::other)?;
-    for Change { path, was, raised } in changes {
+    for Change { path, former, raised } in changes {
         // Only settings of this module are written, even if the file names others.
         if SETTINGS.contains(&path.as_str()) && read(&path)? == raised {
-            fs::write(path, was.to_string())?;
+            fs::write(path, former.to_string())?;
         }
     }
     fs::remove_file(saved_values_path())

@@ -49,8 +49,8 @@ impl Lab {
         for end in self.plan().shaped() {
             let failed = Error::os(format!("read the disciplines of {} of {}", end.name, end.node));
             let all = at(&self.namespaces, end, |netlink, index| netlink.disciplines(index)).map_err(failed)?;
-            for (place, wanted) in self.file().classes.iter().enumerate() {
-                let Some(leaf) = all.iter().find(|one| one.parent == class(place)) else { continue };
+            for (index, wanted) in self.file().classes.iter().enumerate() {
+                let Some(leaf) = all.iter().find(|one| one.parent == class(index)) else { continue };
                 let (interface, name) = (end.name.clone(), wanted.name.clone());
                 queues.push(Queue { interface, class: name, frames: leaf.frames, drops: leaf.drops.into() });
             }
@@ -88,9 +88,9 @@ impl Lab {
     ///
     /// # Errors
     /// There is no such host, or the kernel does not report the counters.
-    pub fn counters(&self, place: &str, interface: &str) -> Result<LinkCounters> {
-        let failed = Error::os(format!("read the counters of {interface} of {place}"));
-        let look = || Netlink::route()?.counters(interface_index(interface)?);
-        self.namespace(place)?.run(look).and_then(|looked| looked).map_err(failed)
+    pub fn counters(&self, node: &str, interface: &str) -> Result<LinkCounters> {
+        let failed = Error::os(format!("read the counters of {interface} of {node}"));
+        let read = || Netlink::route()?.counters(interface_index(interface)?);
+        self.namespace(node)?.run(read).and_then(|counters| counters).map_err(failed)
     }
 }

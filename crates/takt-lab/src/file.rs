@@ -13,7 +13,7 @@ use takt_netlink::strict_priority;
 
 use crate::error::{Error, Result};
 
-/// Place name of the switches' namespace, next to the names of hosts.
+/// Node name of the namespace of the switches; the other nodes are hosts.
 pub const SWITCHES: &str = "switches";
 
 /// Network description.

@@ -57,8 +57,8 @@ pub fn send(path: &Path, port: u32) -> io::Result<()> {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             Err(error) => return Err(error),
         }
-        let taken = controller.handle_bytes(now(), &received);
-        received.drain(..taken);
+        let consumed = controller.handle_bytes(now(), &received);
+        received.drain(..consumed);
         controller.handle_timeout(now());
     }
     Err(ErrorKind::TimedOut.into())

@@ -80,15 +80,15 @@ impl Lab {
     }
 
     fn make(&mut self) -> Result<()> {
-        for (place, name) in &self.record.namespaces {
+        for (node, name) in &self.record.namespaces {
             let made = Namespace::create(name).map_err(Error::os(format!("create the network namespace {name}")))?;
-            self.namespaces.insert(place.clone(), made);
+            self.namespaces.insert(node.clone(), made);
         }
         wiring::add_bridges(&self.namespaces, &self.plan)?;
-        for cable in &self.plan.links {
-            wiring::create_link(&self.namespaces, cable, &self.plan, &self.file)?;
-            if cable.closes_ring {
-                self.set_planned_link(cable, false)?;
+        for link in &self.plan.links {
+            wiring::create_link(&self.namespaces, link, &self.plan, &self.file)?;
+            if link.closes_ring {
+                self.set_planned_link(link, false)?;
             }
         }
         wiring::process_carriers(&self.namespaces, &self.plan)?;
@@ -133,14 +133,14 @@ impl Lab {
         if let Some(switches) = &mut self.switches {
             switches.connect(&self.plan)?;
         }
-        for cable in self.plan.links.iter().filter(|cable| cable.closes_ring) {
-            self.set_planned_link(cable, true)?;
+        for link in self.plan.links.iter().filter(|link| link.closes_ring) {
+            self.set_planned_link(link, true)?;
         }
         Ok(())
     }
 
-    fn set_planned_link(&self, cable: &crate::plan::LinkPlan, is_up: bool) -> Result<()> {
-        for end in &cable.ends {
+    fn set_planned_link(&self, link: &crate::plan::LinkPlan, is_up: bool) -> Result<()> {
+        for end in &link.ends {
             let failed = Error::os(format!("set {} up or down", end.name));
             wiring::at(&self.namespaces, end, |netlink, index| netlink.set_up(index, is_up)).map_err(failed)?;
         }
@@ -171,8 +171,8 @@ impl Lab {
     ///
     /// # Errors
     /// There is no host of that name.
-    pub fn namespace(&self, place: &str) -> Result<&Namespace> {
-        self.namespaces.get(place).ok_or_else(|| host_not_found(&self.record, place))
+    pub fn namespace(&self, node: &str) -> Result<&Namespace> {
+        self.namespaces.get(node).ok_or_else(|| host_not_found(&self.record, node))
     }
 
     /// Returns the name of a host's namespace for `ip netns`, or with [`SWITCHES`] of that of the
@@ -180,9 +180,9 @@ impl Lab {
     ///
     /// # Errors
     /// There is no host of that name.
-    pub fn namespace_name(&self, place: &str) -> Result<&str> {
-        let found = self.record.namespaces.iter().find(|(known, _)| known == place);
-        found.map(|(_, name)| name.as_str()).ok_or_else(|| host_not_found(&self.record, place))
+    pub fn namespace_name(&self, node: &str) -> Result<&str> {
+        let found = self.record.namespaces.iter().find(|(known, _)| known == node);
+        found.map(|(_, name)| name.as_str()).ok_or_else(|| host_not_found(&self.record, node))
     }
 
     /// Returns the results of the checks at the creation.
@@ -229,9 +229,9 @@ impl Lab {
             )));
         }
         let mut namespaces = Namespaces::new();
-        for (place, name) in wanted {
+        for (node, name) in wanted {
             let failed = Error::os(format!("open the network namespace {name}"));
-            namespaces.insert(place, Namespace::open(&name).map_err(failed)?);
+            namespaces.insert(node, Namespace::open(&name).map_err(failed)?);
         }
         let mut checks = preflight::datagrams(&namespaces, &plan, &file.classes)?;
         let pid = open_vswitch::running(&record);
@@ -265,10 +265,10 @@ impl Lab {
     ///
     /// # Errors
     /// There is no such link, or the kernel refuses.
-    pub fn set_link(&self, place: usize, is_up: bool) -> Result<()> {
-        let cable = self.plan.links.get(place);
-        let missing = || Error::File(format!("lab {} has no link {place}", self.file.name));
-        self.set_planned_link(cable.ok_or_else(missing)?, is_up)
+    pub fn set_link(&self, index: usize, is_up: bool) -> Result<()> {
+        let link = self.plan.links.get(index);
+        let missing = || Error::File(format!("lab {} has no link {index}", self.file.name));
+        self.set_planned_link(link.ok_or_else(missing)?, is_up)
     }
 
     /// Waits until every switch is connected to its controller. Returns false if one is not
@@ -384,7 +384,7 @@ fn restore_buffers(raised: RaisedBufferSizes) -> Result<()> {
 }
 
 pub(crate) fn host_not_found(record: &Record, host: &str) -> Error {
-    let hosts: Vec<_> = record.namespaces.iter().map(|(place, _)| place.as_str()).collect();
+    let hosts: Vec<_> = record.namespaces.iter().map(|(node, _)| node.as_str()).collect();
     Error::NoHost { lab: record.name.clone(), host: host.to_owned(), hosts: hosts.join(", ") }
 }
 

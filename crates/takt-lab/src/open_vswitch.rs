@@ -58,7 +58,7 @@ pub fn database(directory: &Path) -> Result<OpenVSwitch> {
 
 /// Returns the ID of ovs-vswitchd of a lab that another process made; `None` if it does not run.
 pub fn running(record: &Record) -> Option<u32> {
-    let (_, name) = record.namespaces.iter().find(|(place, _)| place == SWITCHES)?;
+    let (_, name) = record.namespaces.iter().find(|(node, _)| node == SWITCHES)?;
     let (_namespace, inode) = Namespace::with_inode(name)?;
     let is_switch =
         |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|command| command.trim() == SWITCH);
@@ -69,8 +69,8 @@ pub fn running(record: &Record) -> Option<u32> {
 /// Checks that Open vSwitch is installed.
 pub fn check_installed() -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |name: &str| std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
-    match [SERVER, SWITCH, TOOL, CONTROL].into_iter().find(|name| !is_there(name)) {
+    let is_installed = |name: &str| std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
+    match [SERVER, SWITCH, TOOL, CONTROL].into_iter().find(|name| !is_installed(name)) {
         Some(name) => Err(Error::NoProgram(name)),
         None if !Path::new(SCHEMA).exists() => Err(Error::NoProgram(SCHEMA)),
         None => Ok(()),
@@ -231,17 +231,17 @@ fn log(directory: &Path, program: &str) -> PathBuf {
     directory.join(format!("{program}.log"))
 }
 
-/// Repeats `ask` until it has an answer, or the process has ended.
+/// Calls `poll` until it returns a value or the process has ended.
 fn poll_until<T>(
     directory: &Path,
     program: &'static str,
     process: &mut Child,
-    mut ask: impl FnMut() -> Option<T>,
+    mut poll: impl FnMut() -> Option<T>,
 ) -> Result<T> {
     let begin = Instant::now();
     while begin.elapsed() < LIMIT {
-        if let Some(answer) = ask() {
-            return Ok(answer);
+        if let Some(value) = poll() {
+            return Ok(value);
         }
         if process.try_wait().map_err(Error::os(format!("wait for {program}")))?.is_some() {
             break;

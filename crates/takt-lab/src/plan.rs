@@ -96,9 +96,9 @@ impl Plan {
         let (kernel, open): (Vec<_>, Vec<_>) =
             file.switches.iter().zip(1..).partition(|((_, of), _)| of.kind == SwitchKind::Bridge);
         let kernel_bridges = kernel.into_iter().map(|((name, _), _)| name.clone()).collect();
-        let bridges: Vec<_> = open.into_iter().map(|((name, of), place)| bridge(name, of, place)).collect();
-        for (place, one) in bridges.iter().enumerate() {
-            if let Some(other) = bridges[..place].iter().find(|other| other.datapath_id == one.datapath_id) {
+        let bridges: Vec<_> = open.into_iter().map(|((name, of), number)| bridge(name, of, number)).collect();
+        for (number, one) in bridges.iter().enumerate() {
+            if let Some(other) = bridges[..number].iter().find(|other| other.datapath_id == one.datapath_id) {
                 let what =
                     format!("switches {} and {} have the same datapath_id {}", other.name, one.name, one.datapath_id);
                 return Err(Error::File(what));
@@ -138,7 +138,7 @@ impl Plan {
         let is_standalone = |name: &str| {
             self.bridges.iter().any(|bridge| bridge.name == name && bridge.fail_mode == FailMode::Standalone)
         };
-        for link in self.links.iter().filter(|cable| cable.closes_ring) {
+        for link in self.links.iter().filter(|link| link.closes_ring) {
             let switches: Vec<_> = link.ends.iter().filter_map(|end| Some(end.port.as_ref()?.0.as_str())).collect();
             if link.ends.iter().any(|end| self.is_at_kernel_bridge(end)) {
                 return Err(Error::File(format!(
@@ -170,11 +170,11 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the names of namespaces by place.
+    /// Returns the names of namespaces by node.
     pub fn namespaces(file: &LabFile) -> BTreeMap<String, String> {
         let switches = (!file.switches.is_empty()).then_some(SWITCHES);
-        let places = file.hosts.keys().map(String::as_str).chain(switches);
-        places.map(|place| (place.to_owned(), format!("takt.{}.{place}", file.name))).collect()
+        let nodes = file.hosts.keys().map(String::as_str).chain(switches);
+        nodes.map(|node| (node.to_owned(), format!("takt.{}.{node}", file.name))).collect()
     }
 
     /// Iterates over all interfaces.
@@ -273,14 +273,14 @@ fn reached<'a>(links: &[&'a LinkPlan], from: Node<'a>) -> BTreeSet<Node<'a>> {
     nodes
 }
 
-fn bridge(name: &str, of: &file::Switch, place: u64) -> Bridge {
+fn bridge(name: &str, of: &file::Switch, number: u64) -> Bridge {
     let fail_mode = match of.fail_mode {
         Some(file::FailMode::Standalone) => FailMode::Standalone,
         Some(file::FailMode::Secure) => FailMode::Secure,
         None if of.controller.is_some() => FailMode::Secure,
         None => FailMode::Standalone,
     };
-    let datapath_id = of.datapath_id.unwrap_or(place);
+    let datapath_id = of.datapath_id.unwrap_or(number);
     Bridge { name: name.to_owned(), datapath_id, controller: of.controller.clone(), fail_mode }
 }
 

@@ -58,7 +58,7 @@ pub struct Check {
 pub enum Outcome {
     /// The network has the checked property.
     Passed,
-    /// The network lacks the checked property.
+    /// The network does not have the checked property.
     Failed,
     /// This network has nothing to measure.
     NotMeasured,

@@ -36,7 +36,7 @@ pub struct Record {
     pub is_complete: bool,
     /// Whether the lab is removed with the process that made it.
     pub is_owned: bool,
-    /// Places of the lab (hosts and [`crate::file::SWITCHES`]), with the names of their namespaces.
+    /// Nodes of the lab (hosts and [`crate::file::SWITCHES`]), with the names of their namespaces.
     pub namespaces: Vec<(String, String)>,
     /// Names of Open vSwitch switches.
     pub switches: Vec<String>,
@@ -204,19 +204,19 @@ mod tests {
         let name = format!("test-claim-{}", std::process::id());
         record(&name, "first").create().expect("as root");
         let first = Record::claim(&name).expect("it can be read").expect("one exists");
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let second = std::thread::spawn({
             let name = name.clone();
             move || {
                 let claim = Record::claim(&name).expect("it can be read");
-                tell.send(claim.map(|claim| claim.record.switches)).expect("the test waits");
+                sender.send(claim.map(|claim| claim.record.switches)).expect("the test waits");
             }
         });
-        assert!(told.recv_timeout(Duration::from_millis(100)).is_err(), "it waits");
+        assert!(receiver.recv_timeout(Duration::from_millis(100)).is_err(), "it waits");
         Record::remove(&name).expect("it exists");
         record(&name, "second").create().expect("the name is free");
         drop(first);
-        let found = told.recv_timeout(Duration::from_secs(60)).expect("it waits no longer");
+        let found = receiver.recv_timeout(Duration::from_secs(60)).expect("it waits no longer");
         assert_eq!(found, Some(vec!["second".to_owned()]));
         second.join().expect("no panic");
         Record::remove(&name).expect("it exists");

@@ -21,7 +21,8 @@ pub struct Status {
     /// Whether the process that makes it, or made it, runs.
     pub has_builder: bool,
     /// Hosts, and `switches`.
-    pub places: Vec<NodeStatus>,
+    #[serde(rename = "places")]
+    pub nodes: Vec<NodeStatus>,
     /// Switches.
     pub switches: Vec<SwitchStatus>,
 }
@@ -34,7 +35,8 @@ pub struct NodeStatus {
     /// Name of the namespace for `ip netns`.
     pub namespace: String,
     /// Whether the namespace exists.
-    pub is_there: bool,
+    #[serde(rename = "is_there")]
+    pub exists: bool,
     /// IDs of the processes in it.
     pub processes: Vec<i32>,
 }
@@ -45,7 +47,8 @@ pub struct SwitchStatus {
     /// Name of the switch.
     pub name: String,
     /// Whether the switch exists: Open vSwitch answers and has it, or the kernel has the bridge.
-    pub is_there: bool,
+    #[serde(rename = "is_there")]
+    pub exists: bool,
     /// Controllers, and whether each is connected.
     pub controllers: Vec<(String, bool)>,
 }
@@ -63,34 +66,34 @@ impl Status {
     pub fn read(name: &str) -> Result<Self> {
         check_root()?;
         let record = Record::read(name)?;
-        let place = |(name, namespace): &(String, String)| {
+        let node = |(name, namespace): &(String, String)| {
             let found = Namespace::with_inode(namespace);
             let inodes: Vec<_> = found.iter().map(|(_, inode)| *inode).collect();
             let processes = process::in_namespaces(&inodes).iter().map(|process| process.pid).collect();
-            NodeStatus { name: name.clone(), namespace: namespace.clone(), is_there: found.is_some(), processes }
+            NodeStatus { name: name.clone(), namespace: namespace.clone(), exists: found.is_some(), processes }
         };
         // Without an answer of Open vSwitch, its switches count as missing.
-        let mut database = open_vswitch::database(&Record::directory(name)).ok(); // tidy-allow(dropped-cause): is_there says it
+        let mut database = open_vswitch::database(&Record::directory(name)).ok(); // tidy-allow(dropped-cause): exists says it
         let switch = |name: &String| {
             let controllers = database.as_mut().and_then(|database| database.controllers(name).ok()); // tidy-allow(dropped-cause): as above
             let pairs = |all: Vec<takt_ovsdb::open_vswitch::ControllerState>| {
                 all.into_iter().map(|one| (one.target, one.is_connected)).collect()
             };
-            let is_there = controllers.is_some();
-            SwitchStatus { name: name.clone(), is_there, controllers: controllers.map(pairs).unwrap_or_default() }
+            let exists = controllers.is_some();
+            SwitchStatus { name: name.clone(), exists, controllers: controllers.map(pairs).unwrap_or_default() }
         };
-        let switches = record.namespaces.iter().find(|(place, _)| place == SWITCHES);
-        let switches = switches.and_then(|(_, name)| Namespace::open(name).ok()); // tidy-allow(dropped-cause): is_there says it
+        let switches = record.namespaces.iter().find(|(node, _)| node == SWITCHES);
+        let switches = switches.and_then(|(_, name)| Namespace::open(name).ok()); // tidy-allow(dropped-cause): exists says it
         let bridge = |name: &String| {
-            let has_it = |namespace: &Namespace| namespace.run(|| interface_index(name).is_ok()).unwrap_or(false);
-            let is_there = switches.as_ref().is_some_and(has_it);
-            SwitchStatus { name: name.clone(), is_there, controllers: Vec::new() }
+            let is_in = |namespace: &Namespace| namespace.run(|| interface_index(name).is_ok()).unwrap_or(false);
+            let exists = switches.as_ref().is_some_and(is_in);
+            SwitchStatus { name: name.clone(), exists, controllers: Vec::new() }
         };
         Ok(Self {
             name: record.name.clone(),
             is_complete: record.is_complete,
             has_builder: Process::of(record.builder.pid) == Some(record.builder),
-            places: record.namespaces.iter().map(place).collect(),
+            nodes: record.namespaces.iter().map(node).collect(),
             switches: record.switches.iter().map(switch).chain(record.bridges.iter().map(bridge)).collect(),
         })
     }
@@ -99,11 +102,11 @@ impl Status {
     ///
     /// # Errors
     /// There is no such lab or host, or its namespace is gone.
-    pub fn namespace(name: &str, place: &str) -> Result<Namespace> {
+    pub fn namespace(name: &str, node: &str) -> Result<Namespace> {
         check_root()?;
         let record = Record::read(name)?;
-        let found = record.namespaces.iter().find(|(known, _)| known == place);
-        let (_, namespace) = found.ok_or_else(|| host_not_found(&record, place))?;
+        let found = record.namespaces.iter().find(|(known, _)| known == node);
+        let (_, namespace) = found.ok_or_else(|| host_not_found(&record, node))?;
         Namespace::open(namespace).map_err(crate::Error::os(format!("open the network namespace {namespace}")))
     }
 }

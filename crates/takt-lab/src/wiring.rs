@@ -15,7 +15,7 @@ use crate::file::{Class, LabFile, Offload, SWITCHES};
 use crate::namespace::Namespace;
 use crate::plan::{Interface, LinkPlan, Plan};
 
-/// Namespaces by place.
+/// Namespaces by node.
 pub type Namespaces = BTreeMap<String, Namespace>;
 
 /// Runs `f` with a netlink route socket in the namespace of an interface, and with the interface's
@@ -75,9 +75,9 @@ pub fn create_link(namespaces: &Namespaces, link: &LinkPlan, plan: &Plan, file: 
 /// Makes the kernel process the carriers of bridges, which have one from their first port on.
 pub fn process_carriers(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
     let Some(namespace) = namespaces.get(SWITCHES) else { return Ok(()) };
-    let look = |name: &String| Netlink::route()?.is_running(interface_index(name)?).map(drop);
-    let looked = namespace.run(|| plan.kernel_bridges.iter().try_for_each(look)).and_then(|looked| looked);
-    looked.map_err(Error::os("read the kernel bridges"))
+    let query = |name: &String| Netlink::route()?.is_running(interface_index(name)?).map(drop);
+    let result = namespace.run(|| plan.kernel_bridges.iter().try_for_each(query)).and_then(|result| result);
+    result.map_err(Error::os("read the kernel bridges"))
 }
 
 /// Adds static neighbor entries to the hosts.

@@ -61,8 +61,8 @@ impl Netlink {
     /// # Errors
     /// `ENODEV`: the interface does not exist.
     pub fn bridge_port(&mut self, index: i32) -> io::Result<Option<BridgePort>> {
-        let answer = self.get(GET_LINK, &header(index, 0, 0))?;
-        let attributes = answer.get(HEADER_LEN..).unwrap_or_default();
+        let reply = self.get(GET_LINK, &header(index, 0, 0))?;
+        let attributes = reply.get(HEADER_LEN..).unwrap_or_default();
         let info = find(attributes, LINK_INFO).unwrap_or_default();
         let port = || {
             let bridge = find(attributes, LINK_MASTER).and_then(number)?.cast_signed();
@@ -78,8 +78,8 @@ impl Netlink {
     /// # Errors
     /// `ENODEV`: the interface does not exist.
     pub fn has_multicast_snooping(&mut self, bridge: i32) -> io::Result<Option<bool>> {
-        let answer = self.get(GET_LINK, &header(bridge, 0, 0))?;
-        let info = answer.get(HEADER_LEN..).and_then(|attributes| find(attributes, LINK_INFO)).unwrap_or_default();
+        let reply = self.get(GET_LINK, &header(bridge, 0, 0))?;
+        let info = reply.get(HEADER_LEN..).and_then(|attributes| find(attributes, LINK_INFO)).unwrap_or_default();
         let snooping = find(info, INFO_DATA).and_then(|data| find(data, MULTICAST_SNOOPING));
         Ok(snooping.and_then(<[u8]>::first).map(|value| *value != 0))
     }

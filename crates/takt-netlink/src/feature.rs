@@ -33,8 +33,8 @@ impl Netlink {
     /// `ENODEV`: the interface does not exist.
     pub fn features(&mut self, index: i32) -> io::Result<Vec<String>> {
         let family = self.family(FAMILY)?;
-        let answer = self.get(family, &message(GET, index))?;
-        let active = answer.get(GENERIC_LEN..).and_then(|rest| find(find(rest, ACTIVE)?, BITS));
+        let reply = self.get(family, &message(GET, index))?;
+        let active = reply.get(GENERIC_LEN..).and_then(|rest| find(find(rest, ACTIVE)?, BITS));
         let bits = attributes(active.unwrap_or_default()).filter(|(kind, _)| *kind == BIT);
         Ok(bits.filter_map(|(_, bit)| find(bit, BIT_NAME)).map(text).collect())
     }

@@ -72,13 +72,13 @@ impl FrameSocket {
         socket::address(&self.0)
     }
 
-    /// Waits until a frame can be received, or until `patience` has passed. Returns whether a frame
+    /// Waits until a frame can be received, or until `timeout` has passed. Returns whether a frame
     /// can be received.
     ///
     /// # Errors
     /// Errors of the kernel.
-    pub fn wait(&self, patience: Duration) -> io::Result<bool> {
-        socket::wait(&self.0, patience)
+    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        socket::wait(&self.0, timeout)
     }
 
     /// Returns the number of frames dropped since the last call because the receive buffer was
@@ -186,10 +186,10 @@ mod socket {
         }
     }
 
-    pub(super) fn wait(fd: &OwnedFd, patience: Duration) -> io::Result<bool> {
+    pub(super) fn wait(fd: &OwnedFd, timeout: Duration) -> io::Result<bool> {
         let mut wanted = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // Rounded up, so that a short wait does not return immediately.
-        let millis = i32::try_from(patience.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
+        let millis = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
         // SAFETY: one descriptor.
         match unsafe { libc::poll(&raw mut wanted, 1, millis) } {
             ready if ready >= 0 => Ok(ready > 0),

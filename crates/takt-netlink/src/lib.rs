@@ -97,8 +97,8 @@ impl Netlink {
     pub fn family(&mut self, name: &str) -> io::Result<u16> {
         let mut body = vec![GET_FAMILY, 1, 0, 0];
         put_text(&mut body, FAMILY_NAME, name);
-        let answer = self.get(CONTROL, &body)?;
-        let id = answer.get(GENERIC_LEN..).and_then(|rest| half(find(rest, FAMILY_ID)?, 0));
+        let reply = self.get(CONTROL, &body)?;
+        let id = reply.get(GENERIC_LEN..).and_then(|rest| half(find(rest, FAMILY_ID)?, 0));
         id.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
@@ -107,8 +107,8 @@ impl Netlink {
     /// # Errors
     /// The error of the kernel ([`code`]), and `InvalidData` if it returns no object.
     pub fn get(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
-        let answers = self.exchange(kind, ACK, body)?;
-        answers.into_iter().next().ok_or_else(|| io::ErrorKind::InvalidData.into())
+        let replies = self.exchange(kind, ACK, body)?;
+        replies.into_iter().next().ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Requests all objects of a type.
@@ -135,15 +135,15 @@ impl Netlink {
         request.extend([0; 8]);
         request.extend(body);
         self.0.write_all(&request)?;
-        let mut answers = Vec::new();
+        let mut replies = Vec::new();
         let mut buffer = vec![0; 64 << 10];
-        while answers.len() < REPLIES_MAX {
+        while replies.len() < REPLIES_MAX {
             let len = self.0.read(&mut buffer)?;
             for (kind, flags, body) in messages(&buffer[..len]) {
                 match kind {
-                    DONE => return Ok(answers),
-                    ERROR => return kernel_error(flags, body).map_or(Ok(answers), Err),
-                    _ => answers.push(body.to_vec()),
+                    DONE => return Ok(replies),
+                    ERROR => return kernel_error(flags, body).map_or(Ok(replies), Err),
+                    _ => replies.push(body.to_vec()),
                 }
             }
         }
@@ -181,12 +181,12 @@ fn kernel_error(flags: u16, body: &[u8]) -> Option<io::Error> {
     }
     let repeated = if flags & CAPPED == 0 { number(4).map_or(0, |len| len as usize) } else { HEADER_LEN };
     let attributes = body.get(4 + repeated.next_multiple_of(4)..).filter(|_| flags & ERROR_ATTRIBUTES != 0);
-    let words = attributes.and_then(|attributes| find(attributes, ERROR_MESSAGE)).map(text).unwrap_or_default();
-    if words.is_empty() {
+    let message = attributes.and_then(|attributes| find(attributes, ERROR_MESSAGE)).map(text).unwrap_or_default();
+    if message.is_empty() {
         return Some(io::Error::from_raw_os_error(code));
     }
     let kind = io::Error::from_raw_os_error(code).kind();
-    Some(io::Error::new(kind, KernelError { code, message: words }))
+    Some(io::Error::new(kind, KernelError { code, message }))
 }
 
 /// Returns the messages of a datagram, each with its type and flags.

@@ -134,8 +134,8 @@ impl Netlink {
     /// # Errors
     /// `ENODEV`: the interface does not exist.
     pub fn is_running(&mut self, index: i32) -> io::Result<bool> {
-        let answer = self.get(GET_LINK, &header(index, 0, 0))?;
-        let flags = answer.get(8..).and_then(number).ok_or(io::ErrorKind::InvalidData)?;
+        let reply = self.get(GET_LINK, &header(index, 0, 0))?;
+        let flags = reply.get(8..).and_then(number).ok_or(io::ErrorKind::InvalidData)?;
         Ok(flags & (UP | RUNNING) == UP | RUNNING)
     }
 
@@ -144,10 +144,10 @@ impl Netlink {
     /// # Errors
     /// `ENODEV`: the interface does not exist. `InvalidData`: the kernel returns no counters.
     pub fn counters(&mut self, index: i32) -> io::Result<LinkCounters> {
-        let answer = self.get(GET_LINK, &header(index, 0, 0))?;
+        let reply = self.get(GET_LINK, &header(index, 0, 0))?;
         // `rtnl_link_stats64`: frames received and sent, octets received and sent, 64 bits each.
-        let statistics = answer.get(HEADER_LEN..).and_then(|attributes| find(attributes, LINK_STATISTICS));
-        let at = |place: usize| Some(u64::from_ne_bytes(*statistics?.get(8 * place..)?.first_chunk()?));
+        let statistics = reply.get(HEADER_LEN..).and_then(|attributes| find(attributes, LINK_STATISTICS));
+        let at = |field: usize| Some(u64::from_ne_bytes(*statistics?.get(8 * field..)?.first_chunk()?));
         let counters = || {
             let [received_frames, sent_frames] = [at(0)?, at(1)?];
             let [received_octets, sent_octets] = [at(2)?, at(3)?];

@@ -54,7 +54,7 @@ fn state(message: &[u8]) -> Option<PacketSocket> {
     let attributes = message.get(HEADER_LEN..)?;
     let memory = find(attributes, MEMORY)?;
     // SK_MEMINFO_RCVBUF, SK_MEMINFO_SNDBUF and SK_MEMINFO_DROPS of linux/sock_diag.h.
-    let at = |place: usize| memory.get(4 * place..).and_then(number);
+    let at = |field: usize| memory.get(4 * field..).and_then(number);
     Some(PacketSocket {
         inode: number(message.get(4..)?)?,
         interface: find(attributes, INFO).and_then(number)?,

@@ -73,13 +73,13 @@ pub struct StrictPriority {
 }
 
 /// Returns the class of an index.
-pub fn class(place: usize) -> u32 {
-    HANDLE | u32::try_from(place + 1).unwrap_or(0xfe)
+pub fn class(position: usize) -> u32 {
+    HANDLE | u32::try_from(position + 1).unwrap_or(0xfe)
 }
 
 /// Returns the handle of a class's queue, by the index of the class.
-pub fn leaf(place: usize) -> u32 {
-    (0x10 + place as u32) << 16
+pub fn leaf(position: usize) -> u32 {
+    (0x10 + position as u32) << 16
 }
 
 impl Netlink {
@@ -88,7 +88,8 @@ impl Netlink {
     ///
     /// # Errors
     /// `InvalidInput`: there is no class, or there are more than [`CLASSES_MAX`]. `EEXIST`: the
-    /// interface has another discipline. `ENOENT`: this kernel lacks HTB, u32 or `pfifo_head_drop`.
+    /// interface has another discipline. `ENOENT`: this kernel does not support HTB, u32 or
+    /// `pfifo_head_drop`.
     /// `EPERM`: not root.
     pub fn add_strict_priority(&mut self, index: i32, wanted: &StrictPriority) -> io::Result<()> {
         if wanted.classes.is_empty() || wanted.classes.len() > CLASSES_MAX {
@@ -116,9 +117,9 @@ impl Netlink {
             overhead: OVERHEAD,
         };
         self.add_class(index, LINE, HANDLE, &of(wanted.rate, wanted.rate, 0))?;
-        for (place, one) in wanted.classes.iter().enumerate() {
-            self.add_class(index, class(place), LINE, &of(OWN_RATE, one.ceiling.unwrap_or(wanted.rate), place))?;
-            self.add_leaf(index, place, one.queue())?;
+        for (position, one) in wanted.classes.iter().enumerate() {
+            self.add_class(index, class(position), LINE, &of(OWN_RATE, one.ceiling.unwrap_or(wanted.rate), position))?;
+            self.add_leaf(index, position, one.queue())?;
         }
         self.add_class_filters(index, &wanted.classes)
     }
@@ -130,10 +131,11 @@ impl Netlink {
     /// # Errors
     /// `EINVAL`: the interface has no such classes. `EPERM`: not root.
     pub fn add_class_filters(&mut self, index: i32, classes: &[Class]) -> io::Result<()> {
-        for (place, Class { dscp, ether_types, .. }) in classes.iter().enumerate() {
-            dscp.iter().try_for_each(|dscp| self.add_dscp_filter(index, HANDLE, *dscp, class(place)))?;
+        for (position, Class { dscp, ether_types, .. }) in classes.iter().enumerate() {
+            dscp.iter().try_for_each(|dscp| self.add_dscp_filter(index, HANDLE, *dscp, class(position)))?;
             let mut others = ether_types.iter();
-            others.try_for_each(|ether_type| self.add_ether_type_filter(index, HANDLE, *ether_type, class(place)))?;
+            others
+                .try_for_each(|ether_type| self.add_ether_type_filter(index, HANDLE, *ether_type, class(position)))?;
         }
         Ok(())
     }
@@ -142,8 +144,8 @@ impl Netlink {
     ///
     /// # Errors
     /// Those of [`add_discipline`](Self::add_discipline).
-    pub fn add_leaf(&mut self, index: i32, place: usize, discipline: Discipline) -> io::Result<()> {
-        self.add_discipline(index, leaf(place), class(place), discipline)
+    pub fn add_leaf(&mut self, index: i32, position: usize, discipline: Discipline) -> io::Result<()> {
+        self.add_discipline(index, leaf(position), class(position), discipline)
     }
 
     /// Returns the classes of an interface in the kernel. DSCPs and EtherTypes are in ascending
@@ -165,10 +167,10 @@ impl Netlink {
             return Ok(None);
         };
         let mut classes = Vec::new();
-        for (place, one) in kernel.iter().enumerate() {
-            let is_own = one.class == class(place)
+        for (position, one) in kernel.iter().enumerate() {
+            let is_own = one.class == class(position)
                 && (one.parent, one.rate) == (LINE, OWN_RATE)
-                && (one.priority, one.overhead) == (place as u32, OVERHEAD);
+                && (one.priority, one.overhead) == (position as u32, OVERHEAD);
             let ceiling = (one.ceiling != line.rate).then_some(one.ceiling);
             let queue = disciplines.iter().find(|queue| queue.parent == one.class).filter(|_| is_own);
             let drop_from = match queue.map(|queue| queue.kind.as_str()) {

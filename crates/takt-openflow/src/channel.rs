@@ -51,12 +51,12 @@ impl Instant {
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Octets that wait for transmission. At the limit, messages of the application are refused and
-    /// no octets are taken. Answers of the channel to messages taken before are added to it: at
+    /// no octets are accepted. Replies of the channel to earlier messages are added to it: at
     /// most one message, and 100 octets for each event.
     pub transmit_bytes: usize,
-    /// Events that wait for the application. At the limit, no further octets are taken.
+    /// Events that wait for the application. At the limit, no further octets are accepted.
     pub events: usize,
-    /// Messages in flight, which wait for an answer.
+    /// Messages in flight, which wait for a reply.
     pub in_flight: usize,
     /// Octets of one multipart reply.
     pub multipart_bytes: usize,
@@ -94,7 +94,7 @@ impl Default for Limits {
 pub enum SendError {
     /// The handshake is not complete, or the connection has ended.
     NotConnected,
-    /// The transmit queue has no room. `poll_transmit` and `transmitted` free it.
+    /// The transmit queue is full. `poll_transmit` and `transmitted` free it.
     OutOfRoom {
         /// Octets that the message needs.
         needed: usize,

@@ -287,9 +287,9 @@ mod tests {
 
     #[test]
     fn match_without_a_form_in_1_0_is_refused() {
-        let holes = Masked::new(Ipv4Addr::LOCALHOST, Ipv4Addr::new(255, 0, 255, 0));
+        let not_contiguous = Masked::new(Ipv4Addr::LOCALHOST, Ipv4Addr::new(255, 0, 255, 0));
         for field in [
-            Oxm::Ipv4Src(holes),
+            Oxm::Ipv4Src(not_contiguous),
             Oxm::TunnelId(1.into()),
             Oxm::EthDst(Masked::new(MacAddress::default(), MacAddress::default())),
         ] {

@@ -114,8 +114,8 @@ mod tests {
         let all = Hello::new(Versions::ALL);
         assert_eq!(negotiate(own, 6, &all), Some(Version::V1_4));
         assert_eq!(negotiate(own, 6, &Hello::new(Versions::of(&[Version::V1_5]))), None);
-        let words = Hello { elements: alloc::vec![HelloElement::VersionBitmap(alloc::vec![])] };
-        assert_eq!(negotiate(own, 4, &words), None);
+        let hello = Hello { elements: alloc::vec![HelloElement::VersionBitmap(alloc::vec![])] };
+        assert_eq!(negotiate(own, 4, &hello), None);
     }
 
     #[test]

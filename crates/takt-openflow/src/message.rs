@@ -61,9 +61,9 @@ pub struct Enclosed {
 
 impl Wire for Enclosed {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let mut ahead = *r;
-        ahead.reserved(2)?;
-        let len = usize::from(ahead.u16()?);
+        let mut lookahead = *r;
+        lookahead.reserved(2)?;
+        let len = usize::from(lookahead.u16()?);
         let at = *r;
         let (xid, message) = read_message(r.sub(len)?)?;
         if message.encloses_another() {
@@ -376,13 +376,13 @@ fn read_body(kind: u8, version: Version, r: &mut Reader<'_>) -> Result<Option<Me
 
 /// Reads an experimenter message of 1.3. Those of the ONF are bundles.
 fn read_experimenter_1_3(r: &mut Reader<'_>) -> Result<Message, Malformed> {
-    let mut ahead = *r;
-    let message = match (ahead.u32()?, ahead.u32()?) {
-        (ONF, ONF_BUNDLE_CONTROL) => Message::BundleControl(Wire::read(&mut ahead)?),
-        (ONF, ONF_BUNDLE_ADD) => Message::BundleAdd(Wire::read(&mut ahead)?),
+    let mut lookahead = *r;
+    let message = match (lookahead.u32()?, lookahead.u32()?) {
+        (ONF, ONF_BUNDLE_CONTROL) => Message::BundleControl(Wire::read(&mut lookahead)?),
+        (ONF, ONF_BUNDLE_ADD) => Message::BundleAdd(Wire::read(&mut lookahead)?),
         _ => return Ok(Message::Experimenter(Wire::read(r)?)),
     };
-    *r = ahead;
+    *r = lookahead;
     Ok(message)
 }
 

@@ -66,12 +66,12 @@ impl MessageStream {
     /// # Errors
     /// The octets cannot be the header of a message. The stream is unusable afterwards.
     pub fn push(&mut self, bytes: &[u8]) -> Result<usize, StreamError> {
-        let mut taken = self.fill(bytes, HEADER_LEN);
+        let mut consumed = self.fill(bytes, HEADER_LEN);
         if let Some(header) = Header::parse(&self.buffer) {
             self.check(header)?;
-            taken += self.fill(&bytes[taken..], usize::from(header.len));
+            consumed += self.fill(&bytes[consumed..], usize::from(header.len));
         }
-        Ok(taken)
+        Ok(consumed)
     }
 
     /// Returns the message, once it is complete.
@@ -119,19 +119,19 @@ mod tests {
         }
         for size in [1, 3, 7, 8, 9, 64, 1000] {
             let mut stream = MessageStream::new();
-            let mut seen = Vec::new();
+            let mut decoded = Vec::new();
             for mut piece in octets.chunks(size) {
                 while !piece.is_empty() {
-                    let taken = stream.push(piece).expect("good headers");
-                    piece = &piece[taken..];
+                    let consumed = stream.push(piece).expect("good headers");
+                    piece = &piece[consumed..];
                     if let Some((header, bytes)) = stream.message() {
                         assert_eq!(stream.message().map(|(again, _)| again), Some(header));
-                        seen.push(Message::decode(Version::V1_3, bytes).expect("well formed").1);
+                        decoded.push(Message::decode(Version::V1_3, bytes).expect("well formed").1);
                         stream.pop();
                     }
                 }
             }
-            assert_eq!(seen, messages, "pieces of {size}");
+            assert_eq!(decoded, messages, "pieces of {size}");
         }
     }
 
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_by_the_longest_message() {
         let mut stream = MessageStream::new();
-        let taken = stream.push(&[vec![4, 2, 0xff, 0xff], vec![0; 200_000]].concat()).expect("a good header");
-        assert_eq!((taken, stream.buffer.len()), (65_535, 65_535));
+        let consumed = stream.push(&[vec![4, 2, 0xff, 0xff], vec![0; 200_000]].concat()).expect("a good header");
+        assert_eq!((consumed, stream.buffer.len()), (65_535, 65_535));
     }
 }

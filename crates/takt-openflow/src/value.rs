@@ -217,7 +217,7 @@ pub struct Experimenter {
     /// Experimenter ID: an OUI, or a number that the ONF assigned.
     pub experimenter: u32,
     /// Message type of the experimenter. OpenFlow 1.0 does not define it, but its experimenters use
-    /// it in this place.
+    /// it here.
     pub kind: u32,
     /// Octets after the type.
     pub body: Vec<u8>,

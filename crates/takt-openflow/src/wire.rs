@@ -56,19 +56,19 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let Some((taken, _)) = self.bytes[self.position..].split_first_chunk::<N>() else {
+        let Some((octets, _)) = self.bytes[self.position..].split_first_chunk::<N>() else {
             return Err(self.malformed("ends early"));
         };
         self.position += N;
-        Ok(*taken)
+        Ok(*octets)
     }
 
     pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let Some(taken) = self.bytes[self.position..].get(..len) else {
+        let Some(octets) = self.bytes[self.position..].get(..len) else {
             return Err(self.malformed("ends early"));
         };
         self.position += len;
-        Ok(taken)
+        Ok(octets)
     }
 
     /// Returns the remaining octets.
@@ -168,8 +168,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Refuses `what` if it is present.
-    pub(crate) fn refuse_if(&mut self, is_there: bool, what: &'static str) {
-        if is_there {
+    pub(crate) fn refuse_if(&mut self, is_present: bool, what: &'static str) {
+        if is_present {
             self.refuse(what);
         }
     }

@@ -81,9 +81,9 @@ impl Client {
     /// # Errors
     /// [`StreamError`]. The connection is unusable afterwards.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> std::result::Result<(usize, Option<Event>), StreamError> {
-        let (taken, message) = self.stream.handle_bytes(bytes)?;
+        let (consumed, message) = self.stream.handle_bytes(bytes)?;
         let event = message.map_or(Ok(None), |message| self.handle_message(message))?;
-        Ok((taken, event))
+        Ok((consumed, event))
     }
 
     /// Returns the octets to be sent, in order.

@@ -217,8 +217,8 @@ impl Connection {
         let mut buffer = [0; 8192];
         loop {
             while !self.received.is_empty() {
-                let (taken, event) = self.client.handle_bytes(&self.received)?;
-                self.received.drain(..taken);
+                let (consumed, event) = self.client.handle_bytes(&self.received)?;
+                self.received.drain(..consumed);
                 if !self.client.poll_transmit().is_empty() {
                     self.send("a reply")?;
                 }

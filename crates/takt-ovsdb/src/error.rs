@@ -80,7 +80,7 @@ pub struct Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.operation {
-            Some(place) => write!(f, "operation {place} ({}): {}", self.name, self.error)?,
+            Some(index) => write!(f, "operation {index} ({}): {}", self.name, self.error)?,
             None => write!(f, "commit: {}", self.error)?,
         }
         if self.details.is_empty() { Ok(()) } else { write!(f, ": {}", self.details) }

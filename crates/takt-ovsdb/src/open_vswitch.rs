@@ -137,7 +137,7 @@ impl OpenVSwitch {
         &mut self.connection
     }
 
-    /// Creates the single row of the root table, which a new database lacks.
+    /// Creates the single row of the root table, which a new database does not have.
     ///
     /// # Errors
     /// Same as [`Connection::transact`].
@@ -245,11 +245,11 @@ impl OpenVSwitch {
                 ("max_backoff", json!(u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX).clamp(1000, 1 << 31))),
             ])
         };
-        let name = |place: usize| format!("controller{place}");
+        let name = |index: usize| format!("controller{index}");
         let rows = targets.iter().enumerate();
         let mut operations: Vec<_> =
-            rows.map(|(place, target)| Operation::insert("Controller", &name(place), row(target))).collect();
-        let controllers = set((0..targets.len()).map(|place| named_uuid(&name(place))));
+            rows.map(|(index, target)| Operation::insert("Controller", &name(index), row(target))).collect();
+        let controllers = set((0..targets.len()).map(|index| named_uuid(&name(index))));
         operations.push(Operation::update(
             "Bridge",
             &[equals("_uuid", uuid(&id))],

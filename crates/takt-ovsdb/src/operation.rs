@@ -133,11 +133,11 @@ pub(crate) fn transaction(database: &str, operations: &[Operation]) -> Value {
 /// are null. If there is one more result than operations, it is the failure of the commit.
 pub(crate) fn failure(operations: &[Operation], results: &[Value]) -> Option<Failure> {
     let is_error = |result: &&Value| result.get("error").is_some_and(|error| !error.is_null());
-    let (place, result) = results.iter().enumerate().find(|(_, result)| is_error(result))?;
+    let (index, result) = results.iter().enumerate().find(|(_, result)| is_error(result))?;
     let text = |key: &str| result[key].as_str().unwrap_or_default().to_owned();
-    let name = operations.get(place).map(|operation| operation.name.clone());
+    let name = operations.get(index).map(|operation| operation.name.clone());
     Some(Failure {
-        operation: name.is_some().then_some(place),
+        operation: name.is_some().then_some(index),
         name: name.unwrap_or_default(),
         error: text("error"),
         details: text("details"),

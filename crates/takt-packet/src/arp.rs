@@ -43,13 +43,13 @@ impl ArpPacket {
             [0, 2] => ArpOperation::Reply,
             _ => return Err(Malformed { offset: 6, what: "ARP operation other than request and reply" }),
         };
-        let party = |at: usize| {
+        let host = |at: usize| {
             let (mut mac, mut ip) = ([0; 6], [0; 4]);
             mac.copy_from_slice(&bytes[at..at + 6]);
             ip.copy_from_slice(&bytes[at + 6..at + 10]);
             (MacAddress(mac), Ipv4Addr::from(ip))
         };
-        Ok(Self { operation, sender: party(8), target: party(18) })
+        Ok(Self { operation, sender: host(8), target: host(18) })
     }
 
     /// Writes the packet to the start of `into`, and returns its length.

@@ -95,13 +95,13 @@ mod tests {
             *byte = state.to_be_bytes()[0];
         }
         for len in 0..bytes.len() {
-            let mut by_hand = 0_u32;
+            let mut expected = 0_u32;
             for pair in bytes[..len].chunks(2) {
-                by_hand += u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
+                expected += u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
             }
-            by_hand = (by_hand & 0xffff) + (by_hand >> 16);
-            by_hand = (by_hand & 0xffff) + (by_hand >> 16);
-            assert_eq!(u32::from(sum(&bytes[..len]).folded()), by_hand, "{len} octets");
+            expected = (expected & 0xffff) + (expected >> 16);
+            expected = (expected & 0xffff) + (expected >> 16);
+            assert_eq!(u32::from(sum(&bytes[..len]).folded()), expected, "{len} octets");
             let mut halves = sum(&bytes[..len / 4 * 2]);
             halves.add(&bytes[len / 4 * 2..len]);
             assert_eq!(halves.folded(), sum(&bytes[..len]).folded(), "{len} octets in two parts");

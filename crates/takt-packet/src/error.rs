@@ -1,4 +1,4 @@
-//! Errors of this crate: bytes that cannot be parsed, and room too small to write.
+//! Errors of this crate: bytes that cannot be parsed, and buffers that are too small to write.
 
 use core::fmt;
 

@@ -354,10 +354,10 @@ fn main() {
     let address = "127.0.0.1:6653".parse().expect("a valid address");
     let listen = || Runtime::listen(address, None, config);
     let runtime = lab.namespace(SWITCHES).expect("switches").run(listen).expect("root").expect("a free port");
-    let (shown, (told, decided)) = (Arc::new(Shown::default()), channel());
+    let (shown, (sender, decided)) = (Arc::new(Shown::default()), channel());
     let thread = std::thread::spawn({
         let shown = Arc::clone(&shown);
-        move || control(runtime, &shown, &told)
+        move || control(runtime, &shown, &sender)
     });
     wait("all links and edges", || shown.is_ready.load(Ordering::Relaxed));
     let talkers: Vec<Talker> = (0..HOSTS).map(|host| Talker::open(&lab, host)).collect();

@@ -190,10 +190,10 @@ fn main() {
     println!("|---|---|---|---|---|---|---|");
     for size in SIZES.into_iter().filter(|size| only.is_none_or(|only| only == *size)) {
         let (sample, count) = (payload(1, b"", size), (OCTETS / size).clamp(SAMPLES.0, SAMPLES.1));
-        let (mut bare, mut least) = (Bare::new(size), f64::INFINITY);
+        let (mut bare, mut minimum) = (Bare::new(size), f64::INFINITY);
         let (mut ciphers, mut protected) = ([f64::INFINITY; 2], [f64::INFINITY; PROTECTIONS.len()]);
         for _ in 0..rounds {
-            least = least.min(plain.measure(&sample, count));
+            minimum = minimum.min(plain.measure(&sample, count));
             for (best, encrypts) in ciphers.iter_mut().zip([false, true]) {
                 *best = best.min(bare.measure(encrypts, count));
             }
@@ -203,9 +203,9 @@ fn main() {
         }
         for ((name, ..), protected) in PROTECTIONS.iter().zip(protected) {
             let cipher = ciphers[usize::from(name.ends_with("ENCRYPT"))];
-            let added = protected - least;
+            let added = protected - minimum;
             println!(
-                "| {size} | {name} | {least:.0} | {protected:.0} | {added:.0} | {cipher:.0} | {:.2} |",
+                "| {size} | {name} | {minimum:.0} | {protected:.0} | {added:.0} | {cipher:.0} | {:.2} |",
                 added / cipher
             );
         }

@@ -140,10 +140,10 @@ fn octet_sequence<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
 /// INTEROP(CycloneDDS 0.10): an absent token is sent as a token with an empty class id, whose
 /// string may have length zero.
 pub(crate) fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str> {
-    let mut ahead = *cursor;
-    ahead.align(4)?;
-    if ahead.u32()? == 0 {
-        *cursor = ahead;
+    let mut lookahead = *cursor;
+    lookahead.align(4)?;
+    if lookahead.u32()? == 0 {
+        *cursor = lookahead;
         return Ok("");
     }
     let text = cursor.string()?;

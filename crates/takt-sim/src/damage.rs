@@ -1,15 +1,15 @@
 //! Damage that no checksum detects: datagrams that are truncated, repeated, joined or falsified in
 //! transit.
 //!
-//! There are two kinds. [`disfigure`] changes only the structure of a message: its header, and
-//! identifiers, endianness and lengths of submessages. RTPS 2.5 §8.3.4.1 requires a receiver to
+//! There are two kinds. [`damage_structure`] changes only the structure of a message: its header,
+//! and identifiers, endianness and lengths of submessages. RTPS 2.5 §8.3.4.1 requires a receiver to
 //! drop the broken part, so that the effect is loss and repetition, and all rules hold. [`flip`]
 //! changes any bit. The result may be a valid message with another meaning, which RTPS cannot
 //! detect. Only the safety rules hold then ([`crate::check::Rule::is_safety`]).
 //!
-//! [`disfigure`] omits damage that a receiver cannot detect: other octets in bodies and flags of
-//! submessages, lengths that shorten DATA or extend it over the following submessage, and the loss
-//! of INFO_DST or INFO_TS alone.
+//! [`damage_structure`] omits damage that a receiver cannot detect: other octets in bodies and
+//! flags of submessages, lengths that shorten DATA or extend it over the following submessage, and
+//! the loss of INFO_DST or INFO_TS alone.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

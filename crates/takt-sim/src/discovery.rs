@@ -131,8 +131,8 @@ impl Timeline for Meter {
 }
 
 /// Runs a discovery measurement. `None` if discovery is not complete within 120 s.
-pub fn measure(meeting: &DiscoveryRun) -> Result<Option<Outcome>, Violation> {
-    let scenario = Scenario::discovery_run(meeting);
+pub fn measure(run: &DiscoveryRun) -> Result<Option<Outcome>, Violation> {
+    let scenario = Scenario::discovery_run(run);
     let last_start = scenario.processes.iter().map(|process| process.start).max().unwrap_or(0);
     let (readers_of, matches) = expected(&scenario);
     let meter = Meter::default();
@@ -141,7 +141,7 @@ pub fn measure(meeting: &DiscoveryRun) -> Result<Option<Outcome>, Violation> {
     let mut outcome = None;
     let done = |now: Nanos, processes: &mut [Process]| {
         match found {
-            None if is_complete(meeting, &scenario, &readers_of, processes) => {
+            None if is_complete(run, &scenario, &readers_of, processes) => {
                 found = Some((now, traffic.get(), Submessages::of(processes)));
             }
             Some((at, finding, submessages)) if now >= at + QUIET => {
@@ -179,15 +179,15 @@ fn expected(scenario: &Scenario) -> (Vec<usize>, usize) {
 }
 
 /// Reports whether all participants know each other, and all compatible endpoints are matched.
-fn is_complete(meeting: &DiscoveryRun, scenario: &Scenario, readers_of: &[usize], processes: &mut [Process]) -> bool {
-    let others = meeting.participants - 1;
+fn is_complete(run: &DiscoveryRun, scenario: &Scenario, readers_of: &[usize], processes: &mut [Process]) -> bool {
+    let others = run.participants - 1;
     processes.iter_mut().all(|process| {
         let plans = &scenario.processes[process.index].endpoints;
         let Some(core) = &mut process.core else { return false };
         let kept = core.remote_state_size();
         kept.participants == others
             && kept.on_probation == 0
-            && kept.endpoints == others * meeting.endpoints
+            && kept.endpoints == others * run.endpoints
             && process.endpoints.iter().zip(plans).all(|(endpoint, plan)| match endpoint {
                 Some(Endpoint::Writer { handle, .. }) => {
                     core.matched_subscriptions(*handle).is_ok_and(|all| all.len() == readers_of[plan.topic])
@@ -200,17 +200,17 @@ fn is_complete(meeting: &DiscoveryRun, scenario: &Scenario, readers_of: &[usize]
 
 impl Scenario {
     /// Returns a world without faults and without writes.
-    fn discovery_run(meeting: &DiscoveryRun) -> Self {
-        let mut scenario = Self::steady(meeting.participants, TIMEOUT);
-        scenario.topics = vec![scenario.topics[0].clone(); meeting.topics];
+    fn discovery_run(run: &DiscoveryRun) -> Self {
+        let mut scenario = Self::steady(run.participants, TIMEOUT);
+        scenario.topics = vec![scenario.topics[0].clone(); run.topics];
         for (index, process) in scenario.processes.iter_mut().enumerate() {
             let [writer, reader] = [process.endpoints[0].clone(), process.endpoints[1].clone()];
-            process.endpoints = (0..meeting.endpoints)
+            process.endpoints = (0..run.endpoints)
                 .map(|at| {
                     let (half, is_writer) = (at / 2, at % 2 == 0);
                     let mut endpoint = if is_writer { writer.clone() } else { reader.clone() };
                     // A participant's readers use topics of adjacent participants.
-                    endpoint.topic = (index + half + usize::from(!is_writer)) % meeting.topics;
+                    endpoint.topic = (index + half + usize::from(!is_writer)) % run.topics;
                     if let Role::Writer { samples, .. } = &mut endpoint.role {
                         *samples = 0;
                     }

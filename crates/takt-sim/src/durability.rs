@@ -1,15 +1,15 @@
 //! Simulated durability service (DDS 1.4 §2.2.3.4) and the model of its guarantees.
 //!
 //! The service consists of two processes on one host, like the two participants of
-//! `takt-durability`. One *receives* from the writers of a TRANSIENT topic, the other one *serves*
-//! late joiners. Received changes are committed some milliseconds later, in one transaction, and
+//! `takt-durability`. One *receives* from the writers of a TRANSIENT topic, the other one *relays*
+//! to late joiners. Received changes are committed some milliseconds later, in one transaction, and
 //! only then acknowledged and relayed. The store outlives the processes. The two processes are
 //! killed together, lose uncommitted changes, and serve the store after a restart.
 //!
 //! Writers are KEEP_ALL, so every change of a writer must arrive. A reader shows the changes of a
 //! writer in order from the first one on, whichever process sends them. In the end it has all
-//! changes of living writers, and all changes that the service has reported as safe to any writer,
-//! living or not.
+//! changes of living writers, and all changes that the service has reported as stored to any
+//! writer, living or not.
 //!
 //! In some worlds another process is a forger. It claims to be a service and relays changes in the
 //! names of the living writers, with numbers that these have not reached. These worlds have no
@@ -27,8 +27,8 @@ use crate::check::Rule;
 use crate::clock::Nanos;
 
 /// Processes of a world that use the TRANSIENT topic. Their indices follow those of the
-/// applications, in this order: the writers, the receiving and the serving process of each service,
-/// the readers, the forger.
+/// applications, in this order: the writers, the receiving and the relaying process of each
+/// service, the readers, the forger.
 #[derive(Clone, Copy, Debug)]
 pub struct DurabilityPlan {
     /// Index of the first process.
@@ -69,7 +69,7 @@ impl DurabilityPlan {
         self.first + self.writers + 2 * service
     }
 
-    /// Returns the serving process of a service.
+    /// Returns the relaying process of a service.
     #[must_use]
     pub fn relaying_process(&self, service: usize) -> usize {
         self.receiving_process(service) + 1
@@ -122,7 +122,8 @@ pub struct DurabilityModel {
     /// Plan of the processes.
     pub plan: DurabilityPlan,
     services: Vec<Service>,
-    /// By writer: the last written change. `safe` holds the last change that was reported as safe.
+    /// By writer: the last written change. `stored` holds the last change that was reported as
+    /// stored.
     written: BTreeMap<Guid, i64>,
     stored: BTreeMap<Guid, i64>,
     /// Living writers, by process.
@@ -177,8 +178,8 @@ impl DurabilityModel {
     /// Records that a service was killed: only its store remains.
     pub fn crash(&mut self, service: usize) {
         let store = std::mem::take(&mut self.services[service].store);
-        let heard: BTreeMap<_, _> = store.iter().map(|change| (change.origin.writer, change.origin.sn.0)).collect();
-        self.services[service] = Service { store, committed: heard.clone(), received: heard, ..Service::default() };
+        let received: BTreeMap<_, _> = store.iter().map(|change| (change.origin.writer, change.origin.sn.0)).collect();
+        self.services[service] = Service { store, committed: received.clone(), received, ..Service::default() };
     }
 
     /// Records the start of a writer.
@@ -277,10 +278,10 @@ impl DurabilityModel {
     /// Describes the changes that a service lacks in the end.
     #[must_use]
     pub fn missing_at_service(&self, service: usize) -> Option<String> {
-        let heard = |writer: &Guid| self.services[service].received.get(writer).copied().unwrap_or(0);
+        let received = |writer: &Guid| self.services[service].received.get(writer).copied().unwrap_or(0);
         let written = |writer: &Guid| self.written.get(writer).copied().unwrap_or(0);
-        let late = self.alive_writers.values().find(|writer| heard(writer) < written(writer))?;
-        Some(format!("{} of {late:?}, which lives and has written {}", heard(late), written(late)))
+        let late = self.alive_writers.values().find(|writer| received(writer) < written(writer))?;
+        Some(format!("{} of {late:?}, which lives and has written {}", received(late), written(late)))
     }
 }
 
@@ -337,31 +338,31 @@ mod tests {
 
     #[test]
     fn crash_keeps_committed_changes_and_others_are_received_again() {
-        let mut keeping = keeping();
-        keeping.received(0, change(1));
-        keeping.commit(0);
-        keeping.received(0, change(2));
-        keeping.crash(0);
-        assert!(!keeping.begins_transaction(0));
-        (1..=3).for_each(|sn| keeping.received(0, change(sn)));
-        assert!(keeping.begins_transaction(0) && !keeping.begins_transaction(0) && !keeping.begins_transaction(1));
-        keeping.commit(0);
-        assert!(keeping.store(1).is_empty(), "each service has a store of its own");
-        let stored: Vec<_> = keeping.store(0).iter().map(|change| change.origin.sn.0).collect();
+        let mut model = keeping();
+        model.received(0, change(1));
+        model.commit(0);
+        model.received(0, change(2));
+        model.crash(0);
+        assert!(!model.begins_transaction(0));
+        (1..=3).for_each(|sn| model.received(0, change(sn)));
+        assert!(model.begins_transaction(0) && !model.begins_transaction(0) && !model.begins_transaction(1));
+        model.commit(0);
+        assert!(model.store(1).is_empty(), "each service has a store of its own");
+        let stored: Vec<_> = model.store(0).iter().map(|change| change.origin.sn.0).collect();
         assert_eq!(stored, [1, 2, 3]);
     }
 
     #[test]
     fn reader_must_have_safe_changes_and_those_of_living_writers() {
-        let mut keeping = keeping();
-        (0..5).for_each(|_| keeping.wrote(WRITER));
-        assert_eq!(keeping.missing(&BTreeMap::new()), None, "the writer is dead, and nothing was said to be safe");
-        keeping.is_stored(WRITER, 3);
+        let mut model = keeping();
+        (0..5).for_each(|_| model.wrote(WRITER));
+        assert_eq!(model.missing(&BTreeMap::new()), None, "the writer is dead, and nothing was said to be safe");
+        model.is_stored(WRITER, 3);
         let has = |count: i64| BTreeMap::from([(WRITER, count)]);
-        assert!(keeping.missing(&has(2)).is_some() && keeping.missing(&has(3)).is_none());
-        keeping.writer_started(3, WRITER);
-        assert!(keeping.missing(&has(4)).is_some() && keeping.missing(&has(5)).is_none());
-        keeping.writer_ended(3);
-        assert!(keeping.missing(&has(4)).is_none());
+        assert!(model.missing(&has(2)).is_some() && model.missing(&has(3)).is_none());
+        model.writer_started(3, WRITER);
+        assert!(model.missing(&has(4)).is_some() && model.missing(&has(5)).is_none());
+        model.writer_ended(3);
+        assert!(model.missing(&has(4)).is_none());
     }
 }

@@ -2,10 +2,11 @@
 //! addresses.
 //!
 //! The host forges announcements that name a victim, floods, validates its own address and then
-//! abuses discovery. It also replays, truncates, mixes and damages received datagrams. As a
-//! *stranger* it uses only its own GUID prefixes; all rules then hold for all other participants.
-//! As an *impostor* it also uses the prefixes of others. Without DDS Security this cannot be
-//! detected, so that only the safety rules are checked ([`crate::check::Rule::is_safety`]).
+//! abuses discovery. It also replays, truncates, mixes and damages received datagrams. Without the
+//! flag `impostor` it uses only its own GUID prefixes; all rules then hold for all other
+//! participants. With the flag it also uses the prefixes of others. Without DDS Security this
+//! cannot be detected, so that only the safety rules are checked
+//! ([`crate::check::Rule::is_safety`]).
 //!
 //! The host does not match endpoints of the applications. A reliable reader that never acknowledges
 //! may block its writer, and the samples of a matched writer are valid data.
@@ -417,7 +418,8 @@ impl Hostile {
         })
     }
 
-    /// Replays a received datagram. A stranger replaces the prefixes of others by its own.
+    /// Replays a received datagram. Without the flag `impostor`, it replaces the prefixes of others
+    /// by its own.
     fn replay(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let Some(bytes) = self.remembered_datagram() else { return self.announce(name) };
         if self.plan.impostor && self.rng.chance(500_000) {
@@ -433,17 +435,17 @@ impl Hostile {
             return self.announce(name);
         };
         let mut bytes = bytes.to_vec();
-        let place = |dice: &mut Rng, len: usize| dice.below(len.max(1) as u64) as usize;
+        let offset = |rng: &mut Rng, len: usize| rng.below(len.max(1) as u64) as usize;
         match self.rng.below(4) {
-            0 => bytes.truncate(place(&mut self.rng, bytes.len())),
+            0 => bytes.truncate(offset(&mut self.rng, bytes.len())),
             1 => bytes.extend_from_slice(other.get(20..).unwrap_or_default()),
             2 => {
-                let at = place(&mut self.rng, bytes.len());
+                let at = offset(&mut self.rng, bytes.len());
                 bytes.splice(at..at, other.iter().copied().take(40));
             }
             _ => {
                 for _ in 0..self.rng.between(1, 6) {
-                    let at = place(&mut self.rng, bytes.len());
+                    let at = offset(&mut self.rng, bytes.len());
                     let value = *self.rng.pick(&[0, 1, 0x7f, 0x80, 0xff, 4, 28]);
                     if let Some(octet) = bytes.get_mut(at) {
                         *octet = value;

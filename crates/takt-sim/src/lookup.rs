@@ -110,7 +110,7 @@ mod tests {
             complete_to_minimal: numbers.iter().filter_map(|it| Some((all[*it].id, all[*it].minimal?))).collect(),
             big_endian: false,
         };
-        let asked = |for_dependencies, types| PendingTypeRequest {
+        let request = |for_dependencies, types| PendingTypeRequest {
             process: 0,
             participant: GuidPrefix([1; 12]),
             types,
@@ -118,20 +118,20 @@ mod tests {
             at: 0,
         };
         let ids = vec![complete(0, 2), complete(1, 0), complete(0, 1)];
-        let asked_types = asked(false, ids.clone());
-        assert_eq!(asked_types.check_reply(Some(types(&[2, 1])), false), Ok(()), "those that are there");
+        let types_request = request(false, ids.clone());
+        assert_eq!(types_request.check_reply(Some(types(&[2, 1])), false), Ok(()), "those that are there");
         for wrong in [Some(types(&[2])), Some(types(&[2, 1, 0])), Some(TypeAnswer::Refused(1)), None] {
-            assert!(asked_types.check_reply(wrong.clone(), true).is_err(), "{wrong:?}");
+            assert!(types_request.check_reply(wrong.clone(), true).is_err(), "{wrong:?}");
         }
-        assert!(asked_types.check_reply(Some(TypeAnswer::Gone), true).is_ok());
-        assert!(asked_types.check_reply(Some(TypeAnswer::Gone), false).is_err());
-        let rest = |numbers: &[usize]| TypeAnswer::Dependencies {
+        assert!(types_request.check_reply(Some(TypeAnswer::Gone), true).is_ok());
+        assert!(types_request.check_reply(Some(TypeAnswer::Gone), false).is_err());
+        let dependencies = |numbers: &[usize]| TypeAnswer::Dependencies {
             type_ids: numbers.iter().map(|it| (all[*it].id, all[*it].object.len() as u32)).collect(),
             continuation_point: ContinuationPoint::default(),
         };
-        let asked_rest = asked(true, ids);
-        assert_eq!(asked_rest.check_reply(Some(rest(&[0, 3, 4])), false), Ok(()));
-        assert!(asked_rest.check_reply(Some(rest(&[0, 4])), false).is_err(), "one is missing");
-        assert!(asked_types.check_reply(Some(rest(&[0, 3, 4])), false).is_err(), "something else was asked");
+        let dependencies_request = request(true, ids);
+        assert_eq!(dependencies_request.check_reply(Some(dependencies(&[0, 3, 4])), false), Ok(()));
+        assert!(dependencies_request.check_reply(Some(dependencies(&[0, 4])), false).is_err(), "one is missing");
+        assert!(types_request.check_reply(Some(dependencies(&[0, 3, 4])), false).is_err(), "something else was asked");
     }
 }

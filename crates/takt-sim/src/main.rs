@@ -173,9 +173,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             _ => return Err(format!("'{argument}' is unknown")),
         }
     }
-    let asked = [options.seed.is_some(), options.speed.is_some(), options.discovery.is_some()];
-    let asked = [options.swarm, options.matrix].into_iter().chain(asked);
-    if asked.filter(|chosen| *chosen).count() != 1 {
+    let modes = [options.seed.is_some(), options.speed.is_some(), options.discovery.is_some()];
+    let modes = [options.swarm, options.matrix].into_iter().chain(modes);
+    if modes.filter(|chosen| *chosen).count() != 1 {
         return Err("one of --seed, --swarm, --matrix, --speed and --discovery is needed".to_owned());
     }
     Ok(Some(options))
@@ -238,10 +238,10 @@ fn record(scenario: &Scenario, options: &Options) -> Result<Report, String> {
             Some(Capture::create(path.as_ref(), link).map_err(|error| error.to_string())?)
         }
     };
-    let (mut deaf, mut mute) = (Quiet, Quiet);
-    let told: &mut dyn Timeline = lines.as_mut().map_or(&mut deaf, |lines| lines);
-    let captured: &mut dyn Timeline = capture.as_mut().map_or(&mut mute, |capture| capture);
-    let report = swarm::run(scenario, &mut Both(told, captured));
+    let (mut no_lines, mut no_capture) = (Quiet, Quiet);
+    let printed: &mut dyn Timeline = lines.as_mut().map_or(&mut no_lines, |lines| lines);
+    let captured: &mut dyn Timeline = capture.as_mut().map_or(&mut no_capture, |capture| capture);
+    let report = swarm::run(scenario, &mut Both(printed, captured));
     if lines.is_some_and(|lines| lines.failed()) {
         return Err("cannot write all of the timeline".to_owned());
     }
@@ -280,8 +280,8 @@ fn speed(participants: usize, runs: usize) -> bool {
 fn measure_discovery(options: &Options) -> Result<bool, String> {
     let participants = options.discovery.unwrap_or(2).max(2);
     let (endpoints, topics) = (options.endpoints.unwrap_or(10), options.topics.unwrap_or(participants).max(1));
-    let meeting = DiscoveryRun { participants, endpoints, topics };
-    let outcome = match discovery::measure(&meeting) {
+    let run = DiscoveryRun { participants, endpoints, topics };
+    let outcome = match discovery::measure(&run) {
         Ok(Some(outcome)) => outcome,
         Ok(None) => return Err("not all have found each other".to_owned()),
         Err(violation) => return Err(violation.to_string()),

@@ -157,17 +157,17 @@ impl Row {
     }
 
     fn faults(&self, loss_percent: u32, active: Nanos) -> Vec<Fault> {
-        let troubles = [
+        let impairments = [
             (loss_percent > 0, Impairment::Loss(loss_percent * (MILLION / 100))),
             (self.duplication, Impairment::Duplication(SHARE)),
             (self.reordering, Impairment::Reordering(SHARE, REORDER_DELAY)),
         ];
-        let troubles = troubles.into_iter().filter(|(on, _)| *on);
-        let link = |(_, trouble)| {
+        let impairments = impairments.into_iter().filter(|(on, _)| *on);
+        let link = |(_, impairment)| {
             [Direction::Up, Direction::Down].map(|direction| Fault {
                 from: WRITE,
                 until: active,
-                kind: FaultKind::Link { host: 1, direction, impairment: trouble },
+                kind: FaultKind::Link { host: 1, direction, impairment },
             })
         };
         let one_way = self.partition == PartitionKind::OneWay;
@@ -178,8 +178,8 @@ impl Row {
             // The group consists of the writer's host.
             kind: FaultKind::Partition { group: 1, one_way, flapping },
         };
-        let parted = (self.partition != PartitionKind::None).then_some(partition);
-        troubles.flat_map(link).chain(parted).collect()
+        let active_partition = (self.partition != PartitionKind::None).then_some(partition);
+        impairments.flat_map(link).chain(active_partition).collect()
     }
 
     /// Runs one combination.

@@ -224,13 +224,13 @@ impl Network {
 
     /// Starts or ends a link fault.
     pub fn set_fault(&mut self, now: Nanos, fault: usize, kind: &FaultKind, on: bool, steps: &mut Vec<(Nanos, Step)>) {
-        let FaultKind::Link { host, direction, impairment: trouble } = kind else { return };
+        let FaultKind::Link { host, direction, impairment } = kind else { return };
         let (up, down) = self.of_host[*host];
         let port = if *direction == Direction::Up { up } else { down };
-        let troubles = &mut self.ports[port].impairments;
-        troubles.retain(|(index, _)| *index != fault);
+        let impairments = &mut self.ports[port].impairments;
+        impairments.retain(|(index, _)| *index != fault);
         if on {
-            troubles.push((fault, *trouble));
+            impairments.push((fault, *impairment));
         } else {
             self.ports[port].in_burst = false;
             self.start(now, port, steps);
@@ -303,7 +303,7 @@ impl Network {
         let port = &mut self.ports[at];
         let mut copies = 1;
         if !frame.falsified
-            && port.impairments.iter().any(|(_, trouble)| matches!(trouble, Impairment::StructuralDamage(_)))
+            && port.impairments.iter().any(|(_, impairment)| matches!(impairment, Impairment::StructuralDamage(_)))
         {
             port.recent.push(&frame.bytes);
         }
@@ -342,7 +342,9 @@ impl Network {
     /// Sends the next frame if the port is idle.
     fn start(&mut self, now: Nanos, at: usize, steps: &mut Vec<(Nanos, Step)>) {
         let port = &mut self.ports[at];
-        if port.waiting == 0 || port.impairments.iter().any(|(_, trouble)| matches!(trouble, Impairment::Blockage)) {
+        if port.waiting == 0
+            || port.impairments.iter().any(|(_, impairment)| matches!(impairment, Impairment::Blockage))
+        {
             return;
         }
         if port.free_at <= now {
@@ -384,12 +386,12 @@ impl Port {
     }
 
     fn apply_fault(&mut self, index: usize) -> FaultEffect {
-        let hit = |hit: bool, suffering: FaultEffect| if hit { suffering } else { FaultEffect::None };
+        let hit = |hit: bool, effect: FaultEffect| if hit { effect } else { FaultEffect::None };
         match self.impairments[index].1 {
             Impairment::Loss(share) => hit(self.rng.chance(share), FaultEffect::Lost),
             Impairment::Burst(begins, ends) => {
-                let turns = self.rng.chance(if self.in_burst { ends } else { begins });
-                self.in_burst ^= turns;
+                let changes = self.rng.chance(if self.in_burst { ends } else { begins });
+                self.in_burst ^= changes;
                 hit(self.in_burst, FaultEffect::Lost)
             }
             Impairment::Duplication(share) => hit(self.rng.chance(share), FaultEffect::Duplicated),
@@ -402,12 +404,12 @@ impl Port {
 
     /// Returns the additional delay of a frame.
     fn delay(&mut self) -> Nanos {
-        let Self { impairments: troubles, rng: dice, .. } = self;
-        let delay = |(_, trouble): &(usize, Impairment)| match *trouble {
+        let Self { impairments, rng, .. } = self;
+        let delay = |(_, impairment): &(usize, Impairment)| match *impairment {
             Impairment::Delay(delay) => delay,
-            Impairment::Reordering(share, most) if dice.chance(share) => dice.below(most),
+            Impairment::Reordering(share, most) if rng.chance(share) => rng.below(most),
             _ => 0,
         };
-        troubles.iter().map(delay).sum()
+        impairments.iter().map(delay).sum()
     }
 }

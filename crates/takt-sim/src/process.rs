@@ -142,7 +142,7 @@ pub struct Process {
     partner: Option<Partner>,
     /// Endpoints on the topic that a durability service keeps.
     durable: Option<DurableEndpoint>,
-    /// Number of read visits per reader, by endpoint index.
+    /// Number of reads of each reader, by endpoint index.
     read_counts: Vec<u32>,
     /// Pending request for types.
     type_request: Option<(TypeRequestId, PendingTypeRequest)>,
@@ -158,7 +158,7 @@ pub struct Process {
 impl Process {
     /// Creates a process that does not run yet.
     #[must_use]
-    pub fn new(index: usize, host: usize, endpoints: usize, dice: Rng) -> Self {
+    pub fn new(index: usize, host: usize, endpoints: usize, rng: Rng) -> Self {
         Self {
             index,
             host,
@@ -184,7 +184,7 @@ impl Process {
             open_set: None,
             sent: 0,
             meter: Meter::default(),
-            rng: dice,
+            rng,
         }
     }
 
@@ -397,9 +397,9 @@ impl Process {
         }
     }
 
-    /// Checks the final state: matched endpoints, status counters, and blocked writers. `rest` is
-    /// the time since the last write.
-    pub fn finish(&mut self, now: Moment<'_>, rest: Nanos, checker: &mut Checker) {
+    /// Checks the final state: matched endpoints, status counters, and blocked writers.
+    /// `drain_time` is the time since the last write.
+    pub fn finish(&mut self, now: Moment<'_>, drain_time: Nanos, checker: &mut Checker) {
         self.check_no_request_pending(now.now, checker);
         let Some(core) = &mut self.core else { return };
         for endpoint in self.endpoints.iter().flatten() {
@@ -431,7 +431,7 @@ impl Process {
                         checker.finish_liveliness(now.now, id, status.alive_count, status.not_alive_count);
                     }
                     if let Ok(status) = core.requested_deadline_missed_status(handle) {
-                        checker.finish_requested(now.now, id, status.total_count, rest);
+                        checker.finish_requested(now.now, id, status.total_count, drain_time);
                     }
                 }
                 Endpoint::Writer { handle, .. } => {
@@ -440,7 +440,7 @@ impl Process {
                     }
                     let statuses = (core.offered_deadline_missed_status(handle), core.liveliness_lost_status(handle));
                     if let (Ok(missed), Ok(lost)) = statuses {
-                        checker.finish_offered(now.now, id, rest, missed.total_count, &lost);
+                        checker.finish_offered(now.now, id, drain_time, missed.total_count, &lost);
                     }
                 }
             }
@@ -578,8 +578,8 @@ fn peers(scenario: &Scenario, of: usize, sites: &[HostLocation]) -> Vec<Locator>
         let host = scenario.processes[server].host;
         return if of == server { Vec::new() } else { vec![sites[host].address(host, server)] };
     }
-    let hears = |process: usize| scenario.hosts[scenario.processes[process].host].hears_multicast;
-    let others = (0..scenario.processes.len()).filter(|&other| other != of && !(hears(of) && hears(other)));
+    let receives = |process: usize| scenario.hosts[scenario.processes[process].host].hears_multicast;
+    let others = (0..scenario.processes.len()).filter(|&other| other != of && !(receives(of) && receives(other)));
     let mut peers = vec![sites[scenario.processes[of].host].group(ANNOUNCEMENT_PORT)];
     peers.extend(others.map(|other| {
         let host = scenario.processes[other].host;

@@ -37,13 +37,13 @@ thread_local! {
 }
 
 unsafe extern "C" fn bytes(buffer: *mut c_uchar, len: c_int) -> c_int {
-    let is_filled = RNG.try_with(|dice| {
-        let Ok(mut dice) = dice.try_borrow_mut() else { return false };
-        let (Some(dice), Ok(len)) = (dice.as_mut(), usize::try_from(len)) else { return false };
+    let is_filled = RNG.try_with(|rng| {
+        let Ok(mut rng) = rng.try_borrow_mut() else { return false };
+        let (Some(rng), Ok(len)) = (rng.as_mut(), usize::try_from(len)) else { return false };
         if len > 0 {
             // SAFETY: OpenSSL passes a buffer of `len` octets, exclusively for this call.
             let buffer = unsafe { std::slice::from_raw_parts_mut(buffer, len) };
-            buffer.chunks_mut(8).for_each(|part| part.copy_from_slice(&dice.next().to_le_bytes()[..part.len()]));
+            buffer.chunks_mut(8).for_each(|part| part.copy_from_slice(&rng.next().to_le_bytes()[..part.len()]));
         }
         true
     });

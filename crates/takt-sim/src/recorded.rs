@@ -67,7 +67,7 @@ struct Session {
     prefix: GuidPrefix,
     at: Locator,
     begun: Nanos,
-    /// Index of the next datagram of the session; `next_of_end` is that of the farewell.
+    /// Index of the next datagram of the session; `next_of_end` is that of the recorded end.
     next: usize,
     next_of_end: usize,
     /// By writer: the last sent change. The next field holds the last acknowledged one.
@@ -126,8 +126,8 @@ impl RecordedPeer {
     pub fn due(&self) -> Option<Nanos> {
         let next = |session: &Session| {
             let datagram = self.recording.session.get(session.next).map(|datagram| session.begun + datagram.at);
-            let farewell = self.recording.end.get(session.next_of_end);
-            [datagram, farewell.map(|datagram| self.end_at + datagram.at)].into_iter().flatten().min()
+            let end = self.recording.end.get(session.next_of_end);
+            [datagram, end.map(|datagram| self.end_at + datagram.at)].into_iter().flatten().min()
         };
         let sessions = self.sessions.iter().filter_map(next).min();
         let period = Some(self.next_announcement.min(self.next_heartbeat)).filter(|at| *at < self.end_at);
@@ -153,9 +153,8 @@ impl RecordedPeer {
                 }
                 self.replay(session, datagram);
             }
-            let farewell = &recording.end;
-            while let Some(datagram) =
-                farewell.get(session.next_of_end).filter(|datagram| self.end_at + datagram.at <= now)
+            let end = &recording.end;
+            while let Some(datagram) = end.get(session.next_of_end).filter(|datagram| self.end_at + datagram.at <= now)
             {
                 session.next_of_end += 1;
                 self.replay(session, datagram);

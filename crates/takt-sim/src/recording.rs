@@ -115,7 +115,7 @@ pub struct Recording {
     pub writer: Guid,
     /// GUID of the reader of [`ANSWERED_TOPIC`].
     pub reader: Guid,
-    /// Changes written before the farewell, by sequence number.
+    /// Changes written before the end of the participant, by sequence number.
     pub changes: Vec<RecordedChange>,
 }
 
@@ -136,7 +136,7 @@ impl Recording {
             all.iter().position(|(_, datagram)| announces_end(&datagram.bytes)).expect("the peer takes its leave");
         let announcement =
             all.iter().find(|datagram| announces(datagram)).expect("the peer announces itself").1.clone();
-        let farewell = part(all.split_off(end).into_iter().map(|(_, datagram)| datagram));
+        let end_part = part(all.split_off(end).into_iter().map(|(_, datagram)| datagram));
         let session = part(all.into_iter().skip(begin).filter(|it| !announces(it)).map(|(_, datagram)| datagram));
         let changes = changes(&session);
         let mut recording = Self {
@@ -144,7 +144,7 @@ impl Recording {
             partner,
             announcement,
             session,
-            end: farewell,
+            end: end_part,
             writer: Guid::UNKNOWN,
             reader: Guid::UNKNOWN,
             changes,

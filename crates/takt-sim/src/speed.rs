@@ -38,11 +38,11 @@ pub struct Measurement {
 pub fn measure(participants: usize) -> Result<Measurement, Violation> {
     let time = (MEASURED / participants as u64).clamp(5, 50) * SECOND;
     let (early, ..) = run(participants, START, false)?;
-    let (silent, end, _) = run(participants, START + time, false)?;
+    let (idle, end, _) = run(participants, START + time, false)?;
     let (samples, _, lived) = run(participants, START + time, true)?;
     let seconds = |nanos: Nanos| nanos as f64 / SECOND as f64;
-    let announcing = (silent - early) / seconds(time);
-    let writing = (samples - silent) / seconds(START + time);
+    let announcing = (idle - early) / seconds(time);
+    let writing = (samples - idle) / seconds(START + time);
     Ok(Measurement {
         whole: seconds(lived) / samples,
         steady: participants as f64 / (announcing + writing),
@@ -62,9 +62,9 @@ fn run(participants: usize, active: Nanos, with_samples: bool) -> Result<(f64, N
             }
         }
     }
-    let watch = Stopwatch::start();
+    let stopwatch = Stopwatch::start();
     let report = swarm::run(&scenario, &mut Quiet);
-    let time = watch.seconds();
+    let time = stopwatch.seconds();
     report.violation.map_or(Ok((time, report.simulated, report.participant_time)), Err)
 }
 

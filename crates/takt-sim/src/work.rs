@@ -17,7 +17,7 @@ pub struct Meter {
     /// Bound of a unit of work at the last check, since entities that were deleted meanwhile were
     /// examined too.
     bound: u64,
-    /// Octets received from the hostile host, by the GUID prefix that it used. `aimed` holds the
+    /// Octets received from the hostile host, by the GUID prefix that it used. `targets` holds the
     /// prefixes that have named its victim.
     hostile: BTreeMap<[u8; 12], u64>,
     targets: BTreeSet<[u8; 12]>,

@@ -86,7 +86,7 @@ enum Event {
     Attack,
     /// Transmission of the datagrams of the recorded participant that are due.
     Replay,
-    /// Check before the farewell of the recorded participant (`false`), or after it (`true`).
+    /// Check before the end of the recorded participant (`false`), or after it (`true`).
     ReplayEnds(bool),
     /// Write to the topic that durability services keep.
     WriteDurable(usize, u32),
@@ -195,9 +195,9 @@ pub struct World<'a> {
     is_sound: bool,
     /// Datagrams and probes of multicast reception that each process sent before the last second.
     sent_before_silence: Vec<(u64, u64)>,
-    /// Frames dropped by queues until the last call of [`Self::look`].
+    /// Frames dropped by queues until the last call of [`Self::check_progress`].
     drops_seen: u64,
-    /// Time of the last call of [`Self::look`] that found congestion.
+    /// Time of the last call of [`Self::check_progress`] that found congestion.
     congested: Nanos,
     digest: u64,
     participant_time: Nanos,
@@ -246,13 +246,13 @@ pub fn run_until(
     mut done: impl FnMut(Nanos, &mut [Process]) -> bool,
 ) -> Result<(), Violation> {
     let mut world = World::new(scenario, timeline);
-    let mut look = period;
+    let mut next_check = period;
     while let Some(Reverse(entry)) = world.events.pop().filter(|Reverse(entry)| entry.at <= scenario.active) {
-        while look <= entry.at {
-            if done(look, &mut world.processes) {
+        while next_check <= entry.at {
+            if done(next_check, &mut world.processes) {
                 return Ok(());
             }
-            look += period;
+            next_check += period;
         }
         world.now = entry.at;
         world.handle(entry.event);
@@ -271,8 +271,8 @@ impl<'a> World<'a> {
             clock
         });
         let process = |(index, plan): (usize, &crate::scenario::ProcessPlan)| {
-            let dice = Rng::new(scenario.seed ^ (index as u64 + 1) << 48);
-            Process::new(index, plan.host, plan.endpoints.len(), dice)
+            let rng = Rng::new(scenario.seed ^ (index as u64 + 1) << 48);
+            Process::new(index, plan.host, plan.endpoints.len(), rng)
         };
         let random = scenario.domain.as_ref().map(|_| Seeded::new(scenario.seed));
         let clocks: Vec<HostClock> = clocks.collect();
@@ -367,9 +367,9 @@ impl<'a> World<'a> {
             self.at(plan.start, Event::Attack);
         }
         if scenario.services.recorded.is_some() {
-            let farewell = end_time(scenario.active);
-            self.at(farewell - 1, Event::ReplayEnds(false));
-            self.at(farewell + DISPOSAL_MAX, Event::ReplayEnds(true));
+            let end_at = end_time(scenario.active);
+            self.at(end_at - 1, Event::ReplayEnds(false));
+            self.at(end_at + DISPOSAL_MAX, Event::ReplayEnds(true));
             self.schedule_recorded();
         }
         self.checker.only_safety = scenario.has_falsified();
@@ -507,13 +507,14 @@ impl<'a> World<'a> {
         self.process_outputs(index);
     }
 
-    /// Ends a process, with a farewell if `farewell` is set and the process is not stalled.
-    fn end(&mut self, index: usize, farewell: bool) {
-        self.timeline.note(self.now, index, if farewell { "says farewell" } else { "is killed" });
+    /// Ends a process. Its participant announces the end if `announces_end` is set and the process
+    /// is not stalled.
+    fn end(&mut self, index: usize, announces_end: bool) {
+        self.timeline.note(self.now, index, if announces_end { "says farewell" } else { "is killed" });
         let process = &mut self.processes[index];
         let gone = process.guids();
         let mut time = LEASE_END_MAX;
-        if let Some(core) = process.core.as_mut().filter(|_| farewell && process.stalled_until <= self.now) {
+        if let Some(core) = process.core.as_mut().filter(|_| announces_end && process.stalled_until <= self.now) {
             core.shutdown();
             self.process_outputs(index);
             time = DISPOSAL_MAX;
@@ -795,10 +796,10 @@ impl<'a> World<'a> {
     }
 
     /// Removes the interface of a host, or restores it with another address.
-    fn move_host(&mut self, host: usize, vanished: bool) {
+    fn move_host(&mut self, host: usize, is_removed: bool) {
         let site = &mut self.locations[host];
-        site.moves += u8::from(!vanished);
-        site.has_no_interface = vanished;
+        site.moves += u8::from(!is_removed);
+        site.has_no_interface = is_removed;
         for at in 0..self.of_host[host].len() {
             let process = self.of_host[host][at];
             if self.processes[process].stalled_until <= self.now && self.processes[process].core.is_some() {
@@ -833,17 +834,17 @@ impl<'a> World<'a> {
     fn drain(&mut self) {
         self.is_draining = true;
         let owed = self.checker.owed(|topic| self.scenario.topics[topic].sizes.1 as u64);
-        let carried = u128::from(owed * TRANSMISSIONS * 8) * u128::from(SECOND)
+        let transmission = u128::from(owed * TRANSMISSIONS * 8) * u128::from(SECOND)
             / u128::from(self.scenario.network.bits_per_second);
         let handled = 2
             * TRANSMISSIONS
             * self.scenario.processes.iter().map(|plan| plan.cost).max().unwrap_or(0)
             * self.checker.owed(|topic| 1 + self.scenario.topics[topic].sizes.1 as u64 / FRAGMENT_LEN_MIN);
         let lapse = self.checker.longest_lease() * 3 / 2;
-        let rest = if self.domain.is_some() { SECURED_DRAIN_TIME_MIN } else { DRAIN_TIME_MIN };
-        let silent = self.now + rest.max(carried as Nanos).max(self.reading_time()).max(handled).max(lapse);
-        self.end = silent + SILENCE;
-        self.at(silent, Event::Silence);
+        let drain_time = if self.domain.is_some() { SECURED_DRAIN_TIME_MIN } else { DRAIN_TIME_MIN };
+        let idle_at = self.now + drain_time.max(transmission as Nanos).max(self.reading_time()).max(handled).max(lapse);
+        self.end = idle_at + SILENCE;
+        self.at(idle_at, Event::Silence);
         self.taken_while_active = self.checker.taken;
         let processes = if self.scenario.presentation.is_some() { self.processes.len() } else { 0 };
         for index in 0..processes {
@@ -903,8 +904,8 @@ impl<'a> World<'a> {
         }
         self.checker.check_idle_traffic(self.end, self.end - self.scenario.active, &self.last_second());
         self.checker.finish(self.now);
-        if let Some(keeping) = &self.durability {
-            self.processes.iter().for_each(|process| process.check_durable(self.now, keeping, &mut self.checker));
+        if let Some(model) = &self.durability {
+            self.processes.iter().for_each(|process| process.check_durable(self.now, model, &mut self.checker));
         }
         for process in &mut self.processes {
             let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
@@ -916,16 +917,16 @@ impl<'a> World<'a> {
 
     /// Returns the datagrams that each running process sent in the last second.
     fn last_second(&self) -> Vec<LastSecond> {
-        let said = self.processes.iter().zip(&self.sent_before_silence).filter_map(|(process, (sent, asked))| {
+        let last = self.processes.iter().zip(&self.sent_before_silence).filter_map(|(process, (sent, probes))| {
             Some(LastSecond {
                 process: process.index,
                 prefix: process.core.as_ref()?.guid().prefix,
                 sent: process.sent - sent,
-                probes: process.multicast_probes_sent() - asked,
+                probes: process.multicast_probes_sent() - probes,
                 assertions: self.scenario.assertions(process.index, SILENCE),
             })
         });
-        said.collect()
+        last.collect()
     }
 
     /// Adds a received datagram, its time and its receiver to the digest, in words of eight octets.

@@ -33,8 +33,8 @@ impl Browser {
         let lines = lines(driver.stdout.take().expect("stdout is piped"));
         // tidy-allow(dropped-cause): other lines have no port
         let port = |line: &str| line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok();
-        let mut said = std::iter::repeat_with(|| receive("chromedriver reports its port", &lines));
-        let at = SocketAddr::from(([127, 0, 0, 1], said.find_map(|line| port(&line)).expect("a port")));
+        let mut output = std::iter::repeat_with(|| receive("chromedriver reports its port", &lines));
+        let at = SocketAddr::from(([127, 0, 0, 1], output.find_map(|line| port(&line)).expect("a port")));
         let profile = std::env::temp_dir().join(format!("takt-browser-{}-{name}", std::process::id()));
         let own = format!("--user-data-dir={}", profile.display());
         let fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", &own];

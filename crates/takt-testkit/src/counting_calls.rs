@@ -82,26 +82,26 @@ impl Calls {
         // SAFETY: all-zero is a valid value of these C structures, and required by the kernel,
         // which accesses only them.
         unsafe {
-            let mut told: libc::seccomp_notif = std::mem::zeroed();
-            if libc::ioctl(listener, NOTIF_RECV, &mut told) != 0 {
+            let mut notification: libc::seccomp_notif = std::mem::zeroed();
+            if libc::ioctl(listener, NOTIF_RECV, &mut notification) != 0 {
                 return;
             }
             let at = self.count.load(Ordering::Relaxed);
             if let Some(number) = self.numbers.get(at) {
-                number.store(told.data.nr.into(), Ordering::Relaxed);
+                number.store(notification.data.nr.into(), Ordering::Relaxed);
             }
             self.count.store(at + 1, Ordering::Release);
-            let mut answer: libc::seccomp_notif_resp = std::mem::zeroed();
-            (answer.id, answer.flags) = (told.id, FLAG_CONTINUE);
+            let mut response: libc::seccomp_notif_resp = std::mem::zeroed();
+            (response.id, response.flags) = (notification.id, FLAG_CONTINUE);
             // The call fails if the thread was killed meanwhile.
-            libc::ioctl(listener, NOTIF_SEND, &mut answer);
+            libc::ioctl(listener, NOTIF_SEND, &mut response);
         }
     }
 }
 
 /// Runs a closure on a thread whose system calls are counted. If the kernel refuses notifications
 /// it reports that the test cannot run, and returns `None`.
-pub fn with_counted_calls<R: Send>(errand: impl FnOnce(&Calls) -> R + Send) -> Option<R> {
+pub fn with_counted_calls<R: Send>(function: impl FnOnce(&Calls) -> R + Send) -> Option<R> {
     let calls = Calls {
         numbers: (0..NUMBERS).map(|_| AtomicI64::new(0)).collect(),
         count: AtomicUsize::new(0),
@@ -114,7 +114,7 @@ pub fn with_counted_calls<R: Send>(errand: impl FnOnce(&Calls) -> R + Send) -> O
             if calls.listener.load(Ordering::Relaxed) == -2 {
                 return Err(format!("system calls cannot be counted: {}", io::Error::last_os_error()));
             }
-            Ok(errand(&calls))
+            Ok(function(&calls))
         });
         watched.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });

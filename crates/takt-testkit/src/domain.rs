@@ -83,13 +83,13 @@ mod tests {
 
     #[test]
     fn domain_is_reserved_until_its_thread_ends() {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (release_hold, wait) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            tell.send([domain(), domain()]).expect("the test waits");
+            sender.send([domain(), domain()]).expect("the test waits");
             wait.recv().expect_err("nothing is sent");
         });
-        let [one, other] = receive("two domains are free", &told);
+        let [one, other] = receive("two domains are free", &receiver);
         assert_ne!(one, other);
         assert!([one, other].iter().all(|domain| DOMAINS.iter().any(|range| range.contains(domain))), "{one} {other}");
         assert!(!is_free(one) && !is_free(other));

@@ -184,10 +184,10 @@ impl Host {
     }
 
     /// Runs a closure in the host's namespace, on a new thread.
-    pub fn run<R: Send>(&self, errand: impl FnOnce() -> R + Send) -> R {
+    pub fn run<R: Send>(&self, function: impl FnOnce() -> R + Send) -> R {
         on_new_thread(|| {
             move_to(&self.namespace);
-            errand()
+            function()
         })
     }
 

@@ -19,11 +19,11 @@ pub fn root() -> Result<(), String> {
 /// kernel is queried once per process, since it removes namespaces with a delay.
 pub fn network_namespaces() -> Result<(), String> {
     static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
-    let ask = || {
+    let query = || {
         unshared(libc::CLONE_NEWNET).map_err(|why| format!("cannot create a network namespace: {why}"))?;
         program("ip")
     };
-    ANSWER.get_or_init(ask).clone()
+    ANSWER.get_or_init(query).clone()
 }
 
 /// Checks that this process may create mount namespaces, and mount in them.

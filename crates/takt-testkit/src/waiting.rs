@@ -32,25 +32,25 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     until_some(what, || condition().then_some(()));
 }
 
-/// Waits until `look` returns a value.
+/// Waits until `poll` returns a value.
 ///
 /// # Panics
 ///
 /// As [`until`].
 #[track_caller]
-pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    poll_until(LIMIT, look).unwrap_or_else(|| missed(what))
+pub fn until_some<T>(what: &str, poll: impl FnMut() -> Option<T>) -> T {
+    poll_until(LIMIT, poll).unwrap_or_else(|| missed(what))
 }
 
-/// Waits until `look` succeeds. The panic message contains its last error.
+/// Waits until `attempt` succeeds. The panic message contains its last error.
 ///
 /// # Panics
 ///
 /// As [`until`].
 #[track_caller]
-pub fn until_ok<T, E: Debug>(what: &str, mut look: impl FnMut() -> Result<T, E>) -> T {
+pub fn until_ok<T, E: Debug>(what: &str, mut attempt: impl FnMut() -> Result<T, E>) -> T {
     let mut last = None;
-    let found = poll_until(LIMIT, || look().map_err(|seen| last = Some(seen)).ok()); // tidy-allow(dropped-cause): `last` has it
+    let found = poll_until(LIMIT, || attempt().map_err(|seen| last = Some(seen)).ok()); // tidy-allow(dropped-cause): `last` has it
     found.unwrap_or_else(|| missed(&format!("{what}; found {last:?}")))
 }
 
@@ -159,10 +159,10 @@ fn missed(what: &str) -> ! {
     panic!("waited {} s until: {what}", LIMIT.as_secs())
 }
 
-fn poll_until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+fn poll_until<T>(limit: Duration, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     loop {
-        let found = look();
+        let found = poll();
         let waited = begin.elapsed();
         if found.is_some() || waited >= limit {
             return found;
@@ -170,7 +170,7 @@ fn poll_until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option
         if waited < SPIN_TIME {
             std::thread::yield_now();
         } else {
-            // tidy-allow(sleep): between two looks at the condition that it waits for.
+            // tidy-allow(sleep): between two polls of the condition that it waits for.
             std::thread::sleep(SPIN_TIME);
         }
     }
@@ -204,12 +204,12 @@ mod tests {
 
     #[test]
     fn wait_ends_with_its_condition_or_at_its_limit() {
-        let mut looks = 0;
+        let mut polls = 0;
         until("three looks", || {
-            looks += 1;
-            looks == 3
+            polls += 1;
+            polls == 3
         });
-        assert_eq!(looks, 3);
+        assert_eq!(polls, 3);
         assert_eq!(until_some("a value", || Some(7)), 7);
         assert_eq!(poll_until(Duration::from_millis(5), || None::<()>), None);
         assert_eq!(message(|| missed("links are up")), "waited 120 s until: links are up");

@@ -2,8 +2,8 @@
 //! reproducibly for a seed.
 //!
 //! Each direction has its own random sequence, and every datagram (outgoing: every destination of a
-//! frame) draws the same number of values from it. The fate of a datagram therefore depends only on
-//! the seed and on the number of earlier datagrams.
+//! frame) draws the same number of values from it. The outcome for a datagram therefore depends
+//! only on the seed and on the number of earlier datagrams.
 //!
 //! Copies every datagram: a tool for tests, not for the data path. Like every transport, it does
 //! not allocate after opening.
@@ -74,8 +74,8 @@ pub struct FaultInjector<T> {
     frame: Vec<u8>,
     loaned: bool,
     tx: Direction<(FlowId, Locator)>,
-    /// Destinations of one commit that are served at once, and those that are served (again) later,
-    /// with the due count.
+    /// Destinations of one commit that are sent to at once, and those that are sent to (again)
+    /// later, with the due count.
     at_once: Vec<Locator>,
     later: Vec<(Locator, u64)>,
     /// Number of empty `recv` calls since a datagram was delayed.
@@ -126,9 +126,9 @@ impl<T: Transport> FaultInjector<T> {
 
     /// Sends the datagrams whose delay has ended; all of them if `idle`.
     fn release(&mut self, idle: bool) -> Result<(), TransportError> {
-        while let Some(held) = self.tx.next_due(idle) {
-            let (flow, to) = held.tag;
-            let datagram = self.tx.bytes(&held);
+        while let Some(delayed) = self.tx.next_due(idle) {
+            let (flow, to) = delayed.tag;
+            let datagram = self.tx.bytes(&delayed);
             self.inner.loan()?[..datagram.len()].copy_from_slice(datagram);
             match self.inner.commit(datagram.len(), flow, &[to]) {
                 // The flow was closed meanwhile, so the datagram is lost.
@@ -141,23 +141,23 @@ impl<T: Transport> FaultInjector<T> {
 
     /// Decides on the faults of the received datagram. Returns true if it is passed on now.
     fn passes(&mut self, len: usize, meta: RxMeta) -> bool {
-        let fate = self.rx.draw(0);
-        if let Some(due) = fate.later {
+        let outcome = self.rx.draw(0);
+        if let Some(due) = outcome.later {
             self.rx.delay(&self.received[..len], meta, due);
         }
-        fate.now
+        outcome.now
     }
 }
 
 /// Copies a received datagram, and keeps the loan that came with it. Returns its length and origin;
 /// `Some(None)` if it is too long.
 fn copy_received(
-    taken: Option<RxFrame<'_>>,
+    frame: Option<RxFrame<'_>>,
     received: &mut [u8],
-    lent: &mut Option<SharedPayload>,
+    loan: &mut Option<SharedPayload>,
 ) -> Option<Option<(usize, RxMeta)>> {
-    let frame = taken?;
-    *lent = frame.loan().cloned();
+    let frame = frame?;
+    *loan = frame.loan().cloned();
     let room = received.get_mut(..frame.len());
     Some(room.map(|room| {
         room.copy_from_slice(&frame);
@@ -173,11 +173,11 @@ impl<T: Transport> FaultInjector<T> {
     ) -> Result<Option<RxFrame<'_>>, TransportError> {
         loop {
             self.loan = None;
-            if let Some(held) = self.rx.next_due(false) {
-                return Ok(Some(RxFrame::new(self.rx.bytes(&held), held.tag)));
+            if let Some(delayed) = self.rx.next_due(false) {
+                return Ok(Some(RxFrame::new(self.rx.bytes(&delayed), delayed.tag)));
             }
-            let taken = next(&mut self.inner)?;
-            let Some(received) = copy_received(taken, &mut self.received, &mut self.loan) else { break };
+            let frame = next(&mut self.inner)?;
+            let Some(received) = copy_received(frame, &mut self.received, &mut self.loan) else { break };
             if let Some((len, meta)) = received
                 && (self.loan.is_some() || self.passes(len, meta))
             {
@@ -191,7 +191,7 @@ impl<T: Transport> FaultInjector<T> {
             self.empty_receives = 0;
         }
         let last = self.rx.next_due(true);
-        Ok(last.map(|held| RxFrame::new(self.rx.bytes(&held), held.tag)))
+        Ok(last.map(|delayed| RxFrame::new(self.rx.bytes(&delayed), delayed.tag)))
     }
 }
 
@@ -259,11 +259,11 @@ impl<T: Transport> Transport for FaultInjector<T> {
         self.at_once.clear();
         self.later.clear();
         for to in destinations {
-            let fate = self.tx.draw(self.later.len());
-            if fate.now {
+            let outcome = self.tx.draw(self.later.len());
+            if outcome.now {
                 self.at_once.push(*to);
             }
-            if let Some(due) = fate.later {
+            if let Some(due) = outcome.later {
                 self.later.push((*to, due));
             }
         }
@@ -293,8 +293,8 @@ impl<T: Transport> Transport for FaultInjector<T> {
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
         loop {
             self.loan = None;
-            let taken = self.inner.recv_urgent(above)?;
-            let Some(received) = copy_received(taken, &mut self.received, &mut self.loan) else { return Ok(None) };
+            let frame = self.inner.recv_urgent(above)?;
+            let Some(received) = copy_received(frame, &mut self.received, &mut self.loan) else { return Ok(None) };
             if let Some((len, meta)) = received
                 && (self.loan.is_some() || self.passes(len, meta))
             {
@@ -349,7 +349,7 @@ struct Delayed<M> {
     due: u64,
 }
 
-/// Fate of a datagram: both fields set is a duplicate, neither a loss.
+/// Outcome for a datagram: both fields set is a duplicate, neither a loss.
 struct Outcome {
     now: bool,
     later: Option<u64>,
@@ -373,17 +373,17 @@ impl<M: Copy> Direction<M> {
         }
     }
 
-    /// Decides on the next datagram. `promised` slots are already reserved.
-    fn draw(&mut self, promised: usize) -> Outcome {
+    /// Decides on the next datagram. `reserved` slots are not available for it.
+    fn draw(&mut self, reserved: usize) -> Outcome {
         let lost = self.random.hit(self.faults.loss);
         let duplicated = self.random.hit(self.faults.duplication);
         let reordered = self.random.hit(self.faults.reorder);
         self.counts.seen += 1;
         let seen = self.counts.seen;
-        let room = self.free.len() > promised;
+        let room = self.free.len() > reserved;
         let (now, later) = match (lost, duplicated && room, reordered && room) {
             (true, _, _) => (false, None),
-            (false, true, late) => (true, Some(if late { self.later_count() } else { seen })),
+            (false, true, is_reordered) => (true, Some(if is_reordered { self.later_count() } else { seen })),
             (false, false, true) => (false, Some(self.later_count())),
             (false, false, false) => (true, None),
         };
@@ -409,13 +409,13 @@ impl<M: Copy> Direction<M> {
     fn next_due(&mut self, idle: bool) -> Option<Delayed<M>> {
         let seen = self.counts.seen;
         let at = self.delayed.iter().position(|h| idle || h.due <= seen)?;
-        let held = self.delayed.remove(at);
-        self.free.push(held.slot);
-        Some(held)
+        let delayed = self.delayed.remove(at);
+        self.free.push(delayed.slot);
+        Some(delayed)
     }
 
-    fn bytes(&self, held: &Delayed<M>) -> &[u8] {
-        &self.buffer[held.slot * ROOM..][..held.len]
+    fn bytes(&self, delayed: &Delayed<M>) -> &[u8] {
+        &self.buffer[delayed.slot * ROOM..][..delayed.len]
     }
 }
 
@@ -444,11 +444,11 @@ mod tests {
 
     fn outcomes(faults: Faults, seed: u64) -> (Vec<(bool, Option<u64>)>, FaultCounts) {
         let mut direction: Direction<()> = Direction::new(faults, seed);
-        let fates = (0..10_000).map(|_| {
-            let fate = direction.draw(0);
-            (fate.now, fate.later)
+        let outcomes = (0..10_000).map(|_| {
+            let outcome = direction.draw(0);
+            (outcome.now, outcome.later)
         });
-        (fates.collect(), direction.counts)
+        (outcomes.collect(), direction.counts)
     }
 
     #[test]
@@ -469,10 +469,10 @@ mod tests {
         assert!(near(counts.duplicated, 1400.0), "{counts:?}");
         assert!(near(counts.reordered, 700.0), "{counts:?}");
         let (all, counts) = outcomes(Faults { loss: 1.0, ..faults }, 7);
-        assert!(all.iter().all(|fate| *fate == (false, None)));
+        assert!(all.iter().all(|outcome| *outcome == (false, None)));
         assert_eq!(counts.lost, 10_000);
         let (all, _) = outcomes(Faults::NONE, 7);
-        assert!(all.iter().all(|fate| *fate == (true, None)));
+        assert!(all.iter().all(|outcome| *outcome == (true, None)));
     }
 
     #[test]
@@ -480,16 +480,16 @@ mod tests {
         let faults = Faults { reorder: 1.0, hold: 1_000_000, ..Faults::NONE };
         let mut direction: Direction<u32> = Direction::new(faults, 0);
         for n in 0..100 {
-            let fate = direction.draw(0);
-            assert_eq!(fate.now, n >= DELAYED_MAX as u32);
-            if let Some(due) = fate.later {
+            let outcome = direction.draw(0);
+            assert_eq!(outcome.now, n >= DELAYED_MAX as u32);
+            if let Some(due) = outcome.later {
                 direction.delay(&n.to_le_bytes(), n, due);
             }
         }
         assert!(direction.next_due(false).is_none());
         for n in 0..DELAYED_MAX as u32 {
-            let held = direction.next_due(true).expect("still held");
-            assert_eq!((held.tag, direction.bytes(&held)), (n, &n.to_le_bytes()[..]));
+            let delayed = direction.next_due(true).expect("still held");
+            assert_eq!((delayed.tag, direction.bytes(&delayed)), (n, &n.to_le_bytes()[..]));
         }
         assert!(direction.next_due(true).is_none());
     }

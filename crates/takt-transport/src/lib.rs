@@ -13,7 +13,7 @@
 //! * [`daemon`]: a process that owns the network for a host, and the transport that connects to it,
 //! * [`ethernet`]: RTPS on Ethernet frames without IP,
 //! * [`choice`]: selection of transports by name, for configurations,
-//! * [`ahead`]: queue of received datagrams by urgency,
+//! * [`urgency_buffer`]: queue of received datagrams by urgency,
 //! * transport wrappers: [`FaultInjector`], [`PcapTap`], [`Tracer`],
 //! * [`readiness`]: waiting for descriptors, and waking such a wait,
 //! * `conformance` (feature of that name): the suite that every backend passes.

@@ -141,44 +141,46 @@ mod tests {
     }
 
     #[test]
-    fn standing_wait_reports_readable_descriptors_repeatedly() {
+    fn wait_set_reports_readable_descriptors_repeatedly() {
         let [first, second, third] = std::array::from_fn(|_| Waker::new().expect("an eventfd"));
         let fds = [first.as_raw_fd(), second.as_raw_fd(), third.as_raw_fd()];
-        let Ok(standing) = WaitSet::new(&fds) else {
+        let Ok(wait_set) = WaitSet::new(&fds) else {
             assert!(syscall::epoll_wait_bits(syscall::epoll().expect("an instance").as_fd(), None).is_err());
             return;
         };
         for _ in 0..3 {
-            assert_eq!(standing.wait(Some(Duration::ZERO)).expect("wait succeeds"), 0);
-            assert_eq!(standing.wait(Some(Duration::from_micros(1_500))).expect("wait succeeds"), 0);
+            assert_eq!(wait_set.wait(Some(Duration::ZERO)).expect("wait succeeds"), 0);
+            assert_eq!(wait_set.wait(Some(Duration::from_micros(1_500))).expect("wait succeeds"), 0);
             second.wake().expect("woken");
             third.wake().expect("woken");
-            assert_eq!(standing.wait(None).expect("wait succeeds"), 0b110);
-            assert_eq!(standing.wait(None).expect("wait succeeds"), 0b110, "until they are reset");
+            assert_eq!(wait_set.wait(None).expect("wait succeeds"), 0b110);
+            assert_eq!(wait_set.wait(None).expect("wait succeeds"), 0b110, "until they are reset");
             assert!(second.reset().expect("reset") && third.reset().expect("reset"));
         }
         drop(second);
         first.wake().expect("woken");
-        assert_eq!(standing.wait(None).expect("wait succeeds"), 0b001);
+        assert_eq!(wait_set.wait(None).expect("wait succeeds"), 0b001);
         assert!(WaitSet::new(&[first.as_raw_fd(); 2]).is_err() && WaitSet::new(&[-1]).is_err());
         let many: Vec<_> = (0..70).map(|_| Waker::new().expect("an eventfd")).collect();
-        let standing = WaitSet::new(&many.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()).expect("an instance");
+        let wait_set = WaitSet::new(&many.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()).expect("an instance");
         many[66].wake().expect("woken");
         many[1].wake().expect("woken");
-        assert_eq!(standing.wait(None).expect("wait succeeds"), 1 << 63 | 1 << 1);
+        assert_eq!(wait_set.wait(None).expect("wait succeeds"), 1 << 63 | 1 << 1);
     }
 
     /// Waits in a separate thread; returns when the kernel has queued that thread at the list.
     fn sleep_on<'scope>(
         scope: &'scope std::thread::Scope<'scope, '_>,
-        standing: &'scope WaitSet,
+        wait_set: &'scope WaitSet,
     ) -> std::thread::ScopedJoinHandle<'scope, u64> {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (thread_sender, thread_receiver) = std::sync::mpsc::channel();
         let sleeper = scope.spawn(move || {
-            tell.send(std::fs::read_link("/proc/thread-self").expect("Linux supports it")).expect("the test waits");
-            standing.wait(Some(Duration::from_secs(30))).expect("wait succeeds")
+            thread_sender
+                .send(std::fs::read_link("/proc/thread-self").expect("Linux supports it"))
+                .expect("the test waits");
+            wait_set.wait(Some(Duration::from_secs(30))).expect("wait succeeds")
         });
-        let status = std::path::Path::new("/proc").join(receive("a thread", &told)).join("stat");
+        let status = std::path::Path::new("/proc").join(receive("a thread", &thread_receiver)).join("stat");
         let is_asleep = || {
             let state = std::fs::read_to_string(&status).expect("the thread is alive");
             state.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))

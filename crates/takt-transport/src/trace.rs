@@ -108,7 +108,7 @@ fn destination(meta: &RxMeta, addresses: &[(IpAddr, u8)]) -> Locator {
 }
 
 impl<T: Transport, O: Observer> Tracer<T, O> {
-    /// Of a lent payload, the observer sees only the octets in the datagram.
+    /// Of a loaned payload, the observer sees only the octets in the datagram.
     fn observe_sent(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
         if !self.loaned {
             return Ok(());
@@ -197,10 +197,10 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lent: &SharedPayload,
+        payload: &SharedPayload,
     ) -> Result<(), TransportError> {
         self.observe_sent(len, flow, destinations)?;
-        self.inner.commit_loaned(len, flow, destinations, lent)?;
+        self.inner.commit_loaned(len, flow, destinations, payload)?;
         self.loaned = false;
         Ok(())
     }

@@ -96,10 +96,10 @@ impl<'a> RxFrame<'a> {
         Self { bytes, shared: SharedBuffer::Nothing, meta }
     }
 
-    /// Adds a lent payload that came with the datagram.
+    /// Adds a loaned payload that came with the datagram.
     #[must_use]
-    pub fn with_loan(self, lent: Option<&'a SharedPayload>) -> Self {
-        Self { shared: lent.map_or(SharedBuffer::Nothing, SharedBuffer::Payload), ..self }
+    pub fn with_loan(self, payload: Option<&'a SharedPayload>) -> Self {
+        Self { shared: payload.map_or(SharedBuffer::Nothing, SharedBuffer::Payload), ..self }
     }
 
     /// Adds the loan of the frame itself.
@@ -113,7 +113,7 @@ impl<'a> RxFrame<'a> {
         self.shared
     }
 
-    /// Returns the lent payload that the DATA of the datagram refers to, if any. It is held until
+    /// Returns the loaned payload that the DATA of the datagram refers to, if any. It is held until
     /// the next [`Transport::recv`]; a clone holds it longer.
     pub fn loan(&self) -> Option<&'a SharedPayload> {
         self.shared.payload()
@@ -238,32 +238,33 @@ pub trait Transport: Send {
         flow: FlowId,
         destinations: &[Locator],
     ) -> Result<(), TransportError> {
-        let whole = len.saturating_add(rest.len());
-        match self.loan()?.get_mut(len..whole) {
-            Some(place) => place.copy_from_slice(rest),
-            None => return Err(TransportError::new("commit", whole, std::io::ErrorKind::InvalidInput.into())),
+        let total_len = len.saturating_add(rest.len());
+        match self.loan()?.get_mut(len..total_len) {
+            Some(room) => room.copy_from_slice(rest),
+            None => return Err(TransportError::new("commit", total_len, std::io::ErrorKind::InvalidInput.into())),
         }
-        self.commit(whole, flow, destinations)
+        self.commit(total_len, flow, destinations)
     }
 
     /// Reports whether datagrams to a [served](Self::serves) locator stay in this process: then an
-    /// [object](takt_wire::LentMemory::object) can be lent with them.
+    /// [object](takt_wire::SharedPayloadMemory::object) can be loaned with them.
     fn stays_in_process(&self, locator: &Locator) -> bool {
         let _ = locator;
         false
     }
 
-    /// Returns memory for a payload of `len` bytes that can be [lent](Self::commit_lent); `None` if
-    /// the transport offers no loans, or none is free now.
+    /// Returns memory for a payload of `len` bytes that can be [sent as a
+    /// loan](Self::commit_loaned); `None` if the transport offers no loans, or none is free now.
     fn loan_payload(&mut self, len: usize) -> Option<Loan> {
         let _ = len;
         None
     }
 
     /// Queues like [`commit`](Self::commit) a datagram with a payload whose memory came from
-    /// [`lend`](Self::lend), or with an object. The payload is not copied, and each receiver holds
-    /// it. Receivers in other processes get a copy of the bytes of an object. The datagram has one
-    /// DATA, with the first octets of the payload ([`takt_wire::PAYLOAD_PREFIX_LEN`]).
+    /// [`loan_payload`](Self::loan_payload), or with an object. The payload is not copied, and each
+    /// receiver holds it. Receivers in other processes get a copy of the bytes of an object. The
+    /// datagram has one DATA, with the first octets of the payload
+    /// ([`takt_wire::PAYLOAD_PREFIX_LEN`]).
     ///
     /// # Errors
     /// Those of `commit`, and for a payload of another transport.
@@ -272,9 +273,9 @@ pub trait Transport: Send {
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lent: &SharedPayload,
+        payload: &SharedPayload,
     ) -> Result<(), TransportError> {
-        let _ = (len, flow, destinations, lent);
+        let _ = (len, flow, destinations, payload);
         Err(TransportError::new("commit", "a loaned payload", std::io::ErrorKind::Unsupported.into()))
     }
 
@@ -415,9 +416,9 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lent: &SharedPayload,
+        payload: &SharedPayload,
     ) -> Result<(), TransportError> {
-        (**self).commit_loaned(len, flow, destinations, lent)
+        (**self).commit_loaned(len, flow, destinations, payload)
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {

@@ -1,9 +1,9 @@
 //! Queue of received datagrams ordered by urgency, for transports whose interface returns datagrams
 //! in arrival order.
 //!
-//! [`Waiting`] orders datagrams by urgency. [`UrgencyBuffer`] adds memory for transports whose
+//! [`UrgencyQueue`] orders datagrams by urgency. [`UrgencyBuffer`] adds memory for transports whose
 //! frames cannot be kept: each waiting datagram is copied into one of [`UrgencyBuffer::SLOTS`]
-//! places. A datagram of the highest possible urgency is returned without a copy, unless another of
+//! slots. A datagram of the highest possible urgency is returned without a copy, unless another of
 //! the same urgency waits.
 //!
 //! The *urgency* of a datagram is 0 if it is not urgent, and at most 63 ([`urgency`]).
@@ -15,10 +15,10 @@ use crate::{FlowId, FlowSpec, RxMeta};
 /// Threshold below every urgency.
 pub const BELOW_ALL: i32 = -1;
 
-/// Datagram that a call asks for.
+/// Datagram that a call requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Most urgent datagram, if its urgency exceeds this value; see [`Waiting::pop_above`].
+    /// Most urgent datagram, if its urgency exceeds this value; see [`UrgencyQueue::pop_above`].
     Above(i32),
     /// First datagram that is not urgent.
     NotUrgent,
@@ -33,7 +33,7 @@ pub fn urgency(spec: &FlowSpec) -> i32 {
 
 /// Number of urgent datagrams that [`Transport::recv`](crate::Transport::recv) returns in a row.
 /// The next one is not urgent, so that a flood of urgent datagrams does not starve the others and
-/// occupy their places forever.
+/// occupy their slots forever.
 pub(crate) const URGENT_IN_ROW_MAX: u32 = 8;
 
 /// Waiting datagrams: most urgent first, FIFO within an urgency.
@@ -64,7 +64,7 @@ impl<T> UrgencyQueue<T> {
     }
 
     /// Returns the first of the most urgent datagrams, if its urgency exceeds `above`. With
-    /// [`ANY`], returns one that is not urgent if it is their turn.
+    /// [`BELOW_ALL`], returns one that is not urgent if many urgent ones preceded it.
     pub fn pop_above(&mut self, above: i32) -> Option<T> {
         let (priority, item) = match above < 0 && self.is_turn_of_not_urgent() {
             true => self.queue.remove(Priority::NORMAL, |_| true).map(|item| (Priority::NORMAL, item)),
@@ -109,9 +109,9 @@ impl<T> UrgencyQueue<T> {
     /// Allocates.
     pub fn remove(&mut self, is_gone: impl Fn(&T) -> bool) -> Vec<T> {
         let all: Vec<_> = std::iter::from_fn(|| self.queue.pop()).collect();
-        let (gone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, item)| is_gone(item));
+        let (removed, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, item)| is_gone(item));
         kept.into_iter().for_each(|(priority, item)| self.queue.push(priority, item));
-        gone.into_iter().map(|(_, item)| item).collect()
+        removed.into_iter().map(|(_, item)| item).collect()
     }
 }
 
@@ -131,7 +131,7 @@ pub struct UrgencyBuffer {
     bytes: Vec<u8>,
     stride: usize,
     free: Vec<usize>,
-    /// Place of the datagram that was returned last.
+    /// Slot of the datagram that was returned last.
     current: Option<usize>,
 }
 
@@ -140,7 +140,7 @@ impl UrgencyBuffer {
     pub const SLOTS: usize = 256;
 
     /// Enables waiting for datagrams of at most `len_max` octets, when the highest urgency is
-    /// `most`. Allocates on the first call with `most` above 0.
+    /// `max_urgency`. Allocates on the first call with `max_urgency` above 0.
     pub fn await_urgency(&mut self, max_urgency: i32, len_max: usize) {
         self.max_urgency = max_urgency;
         if max_urgency > 0 {
@@ -190,13 +190,13 @@ impl UrgencyBuffer {
         }
     }
 
-    /// Frees the place of the datagram that was returned last. Must be called before the next
+    /// Frees the slot of the datagram that was returned last. Must be called before the next
     /// receive.
     pub fn release(&mut self) {
         self.free.extend(self.current.take());
     }
 
-    /// Copies a datagram to a free place. Returns false if there is no [room](Self::has_room), or
+    /// Copies a datagram to a free slot. Returns false if there is no [room](Self::has_room), or
     /// if the datagram exceeds the announced maximum length.
     #[must_use]
     pub fn push(&mut self, urgency: i32, meta: RxMeta, datagram: &[u8]) -> bool {
@@ -207,37 +207,37 @@ impl UrgencyBuffer {
         true
     }
 
-    /// Returns the most urgent waiting datagram, if its urgency exceeds `above`. Its place is valid
-    /// until the next [`give_back`](Self::give_back).
+    /// Returns the most urgent waiting datagram, if its urgency exceeds `above`. Its slot is valid
+    /// until the next [`release`](Self::release).
     pub fn pop_above(&mut self, above: i32) -> Option<(Slot, RxMeta)> {
-        let (place, meta) = self.waiting.pop_above(above)?;
-        self.current = Some(place.at);
-        Some((place, meta))
+        let (slot, meta) = self.waiting.pop_above(above)?;
+        self.current = Some(slot.at);
+        Some((slot, meta))
     }
 
-    /// Returns the waiting datagram that satisfies `wanted`. Its place is valid until the next
-    /// [`give_back`](Self::give_back).
+    /// Returns the waiting datagram that satisfies `wanted`. Its slot is valid until the next
+    /// [`release`](Self::release).
     pub fn pop(&mut self, wanted: Wanted) -> Option<(Slot, RxMeta)> {
         match wanted {
             Wanted::Above(above) => self.pop_above(above),
             Wanted::NotUrgent => {
-                let (place, meta) = self.waiting.pop_not_urgent()?;
-                self.current = Some(place.at);
-                Some((place, meta))
+                let (slot, meta) = self.waiting.pop_not_urgent()?;
+                self.current = Some(slot.at);
+                Some((slot, meta))
             }
         }
     }
 
     /// Returns the octets of a datagram.
     #[must_use]
-    pub fn bytes(&self, place: &Slot) -> &[u8] {
-        &self.bytes[place.at * self.stride..][..place.len]
+    pub fn bytes(&self, slot: &Slot) -> &[u8] {
+        &self.bytes[slot.at * self.stride..][..slot.len]
     }
 
     /// Drops the datagrams of a closed flow. Allocates.
     pub fn remove_flow(&mut self, flow: FlowId) {
-        let gone = self.waiting.remove(|(_, meta)| meta.flow == flow);
-        self.free.extend(gone.into_iter().map(|(place, _)| place.at));
+        let removed = self.waiting.remove(|(_, meta)| meta.flow == flow);
+        self.free.extend(removed.into_iter().map(|(slot, _)| slot.at));
     }
 }
 
@@ -251,88 +251,88 @@ mod tests {
         RxMeta { source: Locator::INVALID, local: Locator::INVALID, flow: FlowId(flow), multicast: false }
     }
 
-    /// Drains `ahead` and returns the first octet and the flow of each datagram.
-    fn all(ahead: &mut UrgencyBuffer, above: i32) -> Vec<(u8, u16)> {
+    /// Drains `buffer` and returns the first octet and the flow of each datagram.
+    fn all(buffer: &mut UrgencyBuffer, above: i32) -> Vec<(u8, u16)> {
         let mut all = Vec::new();
-        while let Some((place, meta)) = ahead.pop_above(above) {
-            all.push((ahead.bytes(&place)[0], meta.flow.0));
-            ahead.release();
+        while let Some((slot, meta)) = buffer.pop_above(above) {
+            all.push((buffer.bytes(&slot)[0], meta.flow.0));
+            buffer.release();
         }
         all
     }
 
     #[test]
     fn most_urgent_comes_first_and_closed_flow_yields_nothing() {
-        let mut ahead = UrgencyBuffer::default();
-        assert!(ahead.has_room() && ahead.is_next(0) && !ahead.awaits());
-        ahead.await_urgency(46, 8);
-        assert!(ahead.is_next(46) && !ahead.is_next(45));
+        let mut buffer = UrgencyBuffer::default();
+        assert!(buffer.has_room() && buffer.is_next(0) && !buffer.awaits());
+        buffer.await_urgency(46, 8);
+        assert!(buffer.is_next(46) && !buffer.is_next(45));
         for (n, urgency) in (0..).zip([0, 30, 46, 0, 30, 46]) {
-            assert!(ahead.push(urgency, meta(urgency as u16), &[n; 8]));
+            assert!(buffer.push(urgency, meta(urgency as u16), &[n; 8]));
         }
-        assert!(!ahead.push(0, meta(0), &[9; 9]), "longer than the announced length");
-        assert!(!ahead.is_next(46), "earlier datagrams have the same urgency");
-        assert_eq!(all(&mut ahead, 30), [(2, 46), (5, 46)]);
-        ahead.remove_flow(FlowId(30));
-        ahead.await_urgency(0, 8);
-        assert!(!ahead.is_next(0), "the waiting datagrams arrived first");
-        assert_eq!(all(&mut ahead, BELOW_ALL), [(0, 0), (3, 0)]);
-        assert!(ahead.is_next(0) && ahead.free.len() == UrgencyBuffer::SLOTS);
+        assert!(!buffer.push(0, meta(0), &[9; 9]), "longer than the announced length");
+        assert!(!buffer.is_next(46), "earlier datagrams have the same urgency");
+        assert_eq!(all(&mut buffer, 30), [(2, 46), (5, 46)]);
+        buffer.remove_flow(FlowId(30));
+        buffer.await_urgency(0, 8);
+        assert!(!buffer.is_next(0), "the waiting datagrams arrived first");
+        assert_eq!(all(&mut buffer, BELOW_ALL), [(0, 0), (3, 0)]);
+        assert!(buffer.is_next(0) && buffer.free.len() == UrgencyBuffer::SLOTS);
     }
 
     #[test]
     fn datagram_without_urgency_follows_eight_urgent_ones() {
-        let mut waiting = UrgencyQueue::default();
-        let fill = |waiting: &mut UrgencyQueue<u32>| {
-            (0..2).for_each(|number| waiting.push(0, number));
-            (10..30).for_each(|number| waiting.push(40, number));
+        let mut queue = UrgencyQueue::default();
+        let fill = |queue: &mut UrgencyQueue<u32>| {
+            (0..2).for_each(|number| queue.push(0, number));
+            (10..30).for_each(|number| queue.push(40, number));
         };
-        fill(&mut waiting);
-        let order: Vec<_> = std::iter::from_fn(|| waiting.pop_above(BELOW_ALL)).collect();
+        fill(&mut queue);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop_above(BELOW_ALL)).collect();
         assert_eq!(order, (10..18).chain([0]).chain(18..26).chain([1]).chain(26..30).collect::<Vec<_>>());
-        fill(&mut waiting);
-        let order: Vec<_> = std::iter::from_fn(|| waiting.pop_above(0)).collect();
+        fill(&mut queue);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop_above(0)).collect();
         assert_eq!(order, (10..30).collect::<Vec<_>>(), "a call for urgent datagrams returns only these");
     }
 
     #[test]
-    fn call_for_common_datagrams_returns_no_urgent_ones() {
-        let mut waiting = UrgencyQueue::default();
+    fn pop_not_urgent_returns_no_urgent_datagrams() {
+        let mut queue = UrgencyQueue::default();
         for (urgency, number) in [(40, 1), (0, 2), (46, 3), (0, 4)] {
-            waiting.push(urgency, number);
+            queue.push(urgency, number);
         }
-        assert!(waiting.has_not_urgent());
-        let order: Vec<_> = std::iter::from_fn(|| waiting.pop_not_urgent()).collect();
+        assert!(queue.has_not_urgent());
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop_not_urgent()).collect();
         assert_eq!(order, [2, 4]);
-        assert!(!waiting.has_not_urgent() && waiting.first_urgency() == Some(46));
+        assert!(!queue.has_not_urgent() && queue.first_urgency() == Some(46));
     }
 
     #[test]
     fn flood_returned_without_waiting_still_yields_to_others() {
-        let mut ahead = UrgencyBuffer::default();
-        ahead.await_urgency(40, 8);
-        assert!(ahead.push(0, meta(0), &[0; 8]));
-        assert!((0..8).all(|_| ahead.is_next(40)), "straight");
-        assert!(!ahead.is_next(40), "not the ninth");
-        assert!(ahead.push(40, meta(40), &[9; 8]));
-        assert_eq!(all(&mut ahead, BELOW_ALL), [(0, 0), (9, 40)]);
+        let mut buffer = UrgencyBuffer::default();
+        buffer.await_urgency(40, 8);
+        assert!(buffer.push(0, meta(0), &[0; 8]));
+        assert!((0..8).all(|_| buffer.is_next(40)), "straight");
+        assert!(!buffer.is_next(40), "not the ninth");
+        assert!(buffer.push(40, meta(40), &[9; 8]));
+        assert_eq!(all(&mut buffer, BELOW_ALL), [(0, 0), (9, 40)]);
     }
 
     #[test]
-    fn places_run_out_and_become_free_again() {
-        let mut ahead = UrgencyBuffer::default();
-        ahead.await_urgency(1, 4);
+    fn slots_run_out_and_become_free_again() {
+        let mut buffer = UrgencyBuffer::default();
+        buffer.await_urgency(1, 4);
         let mut count = 0;
-        while ahead.has_room() {
-            assert!(ahead.push(0, meta(0), &[count as u8; 4]));
+        while buffer.has_room() {
+            assert!(buffer.push(0, meta(0), &[count as u8; 4]));
             count += 1;
         }
         assert_eq!(count, UrgencyBuffer::SLOTS);
-        assert!(!ahead.push(1, meta(1), &[9; 4]));
-        let (first, _) = ahead.pop_above(BELOW_ALL).expect("the queue is full");
-        assert_eq!((ahead.bytes(&first), ahead.has_room()), (&[0; 4][..], false), "the datagram is still loaned");
-        ahead.release();
-        assert!(ahead.push(1, meta(1), &[9; 4]));
-        assert_eq!(all(&mut ahead, BELOW_ALL).len(), UrgencyBuffer::SLOTS);
+        assert!(!buffer.push(1, meta(1), &[9; 4]));
+        let (first, _) = buffer.pop_above(BELOW_ALL).expect("the queue is full");
+        assert_eq!((buffer.bytes(&first), buffer.has_room()), (&[0; 4][..], false), "the datagram is still loaned");
+        buffer.release();
+        assert!(buffer.push(1, meta(1), &[9; 4]));
+        assert_eq!(all(&mut buffer, BELOW_ALL).len(), UrgencyBuffer::SLOTS);
     }
 }

@@ -1,7 +1,7 @@
 //! Stress test that kills processes with shared memory (SIGKILL) at random times.
 //!
 //! The survivor receives whole datagrams of each process, in order and without gaps, separately for
-//! urgent and common ones. It is notified of each ended process, and keeps no memory, descriptor or
+//! urgent ones and others. It is notified of each ended process, and keeps no memory, descriptor or
 //! socket of it. Some datagrams carry loans: loans of a killed process that the survivor holds stay
 //! unchanged, and loans that a killed process held are free again.
 //!
@@ -44,8 +44,8 @@ fn fill(n: u32, memory: &mut [u8]) -> usize {
     filled.count()
 }
 
-/// Sends datagram `n`; reports whether there was room for it. Every third one is lent, if there is
-/// memory for it.
+/// Sends datagram `n`; reports whether there was room for it. Every third one is loaned, if there
+/// is memory for it.
 fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
     let before = transport.stats().datagrams_out;
     let loan = if n.is_multiple_of(3) { transport.loan_payload(content(n).count()) } else { None };
@@ -53,9 +53,9 @@ fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
     match loan {
         Some(mut loan) => {
             let len = fill(n, loan.bytes_mut());
-            let lent = loan.finish(len);
+            let payload = loan.finish(len);
             frame[..4].copy_from_slice(&n.to_le_bytes());
-            transport.commit_loaned(4, FlowId::DEFAULT, &[to], &lent).expect("the frame is accepted");
+            transport.commit_loaned(4, FlowId::DEFAULT, &[to], &payload).expect("the frame is accepted");
         }
         None => {
             let len = fill(n, frame);
@@ -70,16 +70,16 @@ fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
 fn number(datagram: &RxFrame<'_>) -> u32 {
     let number = datagram.first_chunk().map(|first| u32::from_le_bytes(*first)).expect("a number");
     match datagram.loan() {
-        Some(lent) => assert!(is_whole(number, lent), "payload {number} is damaged"),
+        Some(payload) => assert!(is_whole(number, payload), "payload {number} is damaged"),
         None => assert!(content(number).eq(datagram.iter().copied()), "datagram {number} is damaged"),
     }
     number
 }
 
-fn is_whole(number: u32, lent: &SharedPayload) -> bool {
-    let mut bytes = vec![0; lent.len()];
-    lent.copy_to(0, &mut bytes);
-    lent.is_intact() && content(number).eq(bytes)
+fn is_whole(number: u32, payload: &SharedPayload) -> bool {
+    let mut bytes = vec![0; payload.len()];
+    payload.copy_to(0, &mut bytes);
+    payload.is_intact() && content(number).eq(bytes)
 }
 
 struct Victim(Child);
@@ -109,7 +109,7 @@ impl Drop for Victim {
 /// State of a process that sends to the survivor.
 #[derive(Default)]
 struct Known {
-    /// Next expected numbers of common and urgent datagrams.
+    /// Next expected numbers of datagrams that are not urgent, and of urgent ones.
     next: [u32; 2],
     /// Number of replies sent to it.
     answered: u32,
@@ -133,26 +133,26 @@ impl Survivor {
         let Some(frame) = self.transport.recv(Scan::All).expect("receive succeeds") else { return false };
         let (from, n) = (frame.meta.source, number(&frame));
         let is_urgent = frame.meta.flow != FlowId::DEFAULT;
-        let known = self.known.entry(from).or_default();
-        let next = &mut known.next[usize::from(is_urgent)];
+        let sender = self.known.entry(from).or_default();
+        let next = &mut sender.next[usize::from(is_urgent)];
         assert_eq!(n, *next, "in order and without a gap");
         *next += 1;
         self.received += 1;
         self.urgent += u64::from(is_urgent);
-        if let Some(lent) = frame.loan() {
+        if let Some(payload) = frame.loan() {
             self.loans_received += 1;
-            self.held_loans.push_back((n, lent.clone()));
+            self.held_loans.push_back((n, payload.clone()));
         }
         if self.held_loans.len() > HELD
-            && let Some((n, lent)) = self.held_loans.pop_front()
+            && let Some((n, payload)) = self.held_loans.pop_front()
         {
-            assert!(is_whole(n, &lent), "payload {n} was overwritten while it was held");
+            assert!(is_whole(n, &payload), "payload {n} was overwritten while it was held");
         }
-        if !is_urgent && n % 16 == 0 && send(&mut self.transport, known.answered, from) {
-            known.answered += 1;
+        if !is_urgent && n % 16 == 0 && send(&mut self.transport, sender.answered, from) {
+            sender.answered += 1;
         }
-        while let Some(gone) = self.transport.poll_lost() {
-            assert!(gone.has_ended && self.known.contains_key(&gone.locator), "{gone:?} answered before");
+        while let Some(lost) = self.transport.poll_lost() {
+            assert!(lost.has_ended && self.known.contains_key(&lost.locator), "{lost:?} answered before");
             self.lost += 1;
         }
         true
@@ -192,9 +192,8 @@ fn survivor_is_unharmed_by_killed_processes() {
     let opened = transport.open_flow(&FlowSpec { own_port: true, transport_priority: 46 });
     let (_, locators) = opened.expect("a port is free");
     let at = locators[0];
-    let (known, held) = (BTreeMap::new(), VecDeque::new());
-    let mut survivor =
-        Survivor { transport, known, received: 0, urgent: 0, lost: 0, held_loans: held, loans_received: 0 };
+    let (known, held_loans) = (BTreeMap::new(), VecDeque::new());
+    let mut survivor = Survivor { transport, known, received: 0, urgent: 0, lost: 0, held_loans, loans_received: 0 };
     assert!(survivor.transport.loan_payload(1).is_some(), "its segment exists");
     let descriptors = count("/proc/self/fd");
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(&at)).collect();
@@ -203,20 +202,20 @@ fn survivor_is_unharmed_by_killed_processes() {
         if below(4) > 0 {
             survivor.receive_many(below(3_000));
         }
-        let which = below(VICTIMS as u64) as usize;
-        victims[which] = Victim::start(&at);
+        let index = below(VICTIMS as u64) as usize;
+        victims[index] = Victim::start(&at);
     }
     victims.clear();
     while survivor.receive() {}
     while survivor.transport.poll_lost().is_some() {
         survivor.lost += 1;
     }
-    let answered = survivor.known.values().filter(|known| known.answered > 0).count();
+    let answered = survivor.known.values().filter(|sender| sender.answered > 0).count();
     assert!(survivor.known.len() > kills / 4, "{} of them were received", survivor.known.len());
     assert_eq!(survivor.lost, answered, "each loss is reported once");
     assert_eq!(survivor.transport.stats().receive_errors, 0);
     assert!(
-        survivor.loans_received > 0 && survivor.held_loans.iter().all(|(n, lent)| is_whole(*n, lent)),
+        survivor.loans_received > 0 && survivor.held_loans.iter().all(|(n, payload)| is_whole(*n, payload)),
         "{}",
         survivor.loans_received
     );
@@ -227,13 +226,13 @@ fn survivor_is_unharmed_by_killed_processes() {
     let mapped = (mapped("takt-shm"), mapped("takt-segment"));
     assert_eq!((mapped, count("/proc/self/fd")), ((0, 1), descriptors), "only its own resources remain");
     let sockets = fs::read_to_string("/proc/net/unix").expect("the file exists");
-    for gone in survivor.known.keys() {
-        let name: String = gone.address[8..].iter().map(|byte| format!("{byte:02x}")).collect();
-        assert!(!sockets.contains(&name), "{gone} still listens");
+    for locator in survivor.known.keys() {
+        let name: String = locator.address[8..].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(!sockets.contains(&name), "{locator} still listens");
     }
-    let Survivor { known, received, urgent, loans_received: lent, .. } = &survivor;
+    let Survivor { known, received, urgent, loans_received, .. } = &survivor;
     assert!(*urgent > received / 100, "{urgent} of {received}");
-    println!("{kills} kills, {} heard, {received} datagrams, {urgent} urgent, {lent} lent", known.len());
+    println!("{kills} kills, {} heard, {received} datagrams, {urgent} urgent, {loans_received} lent", known.len());
 }
 
 /// Sends to the survivor as fast as possible, and reads its replies, until it is killed or the
@@ -249,17 +248,17 @@ fn victim() {
     let to = Locator { address: std::array::from_fn(octet), ..own };
     assert!(transport.reach(&to), "the survivor is alive");
     let port = u32::from_be_bytes(std::array::from_fn(|at| octet(16 + at)));
-    let (mut next, mut answers, mut turn) = ([0, 0], 0, 0_u32);
+    let (mut next, mut replies, mut count) = ([0, 0], 0, 0_u32);
     while transport.poll_lost().is_none() {
-        turn = turn.wrapping_add(1);
-        let is_urgent = turn.is_multiple_of(4);
+        count = count.wrapping_add(1);
+        let is_urgent = count.is_multiple_of(4);
         let next = &mut next[usize::from(is_urgent)];
         if send(&mut transport, *next, if is_urgent { Locator { port, ..to } } else { to }) {
             *next += 1;
         }
         while let Some(frame) = transport.recv(Scan::All).expect("receive succeeds") {
-            assert_eq!(number(&frame), answers, "in order and without a gap");
-            answers += 1;
+            assert_eq!(number(&frame), replies, "in order and without a gap");
+            replies += 1;
         }
     }
 }

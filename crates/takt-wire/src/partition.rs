@@ -40,8 +40,8 @@ pub fn fnmatch(pattern: &str, text: &str) -> bool {
 /// octets as the product of both lengths. A pattern with many unclosed brackets would exceed that
 /// bound and matches nothing.
 fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
-    let looks_max = (pattern.len() + 1) * (text.len() + 1);
-    let mut looks = 0;
+    let examined_max = (pattern.len() + 1) * (text.len() + 1);
+    let mut examined = 0;
     let mut p = 0;
     let mut t = 0;
     let mut retry: Option<(usize, usize)> = None;
@@ -51,10 +51,10 @@ fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
             retry = Some((p, t));
             continue;
         }
-        if looks > looks_max {
+        if examined > examined_max {
             return false;
         }
-        if let Some(len) = element_matches(&pattern[p..], text[t], &mut looks) {
+        if let Some(len) = element_matches(&pattern[p..], text[t], &mut examined) {
             p += len;
             t += 1;
             continue;
@@ -70,14 +70,15 @@ fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 /// Compares the first element of the pattern (other than a star) with the octet. Returns the number
-/// of octets of the element if it matches. Adds the examined octets to `looks`.
-fn element_matches(pattern: &[u8], octet: u8, looks: &mut usize) -> Option<usize> {
-    *looks += 1;
+/// of octets of the element if it matches. Adds the number of examined octets to
+/// `examined`.
+fn element_matches(pattern: &[u8], octet: u8, examined: &mut usize) -> Option<usize> {
+    *examined += 1;
     match pattern {
         [b'?', ..] => Some(1),
         [b'[', set @ ..] => {
             let found = set_matches(set, octet);
-            *looks += found.map_or(set.len(), |(len, _)| len);
+            *examined += found.map_or(set.len(), |(len, _)| len);
             match found {
                 Some((len, is_in)) => is_in.then_some(1 + len),
                 // Without a closing bracket, an opening bracket is an ordinary character.

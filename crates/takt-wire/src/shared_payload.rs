@@ -206,7 +206,7 @@ impl<'a> SharedBuffer<'a> {
     /// Returns the payload that accompanies the datagram, if any.
     #[must_use]
     pub fn payload(&self) -> Option<&'a SharedPayload> {
-        if let Self::Payload(lent) = self { Some(lent) } else { None }
+        if let Self::Payload(payload) = self { Some(payload) } else { None }
     }
 }
 
@@ -269,11 +269,11 @@ mod tests {
     fn references_are_counted() {
         let memory = Arc::new(Counted(AtomicU32::new(1)));
         let piece = Piece { slot: 1, generation: 1, grain: 3, len: 9 };
-        let lent = SharedPayload::new(memory.clone(), piece);
-        let other = lent.clone();
-        assert_eq!((memory.0.load(Ordering::Relaxed), &lent), (2, &other));
-        assert!(lent.lies_in(&memory) && !lent.lies_in(&Arc::new(Counted::default())));
-        drop((lent, other));
+        let payload = SharedPayload::new(memory.clone(), piece);
+        let other = payload.clone();
+        assert_eq!((memory.0.load(Ordering::Relaxed), &payload), (2, &other));
+        assert!(payload.lies_in(&memory) && !payload.lies_in(&Arc::new(Counted::default())));
+        drop((payload, other));
         assert_eq!(memory.0.load(Ordering::Relaxed), 0);
     }
 

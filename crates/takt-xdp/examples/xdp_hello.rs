@@ -16,5 +16,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     let xdp = XdpTransport::open(&XdpConfig::new(0, interface))?;
     println!("{}", xdp.report());
     let participant = DomainParticipant::builder(0).transport(Box::new(xdp)).build()?;
-    greeting::play(&participant, role, rest)
+    greeting::run(&participant, role, rest)
 }

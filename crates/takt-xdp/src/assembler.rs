@@ -204,8 +204,8 @@ mod tests {
     #[should_panic(expected = "every label is placed")]
     fn label_without_a_place_panics() {
         let mut program = Assembler::new();
-        let nowhere = program.label();
-        program.jump(nowhere);
+        let unplaced = program.label();
+        program.jump(unplaced);
         program.finish(2);
     }
 

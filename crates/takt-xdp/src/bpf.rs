@@ -219,9 +219,9 @@ impl AsFd for Program {
 }
 
 fn explained(error: &io::Error, log: &[u8]) -> io::Error {
-    let said = log.split(|byte| *byte == 0).next().unwrap_or_default();
-    let said = String::from_utf8_lossy(said);
-    let last: Vec<&str> = said.trim_end().lines().rev().take(3).collect();
+    let message = log.split(|byte| *byte == 0).next().unwrap_or_default();
+    let message = String::from_utf8_lossy(message);
+    let last: Vec<&str> = message.trim_end().lines().rev().take(3).collect();
     let last: Vec<&str> = last.into_iter().rev().collect();
     io::Error::new(error.kind(), format!("{error}; the verifier says: {}", last.join(" / ")))
 }

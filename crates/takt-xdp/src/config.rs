@@ -5,7 +5,7 @@ use std::io;
 
 use takt_transport::udp::{InterfaceSelection, UdpConfig};
 
-/// Place where the kernel runs the filter.
+/// Location where the kernel runs the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// In the driver, before the kernel makes a packet of the frame.
@@ -42,7 +42,7 @@ pub struct XdpConfig {
     pub interface: String,
     /// Queues of the interface. With several, a datagram is sent by the one for the priority of its
     /// flow (TRANSPORT_PRIORITY): the values 0 to 63 are divided evenly among them, the lowest to
-    /// the first. Frames are received from them in turn.
+    /// the first. Frames are received from them round-robin.
     pub queues: Queues,
     /// Mode of the filter. `None`: the mode of an existing filter; else native if the driver
     /// supports it, else generic. On a veth, generic, because native mode would slow other traffic.
@@ -154,7 +154,7 @@ pub struct XdpCounters {
     pub bytes_in: u64,
     /// Received datagrams that were not copied: all that arrived in one part.
     pub in_place_in: u64,
-    /// Frames that were held beyond the call that received them, because of borrowed samples.
+    /// Frames that were held beyond the call that received them, because samples were on loan.
     pub held_in: u64,
     /// Datagrams put into the transmit rings.
     pub datagrams_out: u64,

@@ -99,7 +99,7 @@ fn bind_queues(
 ) -> Result<QueueBinding, TransportError> {
     let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.packet.interface), e);
     let name = CString::new(interface.name.as_str()).map_err(|e| failed("open")(e.into()))?;
-    let asked = BindingParameters {
+    let parameters = BindingParameters {
         location: QueueLocation {
             ifindex: interface.index,
             name: &name,
@@ -112,7 +112,7 @@ fn bind_queues(
         rx_frames: config.rx_frames,
         tx_frames: config.tx_frames,
     };
-    QueueBinding::acquire(&asked, any.as_fd()).map_err(|(op, e)| failed(op)(e))
+    QueueBinding::acquire(&parameters, any.as_fd()).map_err(|(op, e)| failed(op)(e))
 }
 
 impl XdpPort {
@@ -202,17 +202,17 @@ impl XdpPort {
     }
 
     fn dispatch(&mut self, len: usize, keep: bool) -> bool {
-        let bank = self.binding.sockets_mut();
-        let frame = bank.umem().bytes(&self.loan, FRAME_AT..FRAME_AT + len);
+        let sockets = self.binding.sockets_mut();
+        let frame = sockets.umem().bytes(&self.loan, FRAME_AT..FRAME_AT + len);
         let Some(destination) = frame.first_chunk().copied().map(MacAddress) else { return false };
         if destination.is_group() || destination == self.mac {
             self.packet.loan()[..len].copy_from_slice(frame);
             return self.packet.send(len);
         }
         let Some(spare) = self.spare() else { return false };
-        let bank = self.binding.sockets_mut();
+        let sockets = self.binding.sockets_mut();
         let frame = if keep {
-            bank.umem_mut().copy(&self.loan, &spare, FRAME_AT..FRAME_AT + len);
+            sockets.umem_mut().copy(&self.loan, &spare, FRAME_AT..FRAME_AT + len);
             spare
         } else {
             self.in_place += 1;
@@ -220,8 +220,8 @@ impl XdpPort {
         };
         // Padding must not reveal earlier contents of the frame.
         let end = FRAME_AT + len.max(FRAME_MIN);
-        bank.umem_mut().bytes_mut(&frame, FRAME_AT + len..end).fill(0);
-        bank.send(frame, FRAME_AT..end, 0);
+        sockets.umem_mut().bytes_mut(&frame, FRAME_AT + len..end).fill(0);
+        sockets.send(frame, FRAME_AT..end, 0);
         true
     }
 
@@ -302,10 +302,10 @@ impl FramePort for XdpPort {
     }
 
     fn recv(&mut self, scan: Scan) -> io::Result<bool> {
-        if let Some(lent) = self.current.take() {
-            self.binding.sockets_mut().return_to_kernel(lent);
+        if let Some(received) = self.current.take() {
+            self.binding.sockets_mut().return_to_kernel(received);
         }
-        // In turn, so that neither starves the other; polling only reads memory for both.
+        // Alternating, so that neither starves the other; polling only reads memory for both.
         self.is_packet_socket_first = !self.is_packet_socket_first;
         if self.is_packet_socket_first && self.packet.recv(Scan::Taken)? {
             return Ok(true);
@@ -321,7 +321,7 @@ impl FramePort for XdpPort {
 
     fn received(&self) -> &[u8] {
         match &self.current {
-            Some(lent) => self.binding.sockets().bytes(lent),
+            Some(received) => self.binding.sockets().bytes(received),
             None => self.packet.received(),
         }
     }

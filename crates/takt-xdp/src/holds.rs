@@ -1,4 +1,4 @@
-//! Holds on received chunks: samples that a reader borrows stay where the kernel put them.
+//! Holds on received chunks: samples on loan to a reader stay where the kernel put them.
 //!
 //! A held chunk is not returned to the kernel, so it is not overwritten. Any thread can release a
 //! hold; a counter notifies the receiving thread, which then returns the chunk to the kernel. The
@@ -134,9 +134,9 @@ mod tests {
         for (first, len) in [(0, 8), (3, 2), (3, 5), (3, 6), (1, 100), (256, 1500), (2047, 1), (2040, 8), (5, 0)] {
             let piece = Piece { slot: 1, generation: GENERATION, grain: first, len };
             let expected: Vec<u8> = (0..len).map(|at| ((2048 + first + at) * 7 + 1) as u8).collect();
-            let mut got = vec![0; len as usize];
-            chunks.copy_to(&piece, 0, &mut got);
-            assert_eq!(got, expected, "{len} octets from {first}");
+            let mut copied = vec![0; len as usize];
+            chunks.copy_to(&piece, 0, &mut copied);
+            assert_eq!(copied, expected, "{len} octets from {first}");
             let mut rest = [0xee; 4000];
             chunks.copy_to(&piece, 3, &mut rest);
             let behind = expected.get(3..).unwrap_or_default();
@@ -149,10 +149,10 @@ mod tests {
         let chunks = chunks();
         for (slot, grain, len) in [(2, 0, 8), (u32::MAX, 0, 8), (0, 2041, 8), (0, u32::MAX, 8), (1, 2048, 1)] {
             let piece = Piece { slot, generation: GENERATION, grain, len };
-            let mut got = [0xee; 8];
-            chunks.copy_to(&piece, 0, &mut got);
-            chunks.copy_to(&piece, usize::MAX, &mut got);
-            assert_eq!(got, [0xee; 8]);
+            let mut copied = [0xee; 8];
+            chunks.copy_to(&piece, 0, &mut copied);
+            chunks.copy_to(&piece, usize::MAX, &mut copied);
+            assert_eq!(copied, [0xee; 8]);
             if slot >= 2 {
                 chunks.retain(&piece);
                 assert!(!chunks.is_intact(&piece) && !chunks.is_held(slot));

@@ -2,11 +2,11 @@
 //!
 //! A datagram is written directly into a frame of the umem, with room for the headers before it.
 //! Each further destination takes a copy. A received datagram stays where the kernel put it; it is
-//! lent until the next call, or longer if it is held.
+//! loaned until the next call, or longer if it is held.
 //!
 //! A ring returns frames in arrival order. While a flow with its own port is urgent, received
 //! frames are sorted by urgency first, so that an urgent one is returned before earlier ones
-//! ([`waiting`](crate::waiting)).
+//! ([`urgency_queue`](crate::urgency_queue)).
 //!
 //! With several queues, a datagram is sent by the one for its priority: the 64 values are divided
 //! evenly among them, the lowest to the first. Datagrams of one flow therefore never overtake each
@@ -105,7 +105,7 @@ fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened
         PAYLOAD_AT + room.max(interface.mtu),
     );
     let name = CString::new(interface.name.as_str()).map_err(|e| failed("open")(e.into()))?;
-    let asked = BindingParameters {
+    let parameters = BindingParameters {
         location: QueueLocation {
             ifindex: interface.index,
             name: &name,
@@ -118,7 +118,7 @@ fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened
         rx_frames: config.rx_frames,
         tx_frames: config.tx_frames,
     };
-    let binding = QueueBinding::acquire(&asked, neighbours.socket()).map_err(|(op, e)| failed(op)(e))?;
+    let binding = QueueBinding::acquire(&parameters, neighbours.socket()).map_err(|(op, e)| failed(op)(e))?;
     let tag_len = config.vlan.map_or(0, |_| EthernetHeader::TAG_LEN);
     let packet = interface.mtu.min(binding.sockets().frame_len_max() - EthernetHeader::LEN - tag_len);
     let headers = if config.udp.ipv6 { wire::V6_HEADERS } else { wire::V4_HEADERS };
@@ -130,10 +130,10 @@ impl XdpInterface {
     pub(crate) fn open(config: &XdpConfig, interface: &Interface) -> Result<Self, TransportError> {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
         config.check().map_err(failed("open"))?;
-        let Opened { binding: mut seat, neighbours, max_len_at_mtu: carried_len } = open(config, interface, 0)?;
-        let loan = seat.sockets_mut().take().expect("all frames are free");
-        let mut carrier = Self {
-            binding: seat,
+        let Opened { mut binding, neighbours, max_len_at_mtu } = open(config, interface, 0)?;
+        let loan = binding.sockets_mut().take().expect("all frames are free");
+        let mut xdp = Self {
+            binding,
             neighbours,
             config: config.clone(),
             ifindex: interface.index,
@@ -144,11 +144,11 @@ impl XdpInterface {
             loan,
             current: None,
             counters: XdpCounters::default(),
-            max_message_len: carried_len,
-            max_len_at_mtu: carried_len,
+            max_message_len: max_len_at_mtu,
+            max_len_at_mtu,
         };
-        carrier.update_addresses(Some(interface)).map_err(failed("set up"))?;
-        Ok(carrier)
+        xdp.update_addresses(Some(interface)).map_err(failed("set up"))?;
+        Ok(xdp)
     }
 
     pub(crate) fn binding(&self) -> &QueueBinding {
@@ -200,8 +200,8 @@ impl XdpInterface {
             self.mac = syscall::hardware_address(self.neighbours.socket(), &name)?;
         }
         for Port { number, .. } in &self.ports {
-            for (gone, _) in self.addresses.iter().filter(|address| !now.contains(address)) {
-                self.binding.close(self.key(*gone, *number))?;
+            for (removed, _) in self.addresses.iter().filter(|address| !now.contains(address)) {
+                self.binding.close(self.key(*removed, *number))?;
             }
             for (new, _) in now.iter().filter(|address| !self.addresses.contains(address)) {
                 self.binding.open(self.key(*new, *number))?;
@@ -218,7 +218,7 @@ impl XdpInterface {
     /// Receives datagrams to this port, for this flow, from now on; before others if `urgency` is
     /// above 0. May allocate.
     pub(crate) fn listen_at(&mut self, port: u16, flow: FlowId, urgency: i32) -> io::Result<()> {
-        if let Err(at) = self.ports.binary_search_by_key(&port, |known| known.number) {
+        if let Err(at) = self.ports.binary_search_by_key(&port, |entry| entry.number) {
             self.ports.insert(at, Port { number: port, flow, urgency });
         }
         self.sort_if_urgent();
@@ -229,15 +229,15 @@ impl XdpInterface {
     /// Leaves datagrams to the ports of this flow to the kernel from now on.
     pub(crate) fn close_flow(&mut self, flow: FlowId) {
         let of_flow: Vec<u16> =
-            self.ports.iter().filter(|known| known.flow == flow).map(|known| known.number).collect();
+            self.ports.iter().filter(|entry| entry.flow == flow).map(|entry| entry.number).collect();
         of_flow.into_iter().for_each(|port| self.close_port(port));
-        for gone in self.queue.remove_flow(flow) {
-            self.binding.sockets_mut().return_to_kernel(gone.received);
+        for arrival in self.queue.remove_flow(flow) {
+            self.binding.sockets_mut().return_to_kernel(arrival.received);
         }
     }
 
     fn close_port(&mut self, port: u16) {
-        self.ports.retain(|known| known.number != port);
+        self.ports.retain(|entry| entry.number != port);
         for (address, _) in &self.addresses {
             // Fails only for a port that was not open.
             drop(self.binding.close(self.key(*address, port)));
@@ -288,17 +288,18 @@ impl XdpInterface {
 
     fn send(&mut self, frame: Frame, len: usize, route: Route) -> bool {
         let from = self.source(route.to.ip).map(|ip| End { mac: self.mac, ip, port: route.source_port });
-        let label = Marking { priority: route.priority, vid: self.config.vlan };
-        let bank = self.binding.sockets_mut();
-        let umem = bank.umem_mut();
+        let marking = Marking { priority: route.priority, vid: self.config.vlan };
+        let sockets = self.binding.sockets_mut();
+        let umem = sockets.umem_mut();
         let all = 0..umem.frame_len();
-        let enclosed = from.and_then(|from| wire::encapsulate(umem.bytes_mut(&frame, all), len, from, route.to, label));
-        let Some(range) = enclosed else {
+        let encapsulated =
+            from.and_then(|from| wire::encapsulate(umem.bytes_mut(&frame, all), len, from, route.to, marking));
+        let Some(range) = encapsulated else {
             umem.put(frame);
             return false;
         };
-        let queue = usize::from(route.priority) * bank.count() / 64;
-        bank.send(frame, range, queue);
+        let queue = usize::from(route.priority) * sockets.count() / 64;
+        sockets.send(frame, range, queue);
         self.counters.datagrams_out += 1;
         self.counters.bytes_out += len as u64;
         true
@@ -312,8 +313,8 @@ impl XdpInterface {
             (IpAddr::V6(own), IpAddr::V6(to)) => (own.to_bits() ^ to.to_bits()).leading_zeros() >= u32::from(len),
             _ => false,
         };
-        let near = of_family.clone().find(shares).or_else(|| of_family.clone().next());
-        near.map(|(own, _)| *own)
+        let nearest = of_family.clone().find(shares).or_else(|| of_family.clone().next());
+        nearest.map(|(own, _)| *own)
     }
 
     /// Sends the queued frames. Those that the interface refuses stay queued.
@@ -325,8 +326,8 @@ impl XdpInterface {
 
     /// Returns the last received frame to the kernel.
     pub(crate) fn return_to_kernel(&mut self) {
-        if let Some(lent) = self.current.take() {
-            self.binding.sockets_mut().return_to_kernel(lent);
+        if let Some(received) = self.current.take() {
+            self.binding.sockets_mut().return_to_kernel(received);
         }
     }
 
@@ -343,8 +344,8 @@ impl XdpInterface {
         }
     }
 
-    /// Receives the wanted datagram, lent until [`return_to_kernel`](Self::give_back). Makes no
-    /// system call.
+    /// Receives the wanted datagram, loaned until [`return_to_kernel`](Self::return_to_kernel).
+    /// Makes no system call.
     pub(crate) fn recv(&mut self, wanted: Wanted) -> Option<RxFrame<'_>> {
         let next = if self.queue.is_sorting() {
             self.fill_queue();
@@ -372,13 +373,13 @@ impl XdpInterface {
         }
     }
 
-    fn make_frame(&mut self, Arrival { received: lent, range, meta }: Arrival) -> RxFrame<'_> {
+    fn make_frame(&mut self, Arrival { received, range, meta }: Arrival) -> RxFrame<'_> {
         self.counters.datagrams_in += 1;
         self.counters.bytes_in += range.len() as u64;
-        self.counters.in_place_in += u64::from(lent.is_in_place());
-        let lent = self.current.insert(lent);
-        let bank = self.binding.sockets();
-        RxFrame::new(&bank.bytes(lent)[range], meta).with_frame(bank.loaned_frame(lent))
+        self.counters.in_place_in += u64::from(received.is_in_place());
+        let received = self.current.insert(received);
+        let sockets = self.binding.sockets();
+        RxFrame::new(&sockets.bytes(received)[range], meta).with_frame(sockets.loaned_frame(received))
     }
 
     /// Takes the next frame with a valid datagram, and the range of the datagram in it.
@@ -386,7 +387,7 @@ impl XdpInterface {
         loop {
             let received = self.binding.sockets_mut().receive()?;
             let refused = match wire::decapsulate(self.binding.sockets().bytes(&received)) {
-                Ok(datagram) => match self.ports.binary_search_by_key(&datagram.to.port(), |known| known.number) {
+                Ok(datagram) => match self.ports.binary_search_by_key(&datagram.to.port(), |entry| entry.number) {
                     Ok(at) => {
                         let meta = RxMeta {
                             source: datagram.from.into(),
@@ -410,10 +411,10 @@ impl XdpInterface {
         let sockets = || self.binding.sockets().sockets();
         // An AF_XDP socket always answers this query.
         let drops: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
-        let strange: u64 = sockets().map(crate::socket::Socket::invalid_entries).sum();
+        let invalid: u64 = sockets().map(crate::socket::Socket::invalid_entries).sum();
         XdpCounters {
             kernel_drops: self.counters.kernel_drops + drops,
-            invalid_entries: self.counters.invalid_entries + strange,
+            invalid_entries: self.counters.invalid_entries + invalid,
             held_in: self.counters.held_in + self.binding.sockets().held_total(),
             ..self.counters
         }

@@ -7,17 +7,17 @@
 //! | module | contents |
 //! |---|---|
 //! | `mapping`, `umem`, `ring` | memory shared with the kernel: frames, and the rings that exchange them |
-//! | `socket`, `bank` | an AF_XDP socket with its rings, bound to one queue; the sockets of one participant |
+//! | `socket`, `socket_set` | an AF_XDP socket with its rings, bound to one queue; the sockets of one participant |
 //! | `assembly` | frames that are received in several parts |
-//! | `held` | received frames that samples are borrowed from |
+//! | `holds` | received frames that samples on loan refer to |
 //! | `assembler`, `bpf`, `filter`, `attach` | the packet filter: assembling, loading, ports, attachment |
 //! | `share` | one filter for all participants at an interface |
-//! | `seat` | the queues of one participant and its part in the filter |
+//! | `queue_binding` | the queues of one participant and its part in the filter |
 //! | `capabilities` | capabilities that opening needs and running does not |
-//! | `patience` | retries while a resource is still busy |
+//! | `retry` | retries while a resource is still busy |
 //! | `neighbours` | hardware addresses of neighbors, from the kernel's table |
 //! | `wire` | conversion between frames and datagrams |
-//! | `carrier` | datagrams to and from the neighbors at one interface |
+//! | `interface` | datagrams to and from the neighbors at one interface |
 //! | `transport` | the transport, with the kernel's sockets for traffic that AF_XDP does not carry |
 //! | `factory`, `probe` | the transport by its name in a configuration, and the requirements on an interface |
 //!

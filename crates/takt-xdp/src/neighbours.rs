@@ -5,7 +5,7 @@
 //! nothing from received frames, so it trusts exactly the neighbors that the kernel trusts.
 //!
 //! Datagrams to a neighbor outside the table are sent through the kernel's sockets, which makes the
-//! kernel resolve it. A neighbor that the kernel has not heard of for a while (`NUD_STALE`) stays
+//! kernel resolve it. A neighbor that the kernel has not confirmed for a while (`NUD_STALE`) stays
 //! in use. Since the kernel only verifies it when it sends a packet itself, an empty datagram to
 //! the discard port (RFC 863) is sent through the kernel, once for each transition to that state.
 //!

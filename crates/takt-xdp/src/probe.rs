@@ -29,8 +29,8 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
         count => format!("{count}; packets on queues other than the participant's arrive through kernel sockets"),
     };
     findings.push(Finding::new("queues", Grade::Good, queues));
-    let yes = |what, is_there, good: &str, lesser: &str| {
-        let (grade, detail) = if is_there { (Grade::Good, good) } else { (Grade::Lesser, lesser) };
+    let finding = |what, is_supported, good: &str, lesser: &str| {
+        let (grade, detail) = if is_supported { (Grade::Good, good) } else { (Grade::Lesser, lesser) };
         Finding::new(what, grade, detail)
     };
     match link.xdp {
@@ -42,12 +42,20 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
         Some(xdp) => findings.extend([
             match attach::slows_other_traffic(&link.driver) {
                 true if xdp.native => Finding::new("native", Grade::Lesser, kept_generic(interface)),
-                _ => {
-                    yes("native", xdp.native, "the driver runs the filter", "the kernel's receive path runs the filter")
-                }
+                _ => finding(
+                    "native",
+                    xdp.native,
+                    "the driver runs the filter",
+                    "the kernel's receive path runs the filter",
+                ),
             },
-            yes("zero copy", xdp.zero_copy, "the driver uses the frames in place", "frames are copied by the kernel"),
-            yes(
+            finding(
+                "zero copy",
+                xdp.zero_copy,
+                "the driver uses the frames in place",
+                "frames are copied by the kernel",
+            ),
+            finding(
                 "large frames",
                 xdp.several_parts,
                 "the driver accepts a filter at MTUs above a page",

@@ -15,7 +15,7 @@ use crate::socket::Wanted;
 use crate::socket_set::{QueueLocation, SocketSet};
 use crate::syscall;
 
-/// Parameters of a seat.
+/// Parameters of a [`QueueBinding`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BindingParameters<'a> {
     pub(crate) location: QueueLocation<'a>,
@@ -56,12 +56,12 @@ impl QueueBinding {
         let rules = Rules { rtps_only: parameters.rtps_only, frame_len_max: packet.min(sockets.frame_len_max()) };
         let table =
             Table::new(rules).map_err(name_missing("CAP_BPF")).map_err(failed("create the map for the filter of"))?;
-        let seat = Self { sockets, table, share };
-        for (number, socket) in seat.sockets.numbered() {
-            let connected = seat.share.switchboard().connect(number, &seat.table, socket);
+        let binding = Self { sockets, table, share };
+        for (number, socket) in binding.sockets.numbered() {
+            let connected = binding.share.switchboard().connect(number, &binding.table, socket);
             connected.map_err(failed("connect a queue of"))?;
         }
-        Ok(seat)
+        Ok(binding)
     }
 
     /// Accepts frames with this key from now on.

@@ -32,11 +32,11 @@ mod tests {
     fn only_busy_attempts_are_repeated() {
         let busy = || io::Error::from(io::ErrorKind::ResourceBusy);
         let mut attempts = 0;
-        let got = retry_while_busy(|| {
+        let result = retry_while_busy(|| {
             attempts += 1;
             if attempts < 4 { Err(busy()) } else { Ok(attempts) }
         });
-        assert_eq!(got.expect("the fourth attempt works"), 4);
+        assert_eq!(result.expect("the fourth attempt works"), 4);
         let mut attempts = 0;
         let refused = retry_while_busy(|| {
             attempts += 1;

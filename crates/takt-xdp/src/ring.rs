@@ -1,7 +1,7 @@
 //! Rings of an AF_XDP socket: one producer, one consumer, one of them the kernel.
 //!
 //! Two counters that only grow, modulo 2^32, state how many entries were produced and consumed;
-//! entry `n` has the place `n` modulo the size, a power of two. The producer writes entries and
+//! entry `n` has the index `n` modulo the size, a power of two. The producer writes entries and
 //! then its counter (release). The consumer reads the counter (acquire), then entries, and frees
 //! them by its own counter (release).
 //!
@@ -141,7 +141,7 @@ impl<T: Entry> Producer<T> {
                 return false;
             }
         }
-        // SAFETY: the place is valid, and the other side does not read it: it has consumed the
+        // SAFETY: the slot is valid, and the other side does not read it: it has consumed the
         // previous entry, and this one is not published.
         unsafe { self.shared.entry(self.written).write(entry) };
         self.written = self.written.wrapping_add(1);
@@ -186,7 +186,7 @@ impl<T: Entry> Consumer<T> {
         Self { shared, read, produced: read }
     }
 
-    /// Takes the next entry; its place is free for the other side after [`release`](Self::release).
+    /// Takes the next entry; its slot is free for the other side after [`release`](Self::release).
     pub(crate) fn pop(&mut self) -> Option<T> {
         if self.read == self.produced {
             let produced = self.shared.producer().load(Ordering::Acquire);
@@ -198,14 +198,14 @@ impl<T: Entry> Consumer<T> {
                 return None;
             }
         }
-        // SAFETY: the place is valid; the other side wrote it before it published its counter, and
+        // SAFETY: the slot is valid; the other side wrote it before it published its counter, and
         // writes there again only after the release.
         let entry = unsafe { self.shared.entry(self.read).read() };
         self.read = self.read.wrapping_add(1);
         Some(entry)
     }
 
-    /// Frees the places of all entries taken.
+    /// Frees the slots of all entries taken.
     pub(crate) fn release(&mut self) {
         self.shared.consumer().store(self.read, Ordering::Release);
     }

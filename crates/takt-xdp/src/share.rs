@@ -217,9 +217,9 @@ impl Service {
         }
     }
 
-    /// Waits up to `patience` for the end of the thread, and reports whether it was requested.
-    fn is_stopped(&self, patience: Duration) -> bool {
-        readiness::wait(&[self.stopped.as_raw_fd()], Some(patience)).unwrap_or(true)
+    /// Waits up to `timeout` for the end of the thread, and reports whether it was requested.
+    fn is_stopped(&self, timeout: Duration) -> bool {
+        readiness::wait(&[self.stopped.as_raw_fd()], Some(timeout)).unwrap_or(true)
     }
 
     /// Accepts the pending connections and sends each its greeting.
@@ -234,9 +234,9 @@ impl Service {
                     return;
                 }
             };
-            let is_friend = syscall::peer_user(client.as_fd()).is_ok_and(|user| user == syscall::own_user());
+            let is_same_user = syscall::peer_user(client.as_fd()).is_ok_and(|user| user == syscall::own_user());
             // A refused peer sees the end of the connection.
-            let is_greeted = clients.len() < CLIENTS_MAX && is_friend && self.program.send_greeting(&client).is_ok();
+            let is_greeted = clients.len() < CLIENTS_MAX && is_same_user && self.program.send_greeting(&client).is_ok();
             if is_greeted && client.set_nonblocking(true).is_ok() {
                 clients.push(client);
             }
@@ -272,7 +272,7 @@ impl Service {
 }
 
 impl SharedProgram {
-    /// Sends the shared resources to a guest.
+    /// Sends the shared resources to a client.
     fn send_greeting(&self, client: &UnixStream) -> io::Result<()> {
         let mut greeting = self.attached.attachment.id()?.to_ne_bytes().to_vec();
         greeting.push(u8::from(self.attached.mode == Mode::Generic));

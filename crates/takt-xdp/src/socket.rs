@@ -33,7 +33,7 @@ pub(crate) struct Wanted {
 /// Received frame.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// Frame of one part: its chunk, which must be [returned](Socket::lend_to_receive), and the
+    /// Frame of one part: its chunk, which must be [returned](Socket::give_to_receive), and the
     /// range of its octets.
     InPlace(Frame, Range<usize>),
     /// Frame of several parts, which is [copied](Socket::assembled): its length.
@@ -83,10 +83,10 @@ impl Socket {
             })?;
         }
         let (rx_frames, tx_frames, shape) = (wanted.rx_frames, wanted.tx_frames, umem.shape());
-        // The kernel may publish received frames before their places in this ring are free.
-        let fill_places = 2 * rx_frames;
+        // The kernel may publish received frames before their slots in this ring are free.
+        let fill_size = 2 * rx_frames;
         for (name, size) in [
-            (libc::XDP_UMEM_FILL_RING, fill_places),
+            (libc::XDP_UMEM_FILL_RING, fill_size),
             (libc::XDP_UMEM_COMPLETION_RING, tx_frames),
             (libc::XDP_RX_RING, rx_frames),
             (libc::XDP_TX_RING, tx_frames),
@@ -94,7 +94,7 @@ impl Socket {
             syscall::set_xdp_option(fd.as_fd(), name, &(size as libc::c_int))?;
         }
         let at: libc::xdp_mmap_offsets = syscall::xdp_option(fd.as_fd(), libc::XDP_MMAP_OFFSETS)?;
-        let fill = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, &at.fr, fill_places)?;
+        let fill = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, &at.fr, fill_size)?;
         let completion = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, tx_frames)?;
         let rx = map::<xdp_desc>(&fd, libc::XDP_PGOFF_RX_RING as u64, &at.rx, rx_frames)?;
         let tx = map::<xdp_desc>(&fd, libc::XDP_PGOFF_TX_RING as u64, &at.tx, tx_frames)?;
@@ -182,7 +182,7 @@ impl Socket {
     /// Returns a chunk that was received here to the kernel, for receiving.
     pub(crate) fn give_to_receive(&mut self, umem: &mut Umem, chunk: Frame) {
         let address = umem.give_to_receive(chunk);
-        // The ring has twice as many places as there are receive frames.
+        // The ring has twice as many slots as there are receive frames.
         let pushed = self.fill.push(address);
         debug_assert!(pushed, "the fill ring has room for every receive frame");
         self.fill.publish();
@@ -198,7 +198,7 @@ impl Socket {
         let mut parts = umem.give_to_send(frame, range).peekable();
         while let Some((addr, len)) = parts.next() {
             let options = if parts.peek().is_some() { XDP_PKT_CONTD } else { 0 };
-            // The ring has a place for every transmit chunk of the umem.
+            // The ring has a slot for every transmit chunk of the umem.
             let pushed = self.tx.push(xdp_desc { addr, len, options });
             debug_assert!(pushed, "the transmit ring has room for every transmit frame");
             self.tx_pending += 1;
@@ -212,9 +212,9 @@ impl Socket {
             return Ok(());
         }
         self.tx.publish();
-        let kicked = self.kick(umem);
+        let result = self.kick(umem);
         self.reap(umem);
-        kicked
+        result
     }
 
     /// In copy mode, one system call sends up to 32 frames, and returns `EAGAIN` if there are more.
@@ -274,10 +274,10 @@ impl AsFd for Socket {
 fn map<T: Entry>(
     fd: &OwnedFd,
     offset: u64,
-    told: &libc::xdp_ring_offset,
+    offsets: &libc::xdp_ring_offset,
     size: u32,
 ) -> io::Result<(Arc<Mapping>, Layout)> {
-    let layout = Layout::from_offsets(told, size).and_then(|layout| Some((layout.memory_len::<T>()?, layout)));
+    let layout = Layout::from_offsets(offsets, size).and_then(|layout| Some((layout.memory_len::<T>()?, layout)));
     let (len, layout) = layout.ok_or(io::ErrorKind::InvalidData)?;
     Ok((Arc::new(Mapping::of(fd.as_fd(), offset, len)?), layout))
 }
@@ -289,10 +289,10 @@ mod tests {
     use super::*;
     use crate::umem::Shape;
 
-    /// The kernel publishes received frames before it frees their places in the fill ring. A fast
+    /// The kernel publishes received frames before it frees their slots in the fill ring. A fast
     /// receiver returns frames in between, in the worst case all of them.
     #[test]
-    fn frames_returned_early_have_a_place() {
+    fn frames_returned_early_fit_into_the_fill_ring() {
         if let Err(why) = require::root().and_then(|()| require::af_xdp()) {
             return not_run(why);
         }

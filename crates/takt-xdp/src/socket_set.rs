@@ -1,8 +1,8 @@
-//! Sockets of one participant at an interface, one for each of its queues, over a common umem: a
+//! Sockets of one participant at an interface, one for each of its queues, over a shared umem: a
 //! frame can be sent by any of them.
 //!
-//! Frames are received from all queues in turn, one from each. Received frames are limited per
-//! queue to the configured number; the frames for sending are common to all queues.
+//! Frames are received from all queues round-robin. Received frames are limited per queue to the
+//! configured number; all queues share the frames for sending.
 
 use std::ffi::CStr;
 use std::io::{self, ErrorKind};
@@ -43,7 +43,7 @@ struct Queue {
     socket: Socket,
 }
 
-/// Received frame, to be [given back](Bank::give_back) before the next one is received.
+/// Received frame, to be [returned](SocketSet::return_to_kernel) before the next one is received.
 #[derive(Debug)]
 pub(crate) struct Received {
     what: socket::Received,
@@ -71,7 +71,7 @@ pub(crate) struct SocketSet {
     /// Received chunks that are held, with the queues that they return to; its capacity limits the
     /// number.
     held: Vec<(Frame, usize)>,
-    /// Value of [`Umem::freed`] at the last check of the held chunks.
+    /// Value of [`Umem::released`] at the last check of the held chunks.
     released: u32,
     /// Total number of held frames.
     held_total: u64,
@@ -94,22 +94,22 @@ impl SocketSet {
         check(&candidates, count, there)?;
         let parts = location.shape.parts;
         let umem = Umem::new(location.shape, wanted.rx_frames * count as u32, wanted.tx_frames / parts)?;
-        let mut bank =
+        let mut set =
             Self { queues: Vec::new(), umem, parts, next_queue: 0, held: Vec::new(), released: 0, held_total: 0 };
-        bank.held.reserve_exact((wanted.rx_frames as usize * count) / HELD_DIVISOR);
+        set.held.reserve_exact((wanted.rx_frames as usize * count) / HELD_DIVISOR);
         for nth in 0..count {
-            let socket = Socket::open(wanted, &mut bank.umem, nth == 0)?;
-            let number = match retry_while_busy(|| bank.bind(&socket, location.ifindex, &candidates, wanted.copy)) {
+            let socket = Socket::open(wanted, &mut set.umem, nth == 0)?;
+            let number = match retry_while_busy(|| set.bind(&socket, location.ifindex, &candidates, wanted.copy)) {
                 // Not supported before Linux 6.6, or by the driver.
-                Err(e) if bank.parts > 1 && matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
-                    bank.parts = 1;
-                    retry_while_busy(|| bank.bind(&socket, location.ifindex, &candidates, wanted.copy))?
+                Err(e) if set.parts > 1 && matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+                    set.parts = 1;
+                    retry_while_busy(|| set.bind(&socket, location.ifindex, &candidates, wanted.copy))?
                 }
                 bound => bound?,
             };
-            bank.queues.push(Queue { number, socket });
+            set.queues.push(Queue { number, socket });
         }
-        Ok(bank)
+        Ok(set)
     }
 
     /// Binds the socket to the first free queue.
@@ -217,8 +217,8 @@ impl SocketSet {
 
     /// Returns the released chunks to the kernel.
     fn return_released(&mut self) {
-        let freed = self.umem.released();
-        if freed == std::mem::replace(&mut self.released, freed) {
+        let released = self.umem.released();
+        if released == std::mem::replace(&mut self.released, released) {
             return;
         }
         let mut at = 0;

@@ -211,8 +211,8 @@ pub(crate) fn receive_with<const N: usize>(
             let octets = ((*first).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
             for at in 0..octets / size_of::<libc::c_int>() {
                 let descriptor = OwnedFd::from_raw_fd(data.add(at).read_unaligned());
-                if let Some(place) = descriptors.get_mut(at) {
-                    *place = Some(descriptor);
+                if let Some(slot) = descriptors.get_mut(at) {
+                    *slot = Some(descriptor);
                 }
             }
         }

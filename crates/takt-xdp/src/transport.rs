@@ -54,7 +54,8 @@ pub struct XdpTransport {
     /// Destinations of the current datagram that are left to the kernel.
     deferred: Vec<Locator>,
     calls: u32,
-    /// The last call for common datagrams was a full scan, so the caller may sleep after it.
+    /// The last call for datagrams that are not urgent was a full scan, so the caller may sleep
+    /// after it.
     scans_all: bool,
     /// The kernel had an urgent datagram at the last poll.
     kernel_has_urgent: bool,
@@ -81,11 +82,11 @@ impl XdpTransport {
             let why = "it is not an interface of the UDP transport, or has no address";
             TransportError::new("use interface", &config.interface, io::Error::new(io::ErrorKind::NotFound, why))
         })?;
-        let carrier = XdpInterface::open(config, interface)?;
-        let report = report(&config.interface, &carrier)?;
+        let xdp_interface = XdpInterface::open(config, interface)?;
+        let report = report(&config.interface, &xdp_interface)?;
         let mut xdp = Self {
             own_warnings: not_native(&report).into_iter().collect(),
-            interface: carrier,
+            interface: xdp_interface,
             udp,
             report,
             flow_headers: Vec::new(),
@@ -186,19 +187,19 @@ impl XdpTransport {
         &mut self,
         len: usize,
         flow: FlowId,
-        exit: Option<FlowHeader>,
+        flow_header: Option<FlowHeader>,
         destinations: &[Locator],
     ) -> Result<(), TransportError> {
         // The last destination by AF_XDP gets the frame itself, after the copies for the others.
         let mut last = None;
         for (at, to) in destinations.iter().enumerate() {
-            let Some(way) = exit.and_then(|exit| self.interface.route(to, len, exit)) else {
+            let Some(route) = flow_header.and_then(|flow_header| self.interface.route(to, len, flow_header)) else {
                 self.defer_to_kernel(*to, len, flow)?;
                 continue;
             };
-            if let Some((before, way)) = last.replace((at, way)) {
+            if let Some((before, route)) = last.replace((at, route)) {
                 let sent = match self.interface.spare() {
-                    Some(frame) => self.interface.send_copy(frame, len, way),
+                    Some(frame) => self.interface.send_copy(frame, len, route),
                     None => false,
                 };
                 if !sent {
@@ -207,13 +208,13 @@ impl XdpTransport {
                 }
             }
         }
-        let Some((at, way)) = last else {
+        let Some((at, route)) = last else {
             return self.commit_deferred(len, flow);
         };
         match self.interface.spare() {
             Some(next) => {
                 self.commit_deferred(len, flow)?;
-                self.interface.send_in_place(next, len, way);
+                self.interface.send_in_place(next, len, route);
                 Ok(())
             }
             None => {
@@ -225,19 +226,19 @@ impl XdpTransport {
     }
 }
 
-fn report(interface: &str, carrier: &XdpInterface) -> Result<XdpReport, TransportError> {
-    let (bank, share) = (carrier.binding().sockets(), carrier.binding().share());
-    let zero_copy = bank.sockets().map(Socket::is_zero_copy).find(|answer| !matches!(answer, Ok(true)));
+fn report(interface: &str, xdp_interface: &XdpInterface) -> Result<XdpReport, TransportError> {
+    let (socket_set, share) = (xdp_interface.binding().sockets(), xdp_interface.binding().share());
+    let zero_copy = socket_set.sockets().map(Socket::is_zero_copy).find(|result| !matches!(result, Ok(true)));
     Ok(XdpReport {
         interface: interface.to_owned(),
-        queues: bank.numbers().collect(),
+        queues: socket_set.numbers().collect(),
         is_joined: share.is_joined(),
         mode: share.mode(),
         not_native: share.not_native().map(str::to_owned),
         zero_copy: zero_copy.unwrap_or(Ok(true)).map_err(|e| TransportError::new("ask", "an AF_XDP socket", e))?,
-        frame_len: bank.umem().shape().chunk_len,
-        parts: bank.parts(),
-        max_message_len: carrier.max_message_len(),
+        frame_len: socket_set.umem().shape().chunk_len,
+        parts: socket_set.parts(),
+        max_message_len: xdp_interface.max_message_len(),
     })
 }
 
@@ -286,21 +287,21 @@ fn receive_urgent_from_kernel<'a>(
 impl XdpTransport {
     /// Receives the wanted datagram from the rings or the kernel's sockets.
     fn recv_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { udp, interface: carrier, calls, scans_all, .. } = self;
-        carrier.return_to_kernel();
+        let Self { udp, interface, calls, scans_all, .. } = self;
+        interface.return_to_kernel();
         *calls = calls.wrapping_add(1);
         *scans_all = scan == Scan::All;
         let kernel_first = calls.is_multiple_of(KERNEL_INTERVAL) && scan != Scan::Taken;
         if kernel_first || scan == Scan::All {
-            carrier.read_neighbor_events();
+            interface.read_neighbor_events();
         }
         if kernel_first {
             if let Some(frame) = receive_from_kernel(udp, Scan::All, wanted)? {
                 return Ok(Some(frame));
             }
-            return Ok(carrier.recv(wanted));
+            return Ok(interface.recv(wanted));
         }
-        if let Some(frame) = carrier.recv(wanted) {
+        if let Some(frame) = interface.recv(wanted) {
             return Ok(Some(frame));
         }
         match scan {
@@ -350,15 +351,15 @@ impl Transport for XdpTransport {
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
-        let (flow, reached_by) = self.udp.open_flow(spec)?;
+        let (flow, locators) = self.udp.open_flow(spec)?;
         if flow != FlowId::DEFAULT {
             self.record_flow_header(flow, spec.transport_priority);
         }
-        for locator in &reached_by {
+        for locator in &locators {
             self.listen_at(locator, flow, spec.transport_priority);
         }
         self.update_descriptors();
-        Ok((flow, reached_by))
+        Ok((flow, locators))
     }
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
@@ -397,8 +398,8 @@ impl Transport for XdpTransport {
             return Err(misuse("the message is longer than the frame"));
         }
         // The sockets do not know a closed flow either, and report the error.
-        let exit = self.flow_headers.get(usize::from(flow.0)).copied().flatten();
-        self.distribute(len, flow, exit, destinations)?;
+        let flow_header = self.flow_headers.get(usize::from(flow.0)).copied().flatten();
+        self.distribute(len, flow, flow_header, destinations)?;
         self.loaned = false;
         Ok(())
     }
@@ -409,8 +410,8 @@ impl Transport for XdpTransport {
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { udp, interface: carrier, calls, scans_all, kernel_has_urgent, .. } = self;
-        carrier.return_to_kernel();
+        let Self { udp, interface, calls, scans_all, kernel_has_urgent, .. } = self;
+        interface.return_to_kernel();
         *calls = calls.wrapping_add(1);
         // Urgent datagrams may arrive by the kernel too, but polling it is a system call. It must
         // be polled before a sleep.
@@ -418,9 +419,9 @@ impl Transport for XdpTransport {
             if let Some(frame) = receive_urgent_from_kernel(udp, above, kernel_has_urgent)? {
                 return Ok(Some(frame));
             }
-            return Ok(carrier.recv(Wanted::Above(above)));
+            return Ok(interface.recv(Wanted::Above(above)));
         }
-        if let Some(frame) = carrier.recv(Wanted::Above(above)) {
+        if let Some(frame) = interface.recv(Wanted::Above(above)) {
             return Ok(Some(frame));
         }
         match *scans_all || *kernel_has_urgent {

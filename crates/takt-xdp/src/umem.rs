@@ -9,7 +9,7 @@
 //! the process owns. The umem records the chunks that the kernel owns, and makes no reference to
 //! their bytes, regardless of the rings: an address that the kernel does not own is refused.
 //!
-//! A received chunk may also be held ([`held`](crate::held)): the process owns it then, and does
+//! A received chunk may also be held ([`holds`](crate::holds)): the process owns it then, and does
 //! not return it to the kernel.
 
 #![allow(unsafe_code)]
@@ -175,7 +175,7 @@ impl Umem {
         Some((Frame(index as u32), (address % self.shape.chunk_len as u64) as usize))
     }
 
-    /// Takes back a sent chunk; `None` as in [`regain`](Self::regain).
+    /// Takes back a sent chunk; `None` as in [`take_received`](Self::take_received).
     pub(crate) fn take_sent(&mut self, address: u64) -> Option<Sent> {
         let (begin, parts) = (self.received as usize, self.shape.parts as usize);
         let index = self.end_ownership(address, begin..self.kernel_owned.len())?;
@@ -192,8 +192,8 @@ impl Umem {
         if !among.contains(&index) {
             return None;
         }
-        let lent = self.kernel_owned.get_mut(index).filter(|lent| **lent)?;
-        *lent = false;
+        let owned = self.kernel_owned.get_mut(index).filter(|owned| **owned)?;
+        *owned = false;
         Some(index)
     }
 
@@ -230,7 +230,7 @@ impl Umem {
         self.chunks.released()
     }
 
-    /// Copies octets of one frame to the same place in another.
+    /// Copies octets of one frame to the same offset in another.
     pub(crate) fn copy(&mut self, from: &Frame, to: &Frame, range: Range<usize>) {
         let (source, target) = (self.place(from, &range), self.place(to, &range));
         // SAFETY: both ranges are valid and not owned by the kernel, see `bytes`; `copy` allows the
@@ -243,8 +243,8 @@ impl Umem {
         let parts = if frame.0 < self.received { 1 } else { self.shape.parts as usize };
         assert!(range.start <= range.end && range.end <= parts * chunk_len, "octets of one frame");
         assert!(!self.kernel_owned[first..first + parts].contains(&true), "the kernel owns the frame");
-        // SAFETY: there are as many chunks as `lent` has entries, `parts` of them from this one on,
-        // and the range begins within those.
+        // SAFETY: there are as many chunks as `kernel_owned` has entries, `parts` of them from this
+        // one on, and the range begins within those.
         unsafe { self.chunks.memory().as_ptr().add(first * chunk_len + range.start) }
     }
 }

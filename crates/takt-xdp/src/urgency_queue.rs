@@ -64,8 +64,8 @@ impl UrgencyQueue {
     /// Removes the datagrams of a closed flow. Allocates.
     pub(crate) fn remove_flow(&mut self, flow: FlowId) -> Vec<Arrival> {
         let Some(queue) = &mut self.queue else { return Vec::new() };
-        let gone = queue.remove(|arrival| arrival.meta.flow == flow);
-        self.is_blocked &= gone.iter().all(|arrival| arrival.received.is_in_place());
-        gone
+        let removed = queue.remove(|arrival| arrival.meta.flow == flow);
+        self.is_blocked &= removed.iter().all(|arrival| arrival.received.is_in_place());
+        removed
     }
 }

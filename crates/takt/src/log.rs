@@ -129,7 +129,7 @@ pub(crate) fn is_on(level: Level) -> bool {
     if tracing::dispatcher::has_been_set() {
         return tracing::level_filters::LevelFilter::current() >= of_tracing(level);
     }
-    own_level().is_some_and(|least| level <= least)
+    own_level().is_some_and(|minimum| level <= minimum)
 }
 
 #[cfg(feature = "tracing")]

@@ -267,7 +267,7 @@ impl RelayWriter {
     }
 
     /// Removes the changes of an original writer whose sequence number exceeds `above`, in the
-    /// manner of [`forget`](Self::forget).
+    /// manner of [`discard_instance`](Self::discard_instance).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.

@@ -154,8 +154,8 @@ mod tests {
             (OVERRUN_PROPERTY, "suspend", "without rt.budget_ns"),
         ];
         for (property, value, expected) in cases {
-            let told = reader(&[(property, value)]).expect_err(value).to_string();
-            assert!(told.contains(expected), "{told}");
+            let message = reader(&[(property, value)]).expect_err(value).to_string();
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

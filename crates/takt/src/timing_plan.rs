@@ -169,10 +169,10 @@ mod tests {
         assert_eq!(plan.get("a", "T"), Some(timing(5, 6, Some(30), Some(20))));
         plan.add("a", "T", timing(5, 6, None, None)).expect("as urgent");
         assert_eq!(plan.get("a", "T"), Some(timing(5, 6, Some(30), None)));
-        let told = plan.add("a", "T", timing(7, 6, None, None)).expect_err("another priority").to_string();
-        assert!(told.contains("f.toml: flows of topic \"T\" have different priorities on \"a\""), "{told}");
-        let told = plan.add("c", "T", timing(5, 6, None, None)).expect_err("no executor").to_string();
-        assert!(told.contains("f.toml: unknown executor \"c\"; known executors: a, b"), "{told}");
+        let message = plan.add("a", "T", timing(7, 6, None, None)).expect_err("another priority").to_string();
+        assert!(message.contains("f.toml: flows of topic \"T\" have different priorities on \"a\""), "{message}");
+        let message = plan.add("c", "T", timing(5, 6, None, None)).expect_err("no executor").to_string();
+        assert!(message.contains("f.toml: unknown executor \"c\"; known executors: a, b"), "{message}");
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         plan.add("a", "T", timing(5, 6, None, None)).expect("room");
         let plan = plan.for_executor("b").expect("it is there");
         assert_eq!(plan.of("Other").expect("no flow is of it"), None);
-        let told = plan.of("T").expect_err("analyzed elsewhere").to_string();
-        assert!(told.contains("no flow of topic \"T\" has a stage on the executor \"b\""), "{told}");
+        let message = plan.of("T").expect_err("analyzed elsewhere").to_string();
+        assert!(message.contains("no flow of topic \"T\" has a stage on the executor \"b\""), "{message}");
     }
 }

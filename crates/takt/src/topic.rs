@@ -107,8 +107,8 @@ impl AnyTopic {
     pub fn inconsistent_topic_status(&self) -> Result<InconsistentTopicStatus> {
         let name = &self.inner.name;
         let total_count = self.inner.participant.engine.inspect(|driver| Ok(driver.core.inconsistent_topics(name)))?;
-        let told = self.inner.reported_count.swap(total_count, Ordering::Relaxed);
-        Ok(InconsistentTopicStatus { total_count, total_count_change: total_count.saturating_sub(told) })
+        let reported = self.inner.reported_count.swap(total_count, Ordering::Relaxed);
+        Ok(InconsistentTopicStatus { total_count, total_count_change: total_count.saturating_sub(reported) })
     }
 
     /// Returns the condition that is true while inconsistent topics were found and the status has

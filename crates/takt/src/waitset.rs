@@ -276,10 +276,10 @@ impl Wait {
 }
 
 impl Wait {
-    /// Leaves datagrams that this thread has not handled to the participants' own threads.
+    /// Makes the participants' own threads handle the datagrams that this thread has not handled.
     fn hand_over_polls(&mut self) {
-        let settled = self.leader_state.hand_over(&self.shared);
-        debug_assert!(settled.is_ok(), "this thread holds no lock: {settled:?}");
+        let handed_over = self.leader_state.hand_over(&self.shared);
+        debug_assert!(handed_over.is_ok(), "this thread holds no lock: {handed_over:?}");
     }
 }
 

@@ -86,7 +86,7 @@ fn exchange_loans(
     reader: &DataReader<Octets>,
     samples: u32,
 ) -> u32 {
-    let mut lent = 0;
+    let mut loaned = 0;
     for number in 0..samples {
         let mut loan = writer.loan(4 + LOAN_LEN).expect("open");
         loan[..4].copy_from_slice(&(LOAN_LEN as u32).to_le_bytes());
@@ -97,14 +97,14 @@ fn exchange_loans(
             if let Some(sample) = reader.take_loaned().expect("open") {
                 let mut found = [0; 4];
                 assert_eq!((sample.read_at(4, &mut found), u32::from_le_bytes(found)), (4, number));
-                lent += u32::from(sample.is_loaned());
+                loaned += u32::from(sample.is_loaned());
                 break;
             }
             assert!(Instant::now() < deadline, "sample {number} did not arrive");
             drive(participants);
         }
     }
-    lent
+    loaned
 }
 
 fn allocations_of_loans(runtime: Runtime, history: History) -> u64 {
@@ -130,9 +130,9 @@ fn allocations_of_loans(runtime: Runtime, history: History) -> u64 {
     assert_eq!(exchange_loans([&left, &right], &writer, &reader, WARM_UP), WARM_UP);
     ALLOCATIONS.store(0, Ordering::SeqCst);
     COUNTING.store(true, Ordering::SeqCst);
-    let lent = exchange_loans([&left, &right], &writer, &reader, SAMPLES);
+    let loaned = exchange_loans([&left, &right], &writer, &reader, SAMPLES);
     COUNTING.store(false, Ordering::SeqCst);
-    assert_eq!(lent, SAMPLES);
+    assert_eq!(loaned, SAMPLES);
     ALLOCATIONS.load(Ordering::SeqCst)
 }
 
@@ -172,7 +172,7 @@ fn exchange_batches(
     participants: [&DomainParticipant; 2],
     writer: &DataWriter<Reading>,
     reader: &DataReader<Reading>,
-    (samples, places, shown): (&mut [Reading], &mut [Sample<Reading>], &mut Reading),
+    (samples, slots, shown): (&mut [Reading], &mut [Sample<Reading>], &mut Reading),
     rounds: u32,
 ) {
     for round in 0..rounds {
@@ -183,7 +183,7 @@ fn exchange_batches(
         let mut taken = 0;
         while taken < batch.len() {
             if round % 2 == 0 {
-                let filled = reader.take_batch(places).expect("open");
+                let filled = reader.take_batch(slots).expect("open");
                 assert!(filled.iter().all(|sample| sample.data.as_ref().is_some_and(|data| *data == batch[0])));
                 taken += filled.len();
             } else {
@@ -243,14 +243,14 @@ fn allocations_of_exchange(
 
     // KEEP_LAST 1 keeps only the last sample of a batch.
     let rounds = if history == History::KeepAll { WARM_UP } else { 0 };
-    let (mut samples, mut places) = (vec![sample.clone(); 50], vec![Sample::default(); 50]);
-    places.iter_mut().for_each(|place| place.data = Some(sample.clone()));
-    exchange_batches([&left, &right], &writer, &reader, (&mut samples, &mut places, &mut received), rounds);
+    let (mut samples, mut slots) = (vec![sample.clone(); 50], vec![Sample::default(); 50]);
+    slots.iter_mut().for_each(|slot| slot.data = Some(sample.clone()));
+    exchange_batches([&left, &right], &writer, &reader, (&mut samples, &mut slots, &mut received), rounds);
 
     ALLOCATIONS.store(0, Ordering::SeqCst);
     COUNTING.store(true, Ordering::SeqCst);
     let taken = exchange([&left, &right], &writer, &reader, [&mut sample, &mut received], SAMPLES);
-    exchange_batches([&left, &right], &writer, &reader, (&mut samples, &mut places, &mut received), rounds);
+    exchange_batches([&left, &right], &writer, &reader, (&mut samples, &mut slots, &mut received), rounds);
     COUNTING.store(false, Ordering::SeqCst);
     assert_eq!(taken, SAMPLES);
     ALLOCATIONS.load(Ordering::SeqCst)

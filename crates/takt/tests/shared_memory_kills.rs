@@ -185,35 +185,35 @@ fn survivors_lose_no_samples() {
     let orders = create_reader::<Blob>(&reads, TOPICS[0], reliable_reader(History::KeepAll));
     let reports = create_reader::<Blob>(&reads, TOPICS[1], reliable_reader(History::KeepAll));
     wait_until(&[], "match", || !writer.matched_subscriptions().expect("open").is_empty());
-    let (mut heard, mut reported) = (ReceivedSamples::default(), ReceivedSamples::default());
+    let (mut received, mut reported) = (ReceivedSamples::default(), ReceivedSamples::default());
     let mut written = 0;
-    let mut exchange = |heard: &mut ReceivedSamples, reported: &mut ReceivedSamples| {
+    let mut exchange = |received: &mut ReceivedSamples, reported: &mut ReceivedSamples| {
         writer.write(&Blob::new(written, len_of(written))).expect("room within ten seconds");
         written += 1;
-        heard.take(&orders);
+        received.take(&orders);
         reported.take(&reports);
         written
     };
-    exchange(&mut heard, &mut reported);
+    exchange(&mut received, &mut reported);
     wait_until(&[], "the first order", || {
-        heard.take(&orders);
-        !heard.0.is_empty()
+        received.take(&orders);
+        !received.0.is_empty()
     });
     // Two ends of each of the two rings between the survivors.
     wait_until(&[], "lanes", || open_rings() == 4);
-    let belongings = ResourceUsage::now();
+    let before_kills = ResourceUsage::now();
     let (mut resident, mut known_names) = (0, BTreeSet::new());
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(domain)).collect();
     for made in 1..=kills {
         // Sometimes waits until a new process was received, sometimes not.
         let known = reported.0.len();
-        let patience = below(4) > 0;
+        let waits = below(4) > 0;
         for _ in 0..below(300) {
-            exchange(&mut heard, &mut reported);
+            exchange(&mut received, &mut reported);
         }
         wait_until(&[], "a report of a new process", || {
             reported.take(&reports);
-            !patience || reported.0.len() > known || reported.0.len() < VICTIMS
+            !waits || reported.0.len() > known || reported.0.len() < VICTIMS
         });
         known_names.extend(names(&reads));
         let which = below(VICTIMS as u64) as usize;
@@ -223,25 +223,25 @@ fn survivors_lose_no_samples() {
         }
     }
     victims.clear();
-    let written = exchange(&mut heard, &mut reported);
+    let written = exchange(&mut received, &mut reported);
     wait_until(&[], "all orders", || {
-        heard.take(&orders);
-        heard.0.values().copied().eq([written])
+        received.take(&orders);
+        received.0.values().copied().eq([written])
     });
     wait_until(&[], "all killed processes are gone", || {
         reported.take(&reports);
         [&writes, &reads].iter().all(|survivor| survivor.discovered_participants().expect("open").len() == 1)
     });
-    wait_until(&[], "nothing of theirs is left", || ResourceUsage::now() == belongings);
+    wait_until(&[], "nothing of theirs is left", || ResourceUsage::now() == before_kills);
     let sockets = std::fs::read_to_string("/proc/net/unix").expect("it is there");
     let ours: BTreeSet<_> = names(&reads).chain(names(&writes)).collect();
     assert!(known_names.difference(&ours).all(|name| !sockets.contains(name)), "none of them listens");
     assert_eq!(writes.driver_counters().expect("open").send_failures, 0);
     // Killed processes hold no slot of the segment.
-    let unlent = || writes.driver_counters().expect("open").payloads_copied_without_loan;
-    let before = unlent();
+    let copied = || writes.driver_counters().expect("open").payloads_copied_without_loan;
+    let before = copied();
     writer.write(&Blob::new(written, 1 << 20)).expect("room within ten seconds");
-    assert_eq!(unlent(), before);
+    assert_eq!(copied(), before);
     let ends: u64 = [&writes, &reads].iter().map(|it| it.counters().expect("open").local_peers_ended).sum();
     let grown = resident_kib().saturating_sub(resident);
     println!(
@@ -249,7 +249,7 @@ fn survivors_lose_no_samples() {
         start.elapsed(),
         reported.0.len()
     );
-    println!("{resident} KiB after {USED_AFTER} of them, {grown} KiB more at the end; {belongings:?}");
+    println!("{resident} KiB after {USED_AFTER} of them, {grown} KiB more at the end; {before_kills:?}");
     assert!(resident == 0 || grown < 32 << 10, "memory of the survivors grows by {grown} KiB");
     assert!(reported.0.len() > kills / 4, "{} of them reported", reported.0.len());
 }
@@ -262,7 +262,7 @@ fn run_victim_process() {
     let own = participant(domain);
     let writer = create_writer::<Blob>(&own, TOPICS[1], reliable_writer(History::KeepAll));
     let orders = create_reader::<Blob>(&own, TOPICS[0], reliable_reader(History::KeepAll));
-    let mut heard = ReceivedSamples::default();
+    let mut received = ReceivedSamples::default();
     let mut number = 0;
     while std::os::unix::process::parent_id() == parent {
         match writer.write(&Blob::new(number, len_of(number))) {
@@ -270,7 +270,7 @@ fn run_victim_process() {
             Err(Error::Timeout { .. }) => {}
             Err(error) => panic!("{error}"),
         }
-        heard.take(&orders);
+        received.take(&orders);
         if writer.matched_subscriptions().expect("open").is_empty() {
             std::thread::yield_now();
         }
@@ -288,7 +288,7 @@ fn end_of_a_process_is_detected_independently_of_its_lease() {
         let own = on_loopback(domain, runtime).lease_duration(LONG_LEASE).build().expect("participant");
         let shapes = create_reader::<Shape>(&own, "Shapes", reliable_reader(History::KeepAll));
         let writer = create_writer::<Blob>(&own, TOPICS[0], reliable_writer(History::KeepAll));
-        let neighbour = Victim::with_role("run_peer_process", domain);
+        let peer = Victim::with_role("run_peer_process", domain);
         wait_until(&[&own], "matches", || {
             writer.matched_subscriptions().expect("open").len() + shapes.matched_publications().expect("open").len()
                 == 2
@@ -298,7 +298,7 @@ fn end_of_a_process_is_detected_independently_of_its_lease() {
             seen.extend(shapes.take(usize::MAX).expect("open").into_iter().filter_map(|sample| sample.data));
             seen.len() >= 100
         });
-        drop(neighbour);
+        drop(peer);
         let mut has_pending_event = false;
         wait_until(&[&own], "its end", || {
             for sample in shapes.take(usize::MAX).expect("open") {

@@ -243,9 +243,9 @@ fn warm_up(publisher: &mut Peer, writer: &str, subscriber: &mut Peer, reader: &s
 }
 
 /// Returns the next sample after the [`warm_up`], whose samples may still arrive.
-fn next(subscriber: &mut Peer, reader: &str, patience: Duration) -> takt_interop::Result<Sample> {
+fn next(subscriber: &mut Peer, reader: &str, timeout: Duration) -> takt_interop::Result<Sample> {
     loop {
-        let sample = subscriber.sample_within(reader, patience)?;
+        let sample = subscriber.sample_within(reader, timeout)?;
         if sample.seq < WARM_UP {
             return Ok(sample);
         }

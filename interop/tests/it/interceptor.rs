@@ -49,11 +49,11 @@ struct Bridge {
 impl Bridge {
     fn start(namespace: &str) -> Self {
         let stops = Arc::new(AtomicBool::new(false));
-        let (orders, inbox) = channel();
+        let (commands, inbox) = channel();
         let (report, found) = channel();
-        let figures = Arc::new(Mutex::new(Measurements::default()));
+        let measurements = Arc::new(Mutex::new(Measurements::default()));
         let namespace = format!("/var/run/netns/{namespace}");
-        let (flag, shared) = (Arc::clone(&stops), Arc::clone(&figures));
+        let (flag, shared) = (Arc::clone(&stops), Arc::clone(&measurements));
         let (ready, is_ready) = channel();
         let thread = std::thread::spawn(move || {
             let sockets = enter(&namespace);
@@ -61,7 +61,7 @@ impl Bridge {
             forward(&sockets, &flag, &inbox, &report, &shared);
         });
         is_ready.recv_timeout(TIMEOUT).expect("the bridge starts");
-        Self { stops, commands: orders, found, measurements: figures, thread: Some(thread) }
+        Self { stops, commands, found, measurements, thread: Some(thread) }
     }
 
     fn pair(&self) -> Pair {

@@ -44,13 +44,13 @@ pub fn takt_and(peer: Program, options: Options, wanted: fn(&Case) -> bool) -> O
     let is_counted = options.xdp.is_none();
     let mut failures = one_way(scene, Program::Takt, peer, true, is_counted, wanted);
     failures.extend(one_way(scene, peer, Program::Takt, false, is_counted, wanted));
-    let carried = scene.left.bypass_counters().expect("Takt still answers");
+    let counters = scene.left.bypass_counters().expect("Takt still answers");
     if !failures.is_empty() {
         failures.push(recorded.evidence());
     }
     failures.extend(recorded.finish());
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
-    Some(carried)
+    Some(counters)
 }
 
 fn one_way(

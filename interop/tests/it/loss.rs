@@ -53,7 +53,7 @@ pub fn survives(
     options: Options,
     loss_percent: &[u32],
 ) -> Option<Vec<(u64, u64)>> {
-    let mut carried = Vec::new();
+    let mut counters = Vec::new();
     for loss_percent in loss_percent {
         for batch in batches() {
             let mut scene = Scene::with(publisher, subscriber, options)?;
@@ -61,12 +61,12 @@ pub fn survives(
             stream(&mut scene, *loss_percent, &batch, &label);
             for (program, peer) in [(publisher, &mut scene.left), (subscriber, &mut scene.right)] {
                 if program == Program::Takt {
-                    carried.push(peer.bypass_counters().expect("Takt still answers"));
+                    counters.push(peer.bypass_counters().expect("Takt still answers"));
                 }
             }
         }
     }
-    Some(carried)
+    Some(counters)
 }
 
 fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
@@ -95,9 +95,12 @@ fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
     }
     left.written("w", TIMEOUT).unwrap_or_else(|error| panic!("{label}: {error}"));
     left.acknowledged("w", TIMEOUT).unwrap_or_else(|error| panic!("{label}: {error}"));
-    let damage = network.impairment_counters().expect("rules");
-    assert!(damage.dropped > 0, "{label}: the link lost nothing of the data");
-    assert!(damage.duplicated > 0 && damage.late > 0, "{label}: the link neither repeated nor delayed: {damage:?}");
+    let counters = network.impairment_counters().expect("rules");
+    assert!(counters.dropped > 0, "{label}: the link lost nothing of the data");
+    assert!(
+        counters.duplicated > 0 && counters.late > 0,
+        "{label}: the link neither repeated nor delayed: {counters:?}"
+    );
     network.clear_impairment().expect("the rules go");
     let surplus = right.pending("r");
     assert!(surplus.iter().all(|event| !matches!(event, Event::Sample(_))), "{label}: {surplus:?}");

@@ -58,9 +58,9 @@ impl Group {
         }
     }
 
-    /// Takes until there is a sample. Returns nothing after `patience`.
-    fn take_within(&mut self, patience: Duration) -> Vec<Sample> {
-        let deadline = Instant::now() + patience;
+    /// Takes until there is a sample. Returns nothing after `timeout`.
+    fn take_within(&mut self, timeout: Duration) -> Vec<Sample> {
+        let deadline = Instant::now() + timeout;
         loop {
             let samples = self.reader.take("r").expect("taken");
             if !samples.is_empty() || Instant::now() >= deadline {
@@ -100,8 +100,8 @@ impl Group {
     }
 
     /// Returns validity, key and state of the samples without data.
-    fn ends_within(&mut self, patience: Duration) -> Vec<(bool, Option<u32>, InstanceState)> {
-        let samples = self.take_within(patience);
+    fn ends_within(&mut self, timeout: Duration) -> Vec<(bool, Option<u32>, InstanceState)> {
+        let samples = self.take_within(timeout);
         samples.iter().map(|sample| (sample.valid, sample.key, sample.state)).collect()
     }
 

@@ -82,18 +82,18 @@ impl Recorded {
         text
     }
 
-    /// Ends as [`Self::ended`], and fails on any error.
+    /// Ends as [`Self::finish`], and fails on any error.
     pub fn end(self) {
-        let remarks = self.finish();
-        assert!(remarks.is_empty(), "{}", remarks.join("\n"));
+        let errors = self.finish();
+        assert!(errors.is_empty(), "{}", errors.join("\n"));
     }
 
     /// Kills the programs, and has tshark check the frames that Takt sent.
     pub fn stop(self) {
         let Scene { left, right, network } = self.scene;
         drop((left, right));
-        let remarks = remarks(self.capture, &network, self.programs);
-        assert!(remarks.is_empty(), "{}", remarks.join("\n"));
+        let errors = remarks(self.capture, &network, self.programs);
+        assert!(errors.is_empty(), "{}", errors.join("\n"));
     }
 }
 
@@ -114,8 +114,8 @@ fn remarks(capture: Capture, network: &Network, programs: [Program; 2]) -> Vec<S
         if verdict.fragments.get(&address).is_some_and(|fragments| *fragments > 0) {
             found.push(format!("{} IP fragments from {address}", verdict.fragments[&address]));
         }
-        let errors = verdict.errors.iter().filter(|remark| remark.source == Some(address));
-        found.extend(errors.take(ENOUGH).map(|remark| format!("frame {}: {}", remark.frame, remark.what)));
+        let errors = verdict.errors.iter().filter(|error| error.source == Some(address));
+        found.extend(errors.take(ENOUGH).map(|error| format!("frame {}: {}", error.frame, error.what)));
     }
     found
 }
@@ -142,7 +142,7 @@ pub fn hosts() -> Option<Network> {
     possible(Network::new())
 }
 
-/// Asks the kernel for namespaces, so that all tests without them report the same reason.
+/// Requests namespaces from the kernel, so that all tests without them report the same reason.
 fn has_namespaces() -> Option<()> {
     require::network_namespaces().map_err(not_run).ok()
 }

@@ -79,7 +79,7 @@ impl EnclaveDirectories {
         Self::with(name, variant, algorithms, None)
     }
 
-    /// Creates two identities that are incompatible because of `flaw`.
+    /// Creates two identities that differ by `incompatibility`.
     pub fn with(
         name: &str,
         variant: &Variant,

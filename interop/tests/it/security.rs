@@ -117,28 +117,30 @@ fn incompatible_secured_participants_do_not_match_and_takt_gives_the_reason() {
         [Program::FastDds2, Program::Takt],
     ];
     let failures: Vec<_> = std::thread::scope(|scope| {
-        let cases = flaws.iter().flat_map(|flaw| pairs.map(|pair| (pair, *flaw)));
-        let judge = |(pair, flaw)| {
-            scope.spawn(move || refusal(pair, flaw)?.err().map(|why| format!("{pair:?}, {flaw:?}: {why}")))
+        let cases = flaws.iter().flat_map(|incompatibility| pairs.map(|pair| (pair, *incompatibility)));
+        let start = |(pair, incompatibility)| {
+            scope.spawn(move || {
+                refusal(pair, incompatibility)?.err().map(|why| format!("{pair:?}, {incompatibility:?}: {why}"))
+            })
         };
-        let running: Vec<_> = cases.map(judge).collect();
+        let running: Vec<_> = cases.map(start).collect();
         running.into_iter().filter_map(|case| case.join().expect("a case does not panic")).collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Checks that Takt refuses the other participant because of the flaw.
-fn refusal([left, right]: [Program; 2], flaw: Incompatibility) -> Option<Result<(), String>> {
+/// Checks that Takt refuses the other participant because of the incompatibility.
+fn refusal([left, right]: [Program; 2], incompatibility: Incompatibility) -> Option<Result<(), String>> {
     let network = hosts()?;
-    let name = format!("refusal-{left:?}-{right:?}-{flaw:?}");
-    let enclaves = EnclaveDirectories::with(&name, &variant(1), [KeyAlgorithm::EcP256; 2], Some(flaw));
+    let name = format!("refusal-{left:?}-{right:?}-{incompatibility:?}");
+    let enclaves = EnclaveDirectories::with(&name, &variant(1), [KeyAlgorithm::EcP256; 2], Some(incompatibility));
     let start = |program, host, enclave: &Path| Peer::start_in(program, host, Options::default(), Some(enclave));
     let mut peers = [
         possible(start(left, &network.left, &enclaves.left()))?,
         possible(start(right, &network.right, &enclaves.right()))?,
     ];
     let takt = usize::from(left != Program::Takt);
-    let expected: &[&str] = match flaw {
+    let expected: &[&str] = match incompatibility {
         Incompatibility::OtherGovernance => {
             &["security attributes of the participant differ: is_rtps_protected on the"]
         }

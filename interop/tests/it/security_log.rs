@@ -27,7 +27,7 @@ fn refused_participant_is_reported_on_the_log_topic() {
     claim(DOMAIN);
     let algorithms = [KeyAlgorithm::EcP256; 2];
     let enclaves = EnclaveDirectories::new("log", &EVERYTHING_HIDDEN, algorithms);
-    let strangers = EnclaveDirectories::new("log-strangers", &EVERYTHING_HIDDEN, algorithms);
+    let foreign = EnclaveDirectories::new("log-strangers", &EVERYTHING_HIDDEN, algorithms);
     let participant = |name: &str, directory: std::path::PathBuf, distributes: bool| {
         DomainParticipant::builder(DOMAIN)
             .name(name)
@@ -40,8 +40,8 @@ fn refused_participant_is_reported_on_the_log_topic() {
     };
     // The untrusted participant has the lower GUID, so that it sends its certificate first.
     let watched = participant("watched", enclaves.right(), true);
-    let stranger = participant("stranger", strangers.left(), false);
-    assert!(stranger.guid() < watched.guid());
+    let foreign_participant = participant("stranger", foreign.left(), false);
+    assert!(foreign_participant.guid() < watched.guid());
     let auditor = participant("auditor", enclaves.left(), false);
     let topic = auditor.create_topic::<BuiltinLoggingTypeV2>(LOG_TOPIC_NAME, Default::default()).expect("a topic");
     let subscriber = auditor.create_subscriber(Default::default()).expect("a subscriber");

@@ -102,7 +102,7 @@ fn samples_and_ends_of_instances_arrive() {
     let mut sizes = [Vec::new(), Vec::new()];
     // One line for each sample that is read after the end of its instance.
     let mut ended = BTreeSet::new();
-    let mut is_told_to_stop = false;
+    let mut is_stopping = false;
     while ended.len() < 2 || sizes.iter().any(|sizes| sizes.len() < 20) {
         let line = subscriber.wait_for("Square ");
         if line.contains("INSTANCE_STATE") {
@@ -111,9 +111,9 @@ fn samples_and_ends_of_instances_arrive() {
         }
         let (color, size) = parse_sample(&line, "Square");
         sizes[usize::from(color == "RED1")].push(size);
-        if !is_told_to_stop && sizes.iter().all(|sizes| sizes.len() >= 20) {
+        if !is_stopping && sizes.iter().all(|sizes| sizes.len() >= 20) {
             publisher.interrupt();
-            is_told_to_stop = true;
+            is_stopping = true;
         }
     }
     let (written, code) = publisher.finish();
@@ -151,7 +151,7 @@ fn missed_deadline_is_printed_on_both_sides() {
     subscriber.wait_for("on_requested_deadline_missed() topic: 'Square'  type: 'ShapeType' : (total = ");
 }
 
-/// The harness stops reading once it has a verdict, and then asks the application to exit.
+/// The harness stops reading once it has a verdict, and then requests the application to exit.
 #[test]
 fn application_exits_even_if_its_output_is_not_read() {
     let mut publisher = command(113, "-P -t Square -w --write-period 0 --num-instances 100");

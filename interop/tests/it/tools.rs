@@ -46,8 +46,8 @@ fn echo_learns_the_type_of_a_foreign_writer() {
         peer.write("w", &Batch { first: 40, key: 1, keys: 2, ..Batch::new(4, 3) }).expect("told");
         let words = ["echo", "T", "--json", "--count", "4", "--timeout", "30"];
         let Some(output) = run(&network.left, &words) else { return };
-        let (out, complaints) = (text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "{program}: {complaints}");
+        let (out, errors) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{program}: {errors}");
         let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!(lines.len(), 4, "{program}: {out}");
         for (line, seq) in lines.iter().zip(40..) {
@@ -89,10 +89,10 @@ fn missing_type_information_of_fast_dds_is_reported() {
     peer.writer(&writer).expect("created");
     peer.write("w", &Batch { key: 1, ..Batch::new(1, 3) }).expect("told");
     let Some(output) = run(&network.left, &["echo", "T", "--timeout", "30"]) else { return };
-    let complaints = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(4), "{complaints}");
-    assert!(complaints.contains("no more than the name, interop::NameKeyAppendable"), "{complaints}");
-    assert!(complaints.contains("--raw"), "{complaints}");
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{errors}");
+    assert!(errors.contains("announces only the name of its type, interop::NameKeyAppendable"), "{errors}");
+    assert!(errors.contains("--raw"), "{errors}");
     let words = ["echo", "T", "--raw", "--json", "--count", "1", "--timeout", "30"];
     let Some(output) = run(&network.left, &words) else { return };
     let sample: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -113,8 +113,8 @@ fn idl_file_provides_the_type_that_a_peer_does_not_announce() {
         peer.write("w", &Batch { first: 40, key: 1, ..Batch::new(2, 3) }).expect("told");
         let words = [&["echo", "T", "--count", "2"][..], &idl].concat();
         let Some(output) = run(&network.left, &words) else { return };
-        let (out, complaints) = (text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "{program}: {complaints}");
+        let (out, errors) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{program}: {errors}");
         for (line, seq) in out.lines().zip([40, 41]) {
             let line: Value = serde_json::from_str(line).expect("JSON");
             assert_eq!((&line["data"]["seq"], &line["data"]["id"]), (&seq.into(), &1.into()), "{program}: {line}");

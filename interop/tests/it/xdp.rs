@@ -73,10 +73,10 @@ fn takt_to_takt_survives_impairment_by_xdp() {
 fn survive(publisher: Program, subscriber: Program) {
     let options = Options { max_message: ONE_PACKET, ..NATIVE };
     let rates: &[u32] = if is_long() { &[1, 10, 30] } else { &[10] };
-    for carried in survives(publisher, subscriber, options, rates).into_iter().flatten() {
+    for counters in survives(publisher, subscriber, options, rates).into_iter().flatten() {
         // Data flow one way and acknowledgments the other way; a few acknowledgments suffice for
         // many data.
-        let (more, fewer) = (carried.0.max(carried.1), carried.0.min(carried.1));
-        assert!(more > 500 && fewer > 10, "{carried:?} past the kernel");
+        let (more, fewer) = (counters.0.max(counters.1), counters.0.min(counters.1));
+        assert!(more > 500 && fewer > 10, "{counters:?} past the kernel");
     }
 }

@@ -38,7 +38,7 @@ struct Options {
 pub fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
     let options = parse(arguments)?;
     let tree = SourceTree::load(root)?;
-    let all = mutations::load(&tree).map_err(|misfit| format!("{}: {}", misfit.place, misfit.message))?;
+    let all = mutations::load(&tree).map_err(|error| format!("{}: {}", error.place, error.message))?;
     let copy = root.join("target/teeth");
     write_copy(&tree, &all, &copy)?;
     let chosen = |mutation: &&Mutation| options.bug.as_ref().is_none_or(|name| *name == mutation.name);
@@ -140,15 +140,15 @@ fn find_in_executor(copy: &Path, mutation: &Mutation) -> Result<Option<String>, 
     }
     let mut lines =
         text.lines().skip_while(|line| !line.contains("' panicked at ") && !line.contains(") panicked at "));
-    let said = lines.nth(1).unwrap_or("a test fails");
-    Ok(Some(said.trim_end_matches(": Plan {").to_owned()))
+    let message = lines.nth(1).unwrap_or("a test fails");
+    Ok(Some(message.trim_end_matches(": Plan {").to_owned()))
 }
 
 /// Writes the copy with all bugs.
 fn write_copy(tree: &SourceTree, all: &[Mutation], copy: &Path) -> Result<(), String> {
-    let (mut changed, misfits) = mutations::apply(tree, all);
-    if !misfits.is_empty() {
-        let lines: String = misfits.iter().map(|misfit| format!("\n{}: {}", misfit.place, misfit.message)).collect();
+    let (mut changed, errors) = mutations::apply(tree, all);
+    if !errors.is_empty() {
+        let lines: String = errors.iter().map(|error| format!("\n{}: {}", error.place, error.message)).collect();
         return Err(format!("some deliberate bugs do not fit the code:{lines}"));
     }
     let libraries: BTreeSet<_> =

@@ -114,14 +114,14 @@ fn run_all(root: &Path, options: &Options) -> Result<Vec<Outcome>, String> {
         outcomes.push(outcome);
     };
     // Programs that use the host, or their own networks, run one at a time.
-    let lanes = [&[Uses::OwnNetwork, Uses::Processor][..], &[Uses::Processor], &[Uses::Host]];
+    let schedules = [&[Uses::OwnNetwork, Uses::Processor][..], &[Uses::Processor], &[Uses::Host]];
     let work = |uses: &[Uses]| {
         while let Some(program) = next(uses) {
             execute(&program);
         }
     };
     std::thread::scope(|scope| {
-        for uses in lanes {
+        for uses in schedules {
             scope.spawn(|| work(uses));
         }
     });

@@ -9,7 +9,7 @@ use crate::tree::SourceTree;
 pub(super) fn check(tree: &SourceTree, report: &mut Report) {
     let misfits = match load(tree) {
         Ok(mutations) => apply(tree, &mutations).1,
-        Err(misfit) => vec![misfit],
+        Err(error) => vec![error],
     };
     for MutationError { place, message } in misfits {
         report.fail("mutation", &place, message);

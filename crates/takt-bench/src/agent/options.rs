@@ -12,7 +12,7 @@ use std::time::Duration;
 use takt::transport::choice::TransportChoice;
 
 /// Values of the key `transport`. `default` is `udp`: an Inline participant that blocks when idle.
-/// `shm` is shared memory, with the same two ways of waiting.
+/// `shm` is shared memory, with the same two idle modes.
 pub const TRANSPORTS: [&str; 11] = [
     "default",
     "udp",
@@ -139,7 +139,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Replaces the transport by the daemon of this name. The way of waiting stays.
+    /// Replaces the transport by the daemon of this name. The idle mode stays.
     pub(super) fn use_daemon(&mut self, name: &str) {
         self.link.transport = Transport::Named(format!("daemon:{name}"));
     }
@@ -221,13 +221,13 @@ const SPIN: &str = "-spin";
 fn set_link(link: &mut LinkSpec, key: &str, value: &str) -> Result<()> {
     match key {
         "notify" => {
-            let ways = [
+            let kinds = [
                 ("auto", Notify::Listener),
                 ("listener", Notify::Listener),
                 ("waitset", Notify::WaitSet),
                 ("poll", Notify::Poll),
             ];
-            link.notify = word(key, value, &ways)?;
+            link.notify = word(key, value, &kinds)?;
         }
         "rel" => link.reliable = word(key, value, &[("reliable", true), ("besteffort", false)])?,
         "hist" => {
@@ -242,7 +242,7 @@ fn set_link(link: &mut LinkSpec, key: &str, value: &str) -> Result<()> {
             let address = value.parse().map_err(|e| Error::Usage(format!("{key}={value}: {e}")))?;
             link.peer = Some(address);
         }
-        "rest" => link.rests = value != "0",
+        "rest" => link.pauses = value != "0",
         "security" => link.security = Some(value.to_owned()),
         "iface" => link.interface = value.into(),
         "domain" => link.domain = number(key, value)?,
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!((options.peers, options.id), (4, 2));
         assert_eq!((options.link.domain, options.link.interface.as_str()), (11, "lo"));
         assert_eq!(options.link.batch, 32);
-        assert_eq!((options.link.peer, options.link.rests), (Some([10, 0, 0, 2].into()), true));
+        assert_eq!((options.link.peer, options.link.pauses), (Some([10, 0, 0, 2].into()), true));
         assert_eq!(options.link.security.as_deref(), Some("/keys"));
         assert_eq!(options.started_at_ns, Some(99));
         assert_eq!((options.participants, options.endpoints, options.instances), (3, 4, 5));

@@ -44,8 +44,8 @@ pub(super) fn ping(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
         }
         let Options { warmup, count, period, .. } = *options;
         let Options { short_reply, .. } = *options;
-        let rests = options.link.rests;
-        let outcome = ping.run(ping::Plan { size, warmup, count, period, pauses: rests, short_reply })?;
+        let pauses = options.link.pauses;
+        let outcome = ping.run(ping::Plan { size, warmup, count, period, pauses, short_reply })?;
         if let Some(out) = &mut out {
             write_times(out, &outcome.latencies_ns)?;
         }

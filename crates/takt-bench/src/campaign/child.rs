@@ -17,7 +17,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(3);
 /// Maximum time for an agent on another machine to end, which takes a round trip through ssh.
 const FAR_STOP_LIMIT: Duration = Duration::from_secs(8);
 const STOP_STEP: Duration = Duration::from_millis(5);
-/// Interval between checks whether a signal has asked this process to stop.
+/// Interval between checks whether a signal has requested a stop.
 pub(crate) const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum time until the last line on standard error arrives after standard output has ended.
 const LAST_OUTPUT_LIMIT: Duration = Duration::from_millis(500);
@@ -145,8 +145,8 @@ impl<'a> Child<'a> {
         Err(self.column.failure(format!("{}: {what}", self.role)))
     }
 
-    /// Requests an end, waits, and kills the agent after the limit, or at once if this process is
-    /// asked to stop.
+    /// Requests an end, waits, and kills the agent after the limit, or at once if a signal has
+    /// requested a stop.
     pub fn stop(&mut self) -> Result<ExitStatus> {
         let failure = |e| Error::os("wait for an agent", e);
         let limit = if self.column.host.is_some() {

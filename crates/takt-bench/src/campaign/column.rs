@@ -20,7 +20,7 @@ pub struct Column {
     pub arguments: Vec<String>,
     /// Arguments of the first and of the second process alone.
     #[serde(skip)]
-    pub of_sides: [Vec<String>; 2],
+    pub arguments_by_side: [Vec<String>; 2],
     /// Whether both processes run on the first host, where a plan has two.
     #[serde(skip)]
     pub on_one_host: bool,

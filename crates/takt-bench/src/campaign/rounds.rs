@@ -32,18 +32,18 @@ pub struct Failure {
 /// other campaign runs on the machine.
 ///
 /// # Errors
-/// A signal requested a stop, or a column failed and the plan does not go on after a failure.
+/// A signal requested a stop, or a column failed and the plan does not continue after a failure.
 pub(super) fn run_rounds<C>(
     plan: &Plan,
     columns: &[&str],
     progress: &mut dyn FnMut(usize, &str),
     mut measure: impl FnMut(usize, usize) -> Result<Vec<C>>,
 ) -> Result<Outcome<C>> {
-    let _alone = lock_campaign()?;
+    let _lock = lock_campaign()?;
     let (mut cells, mut failures): (Vec<C>, Vec<Failure>) = (Vec::new(), Vec::new());
     for round in 0..plan.rounds {
-        for turn in 0..columns.len() {
-            let at = (turn + round) % columns.len();
+        for position in 0..columns.len() {
+            let at = (position + round) % columns.len();
             if failures.iter().any(|failure| failure.column == columns[at]) {
                 continue;
             }
@@ -53,7 +53,7 @@ pub(super) fn run_rounds<C>(
             progress(round, columns[at]);
             match measure(at, round) {
                 Ok(measured) => cells.extend(measured),
-                Err(why) if matches!(why, Error::Stopped) || stopped() || !plan.goes_on => return Err(why),
+                Err(why) if matches!(why, Error::Stopped) || stopped() || !plan.continue_on_failure => return Err(why),
                 Err(why) => {
                     plan.ends.iter().flatten().for_each(clear);
                     let why = if let Error::Agent { what, .. } = why { what } else { why.to_string() };
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn failed_column_is_left_out_and_the_others_continue() {
-        let plan = Plan { rounds: 3, goes_on: true, ..plan(&[16]) };
+        let plan = Plan { rounds: 3, continue_on_failure: true, ..plan(&[16]) };
         let Outcome { cells, failures } = failing(&plan, 1).unwrap();
         assert_eq!(cells, [(0, 0), (1, 0), (2, 0), (2, 1), (0, 1), (2, 2), (0, 2)]);
         let why = "pong: no \"ready\" in time".to_owned();

@@ -35,7 +35,7 @@ pub struct Row {
     pub cpu_us: f64,
     /// Median over rounds of its context switches per round trip.
     pub switches: f64,
-    /// Number of pings without an answer, over all rounds.
+    /// Number of pings without a pong, over all rounds.
     pub lost: u64,
     /// Median over rounds of the share of the machine that other processes took.
     pub foreign: f64,

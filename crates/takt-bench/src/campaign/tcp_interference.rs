@@ -82,7 +82,7 @@ fn transfer(site: &Site, window: Duration) -> Result<f64> {
     received(&answer)
 }
 
-/// Runs iperf3 to its end, or until a signal asks this process to stop.
+/// Runs iperf3 to its end, or until a signal requests a stop.
 fn output(mut command: Command) -> Result<Output> {
     let failure = |e| Error::os("run iperf3", e);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -129,11 +129,11 @@ impl Server {
             std::thread::spawn(move || lines.for_each(drop));
             return Ok(server);
         }
-        let mut said = String::new();
+        let mut text = String::new();
         if let Some(mut errors) = server.0.stderr.take() {
-            errors.read_to_string(&mut said).map_err(|e| Error::os("read the output of iperf3", e))?;
+            errors.read_to_string(&mut text).map_err(|e| Error::os("read the output of iperf3", e))?;
         }
-        Err(Error::Usage(format!("the server of iperf3 does not listen (is it installed?): {}", said.trim())))
+        Err(Error::Usage(format!("the server of iperf3 does not listen (is it installed?): {}", text.trim())))
     }
 
     /// Stops the server, which does not end otherwise.
@@ -154,7 +154,7 @@ impl Drop for Server {
 fn received(answer: &Output) -> Result<f64> {
     let report: Value = serde_json::from_slice(&answer.stdout).unwrap_or_default();
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64();
-    let said = || String::from_utf8_lossy(&answer.stderr).trim().to_owned();
+    let errors = || String::from_utf8_lossy(&answer.stderr).trim().to_owned();
     rate.map(|rate| rate * 1e-9)
-        .ok_or_else(|| Error::Usage(format!("iperf3 reports no rate: {} {}", report["error"], said())))
+        .ok_or_else(|| Error::Usage(format!("iperf3 reports no rate: {} {}", report["error"], errors())))
 }

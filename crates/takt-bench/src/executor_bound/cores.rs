@@ -89,17 +89,17 @@ impl CoreObserver {
         Self { cpu, last: CoreCounters::of(cpu), last_ns: monotonic_ns(), samples: Vec::new() }
     }
 
-    /// Records the counters since the last look.
+    /// Records the counters since the last sample.
     pub fn sample(&mut self) {
         let (now, now_ns) = (CoreCounters::of(self.cpu), monotonic_ns());
         self.samples.push((self.last_ns, now_ns, now.since(self.last)));
         (self.last, self.last_ns) = (now, now_ns);
     }
 
-    /// Returns the counters from the look before `from_ns` to the look after `to_ns`.
+    /// Returns the counters from the sample before `from_ns` to the sample after `to_ns`.
     pub fn overlapping(&self, from_ns: u64, to_ns: u64) -> CoreCounters {
-        let meets = |(from, to, _): &&(u64, u64, CoreCounters)| *from <= to_ns && from_ns <= *to;
-        self.samples.iter().filter(meets).fold(CoreCounters::default(), |sum, (_, _, counted)| sum.plus(*counted))
+        let overlaps = |(from, to, _): &&(u64, u64, CoreCounters)| *from <= to_ns && from_ns <= *to;
+        self.samples.iter().filter(overlaps).fold(CoreCounters::default(), |sum, (_, _, counted)| sum.plus(*counted))
     }
 }
 
@@ -120,10 +120,10 @@ mod tests {
     #[test]
     fn counters_of_all_intervals_that_overlap_are_added() {
         let counted = |interrupts| CoreCounters { interrupts, ..CoreCounters::default() };
-        let looks = vec![(0, 10, counted(1)), (10, 20, counted(2)), (20, 30, counted(4))];
-        let watch = CoreObserver { cpu: 0, last: CoreCounters::default(), last_ns: 30, samples: looks };
+        let samples = vec![(0, 10, counted(1)), (10, 20, counted(2)), (20, 30, counted(4))];
+        let observer = CoreObserver { cpu: 0, last: CoreCounters::default(), last_ns: 30, samples };
         assert_eq!(
-            [(3, 4), (5, 15), (21, 99), (40, 50)].map(|(from, to)| watch.overlapping(from, to).interrupts),
+            [(3, 4), (5, 15), (21, 99), (40, 50)].map(|(from, to)| observer.overlapping(from, to).interrupts),
             [1, 3, 4, 0]
         );
     }

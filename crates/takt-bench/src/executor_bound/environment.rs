@@ -89,8 +89,8 @@ impl ThreadStats {
         let mut tasks = tasks.flatten().map(|task| task.path());
         let is_named =
             |task: &PathBuf| std::fs::read_to_string(task.join("comm")).is_ok_and(|it| it.trim_end() == name);
-        let nobody = || Error::Usage(format!("no thread is called {name}"));
-        Ok(Self { task: tasks.find(is_named).ok_or_else(nobody)? })
+        let not_found = || Error::Usage(format!("no thread is called {name}"));
+        Ok(Self { task: tasks.find(is_named).ok_or_else(not_found)? })
     }
 
     /// Reads the statistics up to now; 0 for a kernel that does not provide them.
@@ -124,9 +124,9 @@ impl ThreadObserver {
     /// # Errors
     /// There is no such thread.
     pub fn begin(name: &str) -> Result<Self> {
-        let witness = ThreadStats::of(name)?;
-        let first = witness.read();
-        Ok(Self { thread: witness, first, last: first, last_ns: monotonic_ns(), samples: Vec::new() })
+        let thread = ThreadStats::of(name)?;
+        let first = thread.read();
+        Ok(Self { thread, first, last: first, last_ns: monotonic_ns(), samples: Vec::new() })
     }
 
     pub fn sample(&mut self) {
@@ -144,11 +144,11 @@ impl ThreadObserver {
         }
     }
 
-    /// Returns the wait time from the look before `from_ns` to the look after `to_ns`, an upper
+    /// Returns the wait time from the sample before `from_ns` to the sample after `to_ns`, an upper
     /// bound for the interval between.
     pub fn waited_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
-        let meets = |(from, to, _): &&(u64, u64, u64)| *from <= to_ns && from_ns <= *to;
-        self.samples.iter().filter(meets).map(|(_, _, waited_ns)| waited_ns).sum()
+        let overlaps = |(from, to, _): &&(u64, u64, u64)| *from <= to_ns && from_ns <= *to;
+        self.samples.iter().filter(overlaps).map(|(_, _, waited_ns)| waited_ns).sum()
     }
 }
 
@@ -159,30 +159,25 @@ mod tests {
     #[test]
     fn thread_is_found_by_its_name() {
         let thread = std::thread::Builder::new().name("named-thread".into());
-        let watch = || {
-            let mut watch = ThreadObserver::begin("named-thread")?;
+        let observer = || {
+            let mut observer = ThreadObserver::begin("named-thread")?;
             let since = monotonic_ns();
-            while watch.total().ran_ns == 0 && monotonic_ns() - since < 10_000_000_000 {
-                watch.sample();
+            while observer.total().ran_ns == 0 && monotonic_ns() - since < 10_000_000_000 {
+                observer.sample();
             }
-            Ok::<_, Error>(watch)
+            Ok::<_, Error>(observer)
         };
-        let watch = thread.spawn(watch).unwrap().join().unwrap().unwrap();
-        assert!(watch.total().ran_ns > 0);
+        let observer = thread.spawn(observer).unwrap().join().unwrap().unwrap();
+        assert!(observer.total().ran_ns > 0);
         assert!(ThreadStats::of("no such thread").is_err());
     }
 
     #[test]
     fn wait_times_of_all_intervals_that_overlap_are_added() {
-        let witness = ThreadStats { task: PathBuf::new() };
+        let thread = ThreadStats { task: PathBuf::new() };
         let (first, last) = Default::default();
-        let watch = ThreadObserver {
-            thread: witness,
-            first,
-            last,
-            last_ns: 30,
-            samples: vec![(0, 10, 1), (10, 20, 2), (20, 30, 4)],
-        };
-        assert_eq!([(3, 4), (5, 15), (21, 99), (40, 50)].map(|(from, to)| watch.waited_ns(from, to)), [1, 3, 4, 0]);
+        let observer =
+            ThreadObserver { thread, first, last, last_ns: 30, samples: vec![(0, 10, 1), (10, 20, 2), (20, 30, 4)] };
+        assert_eq!([(3, 4), (5, 15), (21, 99), (40, 50)].map(|(from, to)| observer.waited_ns(from, to)), [1, 3, 4, 0]);
     }
 }

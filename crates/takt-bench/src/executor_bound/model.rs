@@ -123,12 +123,12 @@ fn system(plan: &Plan, declared: &Declared) -> Result<System> {
         if priority >= CRITICAL_PRIORITY {
             return Err(Error::NotKept { what: format!("no bound: {kind} jobs have the priority {priority}") });
         }
-        let is_aside = plan.aside && (kind, priority) == SLOW_CALLBACK;
-        let on = if is_aside { SEPARATE_EXECUTOR } else { EXECUTOR };
+        let is_separate = plan.separate_executor && (kind, priority) == SLOW_CALLBACK;
+        let on = if is_separate { SEPARATE_EXECUTOR } else { EXECUTOR };
         let stages = vec![stage(on, priority, time_ns, 0)];
         flows.push(Flow { name: format!("{kind} {priority}"), arrivals: None, stages, limit_ns: None });
     }
-    let names = ["writer", "executor", "aside"].into_iter().take(if plan.aside { 3 } else { 2 });
+    let names = ["writer", "executor", "aside"].into_iter().take(if plan.separate_executor { 3 } else { 2 });
     let mut resources: Vec<_> = names.map(Resource::new).collect();
     let (period_ns, piece_ns) = (Priority::NORMAL_SERVER_PERIOD.as_nanos() as u64, declared.normal_ns());
     let server = Server { priority: Priority::NORMAL.get(), period_ns, piece_ns };
@@ -168,11 +168,11 @@ mod tests {
     use crate::isolation::load::LoadPlan;
     use std::time::Duration;
 
-    fn plan(aside: bool) -> Plan {
+    fn plan(separate_executor: bool) -> Plan {
         let load = LoadPlan { callback_us: 5_000, ..LoadPlan::default() };
         let (calibration, measurement) = (Duration::ZERO, Duration::ZERO);
         let (period_ns, margin, cpus, trace) = (1_000_000, 1.5, [0, 1], None);
-        Plan { calibration, measurement, load, period_ns, margin, secured: false, aside, cpus, trace }
+        Plan { calibration, measurement, load, period_ns, margin, secured: false, separate_executor, cpus, trace }
     }
 
     fn declared(further: &[(&'static str, i32, u64)]) -> Declared {

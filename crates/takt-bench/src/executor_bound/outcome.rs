@@ -80,12 +80,13 @@ impl Outcome {
     fn exceeded(&self) -> Vec<String> {
         let seen = &self.measurement;
         let times = |name: String, took_ns: u64, declared_ns: Option<u64>| {
-            let told = declared_ns.map_or("nothing".to_owned(), microseconds);
-            (took_ns > declared_ns.unwrap_or(0)).then(|| format!("{name} took {} of {told}", microseconds(took_ns)))
+            let declared = declared_ns.map_or("nothing".to_owned(), microseconds);
+            (took_ns > declared_ns.unwrap_or(0)).then(|| format!("{name} took {} of {declared}", microseconds(took_ns)))
         };
         let write = times("write".into(), seen.write_max_ns, Some(self.declared.write_ns));
         // Callbacks of another executor do not delay this one.
-        let is_on_this_host = |class: &&Class| !self.plan.aside || (class.kind, class.priority) != SLOW_CALLBACK;
+        let is_on_this_host =
+            |class: &&Class| !self.plan.separate_executor || (class.kind, class.priority) != SLOW_CALLBACK;
         let is_job = |class: &&Class| !class.kind.starts_with(LOCK);
         let classes = seen.classes.iter().filter(is_on_this_host).filter(is_job).filter_map(|class| {
             let name = format!("{} {}", class.kind, class.priority);
@@ -112,8 +113,8 @@ impl Outcome {
             ("permitted participants", seen.authenticated as f64, third as f64),
             ("refused participants", seen.refused as f64, third as f64),
         ];
-        let short = each.into_iter().filter(|(_, came, wanted)| *came < FULL * wanted);
-        short.map(|(what, came, wanted)| format!("{came:.0} of {wanted:.0} {what} arrived")).collect()
+        let short = each.into_iter().filter(|(_, arrived, wanted)| *arrived < FULL * wanted);
+        short.map(|(what, arrived, wanted)| format!("{arrived:.0} of {wanted:.0} {what} arrived")).collect()
     }
 
     /// Returns the outcome and the verdict as JSON.
@@ -219,17 +220,17 @@ impl Outcome {
         let seen = &self.measurement;
         let mut lines = Vec::new();
         if seen.late > 0 {
-            let told = seen.late_samples.len();
+            let listed = seen.late_samples.len();
             lines.push(format!(
-                "late      {} of the first {told} are explained by the kernel's counters",
+                "late      {} of the first {listed} are explained by the kernel's counters",
                 verdict.late_by_kernel
             ));
         }
         for late in seen.late_samples.iter().take(LATE_SHOWN) {
             let excess_ns = late.response_ns.saturating_sub(self.bound_ns);
-            let told = if late.by_kernel_ns() >= excess_ns { "explained" } else { "NOT explained" };
+            let state = if late.by_kernel_ns() >= excess_ns { "explained" } else { "NOT explained" };
             lines.push(format!(
-                "late      {} us, at {:.3} s, {} above the bound, {told}; meanwhile runnable but not running for {}",
+                "late      {} us, at {:.3} s, {} above the bound, {state}; meanwhile runnable but not running for {}",
                 microseconds(late.response_ns),
                 late.at_ns as f64 * 1e-9,
                 microseconds(excess_ns),

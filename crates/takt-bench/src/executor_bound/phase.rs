@@ -252,7 +252,7 @@ struct ReceivingSide {
 }
 
 impl ReceivingSide {
-    fn new(plan: &PhasePlan, course: &Arc<PhaseBarrier>) -> Result<Self> {
+    fn new(plan: &PhasePlan, barrier: &Arc<PhaseBarrier>) -> Result<Self> {
         let start = |name, fifo| Executor::builder(name).thread_settings(plan.thread(1, fifo)).start();
         let mut executors = vec![start(EXECUTOR_NAME, EXECUTOR_FIFO)?];
         let to = plan.participant("takt-bound")?.executor(&executors[0]).build()?;
@@ -267,22 +267,22 @@ impl ReceivingSide {
             executors.push(start("bound-aside", SEPARATE_FIFO)?);
             slow.run_listener_on(executors.last())?;
         }
-        let burden = CallbackLoad::on(&background, &slow, callback_ns)?;
+        let load = CallbackLoad::on(&background, &slow, callback_ns)?;
         let record = Arc::new(Mutex::new(Record::new(plan.bound_ns)));
-        let (recorded, course, ends_if_late) = (Arc::clone(&record), Arc::clone(course), plan.trace.is_some());
+        let (recorded, barrier, ends_if_late) = (Arc::clone(&record), Arc::clone(barrier), plan.trace.is_some());
         critical.set_listener(CallbackListener::boxed(move |sample| {
             if let Some((sequence, sent_ns)) = sample.marks()
                 && lock(&recorded).arrived(sequence, sent_ns)
                 && ends_if_late
             {
-                course.end();
+                barrier.end();
             }
             Ok(())
         }))?;
         if plan.trace.is_some() {
             to.keep_job_trace(TRACE_JOBS)?;
         }
-        Ok(Self { to, record, load: burden, discovered, _readers: [critical, background, slow], _executors: executors })
+        Ok(Self { to, record, load, discovered, _readers: [critical, background, slow], _executors: executors })
     }
 }
 
@@ -292,14 +292,14 @@ impl ReceivingSide {
 /// The middleware or the machine failed, readers were not found, no critical sample arrived, or a
 /// signal requested a stop.
 pub fn run(plan: &PhasePlan) -> Result<Observed> {
-    let course = Arc::new(PhaseBarrier::default());
-    let side = ReceivingSide::new(plan, &course)?;
-    let mut pass = None;
-    let written = write_all(plan, &course, || {
-        pass = Some(watch(plan, &course, &side.to)?);
+    let barrier = Arc::new(PhaseBarrier::default());
+    let side = ReceivingSide::new(plan, &barrier)?;
+    let mut interval = None;
+    let written = write_all(plan, &barrier, || {
+        interval = Some(watch(plan, &barrier, &side.to)?);
         Ok(())
     })?;
-    let Some(pass) = pass.filter(|_| !stopped()) else { return Err(Error::Stopped) };
+    let Some(interval) = interval.filter(|_| !stopped()) else { return Err(Error::Stopped) };
     if let Some(path) = plan.trace.as_ref().filter(|_| lock(&side.record).late > 0) {
         let failure = |e| Error::os(path.display().to_string(), e);
         let file = std::fs::File::create(path).map_err(failure)?;
@@ -313,29 +313,29 @@ pub fn run(plan: &PhasePlan) -> Result<Observed> {
     let classes = side.to.job_classes()?;
     let (background_received, _, slow_callbacks) = side.load.counts();
     let record = lock(&side.record);
-    let treatment = pass.executor.total();
+    let scheduling = interval.executor.total();
     let nothing = || Error::NoAnswer { what: "no critical sample arrived".into() };
     Ok(Observed {
-        seconds: pass.seconds,
+        seconds: interval.seconds,
         response_us: record.responses.summary().ok_or_else(nothing)?,
         response_max_ns: record.max_ns,
         sent: written.critical.0,
         received: record.tracker.counts().received,
         late: record.late,
-        late_samples: record.late_samples.iter().map(|late| pass.add_kernel_counters(*late)).collect(),
+        late_samples: record.late_samples.iter().map(|late| interval.add_kernel_counters(*late)).collect(),
         write_max_ns: written.critical.1,
         background_written: written.background.0,
         background_received,
         slow_written: written.background.1,
         slow_callbacks,
         discovered: side.discovered.load(Ordering::Relaxed),
-        authenticated: pass.authenticated,
-        refused: pass.refused,
+        authenticated: interval.authenticated,
+        refused: interval.refused,
         classes: classes.iter().filter(|class| class.durations.count() > 0).map(Class::of).collect(),
-        ran_ns: treatment.ran_ns,
-        waited_ns: treatment.waited_ns,
-        interrupted: treatment.interrupted,
-        stolen_ns: pass.stolen_ns,
+        ran_ns: scheduling.ran_ns,
+        waited_ns: scheduling.waited_ns,
+        interrupted: scheduling.interrupted,
+        stolen_ns: interval.stolen_ns,
     })
 }
 
@@ -355,22 +355,22 @@ impl WriteInterval {
     /// Adds the kernel's counters to a late sample, and sets its time relative to the beginning.
     fn add_kernel_counters(&self, late: Late) -> Late {
         let until_ns = late.at_ns + late.response_ns;
-        let waited_ns = [&self.executor, &self.writer].map(|watch| watch.waited_ns(late.at_ns, until_ns));
+        let waited_ns = [&self.executor, &self.writer].map(|observer| observer.waited_ns(late.at_ns, until_ns));
         let cores = self.cores.each_ref().map(|core| core.overlapping(late.at_ns, until_ns));
         Late { at_ns: late.at_ns.saturating_sub(self.begin_ns), waited_ns: waited_ns.iter().sum(), cores, ..late }
     }
 }
 
 /// Releases all threads, and observes the kernel's counters until the time is over.
-fn watch(plan: &PhasePlan, course: &PhaseBarrier, participant: &DomainParticipant) -> Result<WriteInterval> {
+fn watch(plan: &PhasePlan, barrier: &PhaseBarrier, participant: &DomainParticipant) -> Result<WriteInterval> {
     let (mut executor, mut writer) = (ThreadObserver::begin(EXECUTOR_NAME)?, ThreadObserver::begin(WRITER_NAME)?);
     let stolen_ns = || CoreCounters::of(plan.cpus[1]).stolen_ns;
     let stolen_before_ns = stolen_ns();
     let mut cores = plan.cpus.map(CoreObserver::begin);
     let before = participant.counters()?;
     let begin_ns = monotonic_ns();
-    course.release();
-    while monotonic_ns() - begin_ns < plan.length.as_nanos() as u64 && !course.is_over() {
+    barrier.release();
+    while monotonic_ns() - begin_ns < plan.length.as_nanos() as u64 && !barrier.is_over() {
         std::thread::sleep(STEP);
         executor.sample();
         writer.sample();

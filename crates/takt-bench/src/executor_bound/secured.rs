@@ -67,12 +67,11 @@ mod present {
             issue(self.own.enclave(name)?)
         }
 
-        /// Returns a maker of secured participants. Of three, one is admitted, one has an identity
-        /// of a foreign authority, and one has permissions of a foreign authority. All participants
-        /// of a kind share an identity.
+        /// Returns a constructor of secured participants. Of three, one is admitted, one has an
+        /// identity of a foreign authority, and one has permissions of a foreign authority. All
+        /// participants of a kind share an identity.
         ///
         /// # Errors
-        /// The library failed.
         /// The library failed.
         pub fn crowd(&self) -> Result<ParticipantConstructor> {
             let permitted = issue(self.own.enclave("crowd")?)?;

@@ -83,9 +83,9 @@ pub fn write_all(plan: &PhasePlan, barrier: &PhaseBarrier, pass: impl FnOnce() -
         let critical = writer.spawn_scoped(scope, part).map_err(|e| Error::os("start a thread", e))?;
         let floods = plan.load.floods();
         let background = floods.then(|| scope.spawn(|| ending(barrier, || write_background(plan, barrier))));
-        let comes = plan.load.participants > 0;
-        let crowd = comes.then(|| scope.spawn(|| ending(barrier, || replace_participants(plan, barrier))));
-        let threads = 1 + usize::from(floods) + usize::from(comes);
+        let has_crowd = plan.load.participants > 0;
+        let crowd = has_crowd.then(|| scope.spawn(|| ending(barrier, || replace_participants(plan, barrier))));
+        let threads = 1 + usize::from(floods) + usize::from(has_crowd);
         while barrier.ready.load(Ordering::Relaxed) < threads && !barrier.is_over() {
             std::thread::sleep(TICK);
         }
@@ -179,19 +179,19 @@ fn write_background(plan: &PhasePlan, barrier: &PhaseBarrier) -> Result<(u64, u6
 /// Replaces participants of the crowd continuously.
 fn replace_participants(plan: &PhasePlan, barrier: &PhaseBarrier) -> Result<()> {
     plan.thread(0, CROWD_FIFO).apply().map_err(refused)?;
-    let rest = || {
+    let pause = || {
         std::thread::sleep(TICK);
         Ok(())
     };
-    if !barrier.ready(rest)? {
+    if !barrier.ready(pause)? {
         return Ok(());
     }
-    let place =
+    let settings =
         CrowdSettings { domain: plan.domain, interface: "lo", own: &CROWD_ADDRESSES, peer: Ipv4Addr::LOCALHOST };
     let count = plan.load.participants;
     let mut crowd = match &plan.keys {
-        Some(keys) => Crowd::with_constructor(keys.crowd()?, &place, count)?,
-        None => Crowd::new(&place, count)?,
+        Some(keys) => Crowd::with_constructor(keys.crowd()?, &settings, count)?,
+        None => Crowd::new(&settings, count)?,
     };
     while !barrier.is_over() {
         crowd.step(TICK)?;

@@ -74,22 +74,27 @@ impl Crowd {
     ///
     /// # Errors
     /// An address is not local, or the domain has no ports.
-    pub fn new(place: &CrowdSettings<'_>, count: usize) -> Result<Self> {
+    pub fn new(settings: &CrowdSettings<'_>, count: usize) -> Result<Self> {
         let plain: ParticipantConstructor =
             Box::new(|_, config, now| Ok(Participant::new(config, now).map_err(takt::Error::from)?));
-        Self::open(plain, place, count, false)
+        Self::open(plain, settings, count, false)
     }
 
     /// Creates a crowd whose participants `make` constructs, with one socket each.
     ///
     /// # Errors
     /// Those of [`new`](Self::new), or `make` failed.
-    pub fn with_constructor(make: ParticipantConstructor, place: &CrowdSettings<'_>, count: usize) -> Result<Self> {
-        Self::open(make, place, count, true)
+    pub fn with_constructor(make: ParticipantConstructor, settings: &CrowdSettings<'_>, count: usize) -> Result<Self> {
+        Self::open(make, settings, count, true)
     }
 
-    fn open(make: ParticipantConstructor, place: &CrowdSettings<'_>, count: usize, is_secured: bool) -> Result<Self> {
-        let CrowdSettings { domain, interface, own, peer } = *place;
+    fn open(
+        make: ParticipantConstructor,
+        settings: &CrowdSettings<'_>,
+        count: usize,
+        is_secured: bool,
+    ) -> Result<Self> {
+        let CrowdSettings { domain, interface, own, peer } = *settings;
         let no_port = || Error::Usage(format!("domain {domain} has no ports"));
         let port = PortMapping::default().discovery_unicast(domain, 0).ok_or_else(no_port)?;
         let mut config = Config::new(domain, GuidPrefix([0; 12]));
@@ -138,7 +143,7 @@ impl Crowd {
         stay.as_nanos() as u64
     }
 
-    /// Creates a participant for a place of the crowd, at the address of that place.
+    /// Creates the participant with an index of the crowd, at the address of that index.
     fn join(&mut self, index: usize) -> Result<Participant> {
         let now = Instant(monotonic_ns());
         self.joined += 1;
@@ -154,7 +159,7 @@ impl Crowd {
         Ok(member)
     }
 
-    /// Shuts down participants whose time is over, and creates new ones in their places.
+    /// Replaces participants whose time is over.
     fn replace(&mut self) -> Result<()> {
         let now_ns = monotonic_ns();
         let at_once = if self.is_secured { REPLACED_PER_STEP } else { self.count };

@@ -88,15 +88,15 @@ impl CallbackLoad {
     /// # Errors
     /// A reader was deleted.
     pub fn on(background: &DataReader<Blob>, slow: &DataReader<Blob>, callback_ns: u64) -> Result<Self> {
-        let burden = Self { samples: Arc::default(), callbacks: Arc::default() };
-        let samples = Arc::clone(&burden.samples);
+        let load = Self { samples: Arc::default(), callbacks: Arc::default() };
+        let samples = Arc::clone(&load.samples);
         background.set_listener(CallbackListener::boxed(move |sample| {
             if let Some((sequence, _)) = sample.marks() {
                 lock(&samples).record(sequence);
             }
             Ok(())
         }))?;
-        let callbacks = Arc::clone(&burden.callbacks);
+        let callbacks = Arc::clone(&load.callbacks);
         slow.set_listener(CallbackListener::boxed(move |_| {
             let until = monotonic_ns() + callback_ns;
             while monotonic_ns() < until {
@@ -105,7 +105,7 @@ impl CallbackLoad {
             callbacks.fetch_add(1, Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(burden)
+        Ok(load)
     }
 
     /// Returns the numbers of background samples received, background samples lost, and slow
@@ -189,8 +189,8 @@ pub(super) fn flood(plan: &FloodPlan, lines: &mut Lines<'_>) -> Result<()> {
 
 /// Lets simulated participants join and leave continuously, until it is stopped.
 pub(super) fn crowd(plan: &CrowdPlan, lines: &mut Lines<'_>) -> Result<()> {
-    let place = CrowdSettings { domain: plan.domain, interface: INTERFACE, own: &CROWD_ADDRESSES, peer: plan.peer };
-    let mut crowd = Crowd::new(&place, plan.participants)?;
+    let settings = CrowdSettings { domain: plan.domain, interface: INTERFACE, own: &CROWD_ADDRESSES, peer: plan.peer };
+    let mut crowd = Crowd::new(&settings, plan.participants)?;
     lines.ready()?;
     while !stopped() {
         crowd.step(TICK)?;

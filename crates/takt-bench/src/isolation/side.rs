@@ -103,7 +103,7 @@ fn probe(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
 }
 
 fn ping(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
-    let _held = prepare(plan)?;
+    let _guard = prepare(plan)?;
     let ParticipantPlan { measures, spins, .. } = plan.participant;
     let participant = participant::participant(&plan.participant)?;
     let writer = participant::critical_writer(&participant, measures, PING)?;
@@ -174,7 +174,7 @@ fn write_pings(
 }
 
 fn pong(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
-    let _held = prepare(plan)?;
+    let _guard = prepare(plan)?;
     let ParticipantPlan { measures, spins, .. } = plan.participant;
     let participant = participant::participant(&plan.participant)?;
     let writer = participant::critical_writer(&participant, measures, PONG)?;
@@ -191,25 +191,25 @@ fn pong(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     }))?;
     let background = participant::background_reader(&participant, measures, BACKGROUND)?;
     let slow = participant::background_reader(&participant, measures, SLOW)?;
-    let burden = load::CallbackLoad::on(&background, &slow, plan.callback_ns)?;
+    let load = load::CallbackLoad::on(&background, &slow, plan.callback_ns)?;
     lines.ready()?;
-    let mut look_at_ns = 0;
+    let mut next_check_ns = 0;
     loop {
         drive(&participant, STEP, spins)?;
         if stopped() {
             return Err(Error::Stopped);
         }
         let now = monotonic_ns();
-        if now < look_at_ns {
+        if now < next_check_ns {
             continue;
         }
-        look_at_ns = now + STEP.as_nanos() as u64;
+        next_check_ns = now + STEP.as_nanos() as u64;
         if read_line()? {
             break;
         }
     }
     let record = lock(&record);
-    let (samples, lost, callbacks) = burden.counts();
+    let (samples, lost, callbacks) = load.counts();
     lines.write(&json!({
         "ev": "result", "latencies": record.buckets(), "received": record.received(),
         "background": samples, "background_lost": lost, "callbacks": callbacks,

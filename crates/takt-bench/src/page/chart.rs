@@ -100,13 +100,13 @@ pub fn alone(svg: &str) -> String {
     }
 }
 
-/// Returns the legend key of a look, as SVG.
+/// Returns the legend key of a line style, as SVG.
 #[must_use]
-pub fn legend_key(look: LineStyle, has_points: bool) -> String {
-    let colour = COLOURS[look.colour % COLOURS.len()];
-    let (dash, gap) = DASHES[look.dash % DASHES.len()];
+pub fn legend_key(style: LineStyle, has_points: bool) -> String {
+    let colour = COLOURS[style.colour % COLOURS.len()];
+    let (dash, gap) = DASHES[style.dash % DASHES.len()];
     let dashes = if dash == 0 { String::new() } else { format!(" stroke-dasharray=\"{dash} {gap}\"") };
-    let shape = match look.shape % SHAPES {
+    let shape = match style.shape % SHAPES {
         _ if !has_points => String::new(),
         0 => format!("<circle cx=\"19\" cy=\"6\" r=\"4\" fill=\"{colour}\"/>"),
         1 => format!("<rect x=\"15\" y=\"2\" width=\"8\" height=\"8\" fill=\"{colour}\"/>"),
@@ -159,14 +159,16 @@ fn draw_mark<'b>(chart: &mut Context<'_, 'b>, panel: &Panel, mark: &Mark) -> Dra
     let places = |points: &[(f64, f64)]| points.iter().map(|point| at(point.0, point.1)).collect::<Vec<_>>();
     let text = |h: HPos| ("sans-serif", LETTERS).into_font().color(&INK).pos(Pos::new(h, VPos::Center));
     match mark {
-        Mark::Line(points, look) => {
-            let style = colour(look.colour).stroke_width(2);
-            match DASHES[look.dash % DASHES.len()] {
+        Mark::Line(points, line_style) => {
+            let style = colour(line_style.colour).stroke_width(2);
+            match DASHES[line_style.dash % DASHES.len()] {
                 (0, _) => chart.draw_series([PathElement::new(places(points), style)]).map(drop),
                 (dash, gap) => chart.draw_series([DashedPathElement::new(places(points), dash, gap, style)]).map(drop),
             }
         }
-        Mark::Points(points, look) => places(points).into_iter().try_for_each(|place| draw_point(chart, place, *look)),
+        Mark::Points(points, line_style) => {
+            places(points).into_iter().try_for_each(|place| draw_point(chart, place, *line_style))
+        }
         Mark::Area(points, place) => {
             chart.draw_series([Polygon::new(places(points), colour(*place).mix(0.3))]).map(drop)
         }
@@ -199,16 +201,16 @@ fn draw_mark<'b>(chart: &mut Context<'_, 'b>, panel: &Panel, mark: &Mark) -> Dra
     }
 }
 
-fn draw_point<'b>(chart: &mut Context<'_, 'b>, place: (f64, f64), look: LineStyle) -> Drawn<'b> {
-    let style = colour(look.colour).filled();
-    match look.shape % SHAPES {
-        0 => chart.draw_series([Circle::new(place, 4, style)]).map(drop),
-        1 => chart.draw_series([EmptyElement::at(place) + Rectangle::new([(-4, -4), (4, 4)], style)]).map(drop),
-        2 => chart.draw_series([TriangleMarker::new(place, 5, style)]).map(drop),
-        3 => chart.draw_series([Cross::new(place, 4, colour(look.colour).stroke_width(2))]).map(drop),
+fn draw_point<'b>(chart: &mut Context<'_, 'b>, point: (f64, f64), line_style: LineStyle) -> Drawn<'b> {
+    let style = colour(line_style.colour).filled();
+    match line_style.shape % SHAPES {
+        0 => chart.draw_series([Circle::new(point, 4, style)]).map(drop),
+        1 => chart.draw_series([EmptyElement::at(point) + Rectangle::new([(-4, -4), (4, 4)], style)]).map(drop),
+        2 => chart.draw_series([TriangleMarker::new(point, 5, style)]).map(drop),
+        3 => chart.draw_series([Cross::new(point, 4, colour(line_style.colour).stroke_width(2))]).map(drop),
         _ => {
             let corners = vec![(0, -5), (5, 0), (0, 5), (-5, 0)];
-            chart.draw_series([EmptyElement::at(place) + Polygon::new(corners, style)]).map(drop)
+            chart.draw_series([EmptyElement::at(point) + Polygon::new(corners, style)]).map(drop)
         }
     }
 }
@@ -223,11 +225,11 @@ mod tests {
 
     #[test]
     fn each_mark_is_in_the_drawing() {
-        let look = |place| LineStyle { colour: place, dash: place, shape: place };
+        let style = |place| LineStyle { colour: place, dash: place, shape: place };
         let marks = vec![
-            Mark::Line(vec![(1.0, 1.0), (9.0, 900.0)], look(0)),
-            Mark::Line(vec![(1.0, 1.0), (9.0, 900.0)], look(1)),
-            Mark::Points(vec![(2.0, 10.0), (3.0, f64::NAN)], look(3)),
+            Mark::Line(vec![(1.0, 1.0), (9.0, 900.0)], style(0)),
+            Mark::Line(vec![(1.0, 1.0), (9.0, 900.0)], style(1)),
+            Mark::Points(vec![(2.0, 10.0), (3.0, f64::NAN)], style(3)),
             Mark::Area(vec![(1.0, 1.0), (2.0, 2.0), (2.0, 1.0)], 4),
             Mark::Rectangle([(1.0, 1.0), (2.0, 5.0)], 5, 0.5),
             Mark::VerticalInterval(1.0, 1.0, 2.0, 2),

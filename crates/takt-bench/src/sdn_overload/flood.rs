@@ -72,14 +72,13 @@ impl Flood {
     ///
     /// # Errors
     /// A socket cannot be created.
-    /// A socket cannot be made.
     pub fn start(site: &Site, frame_len: usize) -> Result<Self> {
         let failed = |source| Error::os("open a socket of the overload", source);
         let sink = site.run(SUBSCRIBERS[0], || UdpSocket::bind((SUBSCRIBER_ADDRESS, PORT)))?.map_err(failed)?;
         let mut flood = Self { is_over: Arc::new(AtomicBool::new(false)), threads: Vec::new(), _sink: sink };
-        for (place, host) in site.plan().flooders().iter().enumerate() {
+        for (index, host) in site.plan().flooders().iter().enumerate() {
             let socket = site.run(host, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?.map_err(failed)?;
-            let rates = if place == 0 { 2 } else { 1 };
+            let rates = if index == 0 { 2 } else { 1 };
             let plan = FloodPlan { frame_len, bits_per_second: rates * 1_000_000 * u64::from(site.plan().megabits) };
             let over = Arc::clone(&flood.is_over);
             flood.threads.push(std::thread::spawn(move || send(&socket, plan, &over)));

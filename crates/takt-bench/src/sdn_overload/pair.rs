@@ -65,8 +65,8 @@ impl Program {
             vec![serde_json::to_string(plan).map_err(|why| Error::os("JSON", why.into()))?]
         };
         let namespace = CString::new(site.namespace(host)).map_err(|why| Error::Usage(why.to_string()))?;
-        let place = Placement { fifo: Some(FIFO), namespace: Some(namespace), ..Placement::default() };
-        let mut child = Child::start(&self.column, role, &arguments, place)?;
+        let placement = Placement { fifo: Some(FIFO), namespace: Some(namespace), ..Placement::default() };
+        let mut child = Child::start(&self.column, role, &arguments, placement)?;
         child.wait_for("ready", READY_LIMIT)?;
         Ok(child)
     }

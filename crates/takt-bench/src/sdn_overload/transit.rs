@@ -91,14 +91,14 @@ impl Capture {
     /// The user is not root.
     pub fn start(site: &Site) -> Result<Self> {
         let stalls = StallObserver::start();
-        let mut watch = Self { stalls, is_over: Arc::new(AtomicBool::new(false)), threads: Vec::new() };
+        let mut transits = Self { stalls, is_over: Arc::new(AtomicBool::new(false)), threads: Vec::new() };
         for host in std::iter::once(&PUBLISHER).chain(&SUBSCRIBERS[..site.plan().readers]) {
             let failed = |source| Error::os(format!("capture frames of {host}"), source);
             let socket = site.run(host, capture)?.map_err(failed)?;
-            let is_over = Arc::clone(&watch.is_over);
-            watch.threads.push(std::thread::spawn(move || capture_frames(&socket, &is_over)));
+            let is_over = Arc::clone(&transits.is_over);
+            transits.threads.push(std::thread::spawn(move || capture_frames(&socket, &is_over)));
         }
-        Ok(watch)
+        Ok(transits)
     }
 
     /// Stops the capture. Returns the transits for each reader's host and each vendor of writers.

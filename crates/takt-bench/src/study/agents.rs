@@ -170,7 +170,7 @@ struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// Returns the arguments of a process: those of the place, of the workload, of the cell, and
+    /// Returns the arguments of a process: those of the site, of the workload, of the cell, and
     /// finally of the system.
     fn arguments(&self, side: usize, further: &[String]) -> Result<Vec<String>> {
         let ends = &self.launcher.place.ends;

@@ -238,7 +238,7 @@ impl Campaign {
     }
 
     fn check_row(&self, row: &SummaryRow) -> Result<()> {
-        let usage = |text: String| Err(Error::Usage(format!("summary {:?}: {text}", row.what)));
+        let usage = |text: String| Err(Error::Usage(format!("summary {:?}: {text}", row.title)));
         let Some(workload) = self.workloads.iter().find(|workload| workload.name == row.workload) else {
             return usage(format!("no workload is called {}", row.workload));
         };
@@ -317,7 +317,7 @@ mod tests {
             );
             Campaign::parse(&FILE.replacen("[quick]", &format!("{row}[quick]"), 1), Length::Normal)
         };
-        assert_eq!(row("latency-rtt", "size").unwrap().summary[0].beside, ["two"]);
+        assert_eq!(row("latency-rtt", "size").unwrap().summary[0].others, ["two"]);
         assert!(row("latency", "size").unwrap_err().to_string().contains("no workload is called latency"));
         let error = row("latency-rtt", "colour").unwrap_err().to_string();
         assert!(error.contains("no parameter of latency-rtt is called colour"), "{error}");

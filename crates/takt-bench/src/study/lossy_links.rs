@@ -43,7 +43,7 @@ impl<'a> LossyLinks<'a> {
         Ok(losing)
     }
 
-    /// Returns the counters of frames on the way to an end.
+    /// Returns the counters of frames sent to an end.
     ///
     /// # Errors
     /// The kernel does not report them.

@@ -9,9 +9,9 @@
 //! | [`cell`] | cell of a campaign, and one measurement of it |
 //! | [`plan`] | jobs of a campaign, in the randomized order of their rounds |
 //! | [`support`] | cells that a system supports |
-//! | [`survey`] | available agents and their capabilities |
+//! | [`agent_survey`] | available agents and their capabilities |
 //! | [`site`] | hosts and networks of the processes |
-//! | [`losing`] | links with frame loss |
+//! | [`lossy_links`] | links with frame loss |
 //! | [`ssh`] | two machines reached by ssh |
 //! | [`environment`] | environment of the machine, as JSON |
 //! | [`agents`] | execution of one job: agents, their results, figures |

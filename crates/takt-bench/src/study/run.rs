@@ -56,7 +56,7 @@ pub enum Progress<'a> {
     Missing(&'a Missing),
     /// A cell is not measured, since its system does not support it.
     Refused(&'a Refused),
-    /// The place lacks something that was requested.
+    /// The site lacks something that was requested.
     Place(&'a str),
     /// A job begins.
     Job {
@@ -80,8 +80,8 @@ pub enum Progress<'a> {
 /// # Errors
 /// The campaign is incompatible with the systems or the machine, results cannot be written, or a
 /// signal requested a stop. A failed job is a result, not an error.
-pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
-    let _alone = lock_campaign()?;
+pub fn run(request: &Request, progress: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
+    let _lock = lock_campaign()?;
     let all = system::systems(&request.systems)?;
     let campaign = only(&request.campaign, &request.only, &all)?;
     let wanted = plan::wanted(&campaign, &all)?;
@@ -91,14 +91,14 @@ pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
         false => CampaignSite::make(&campaign.site)?,
     };
     if let Some(why) = &place.missing {
-        say(Progress::Place(why));
+        progress(Progress::Place(why));
     }
     let survey = Survey::of(&wanted, &place);
     let (jobs, refused) = plan::jobs(&campaign, &all, &survey.roles)?;
     let mut directory = open(request, &campaign, &survey, &place)?;
     let done = if request.resumes { Results::read(&request.directory)?.done() } else { BTreeSet::new() };
-    survey.missing.iter().for_each(|missing| say(Progress::Missing(missing)));
-    refused.iter().for_each(|refused| say(Progress::Refused(refused)));
+    survey.missing.iter().for_each(|missing| progress(Progress::Missing(missing)));
+    refused.iter().for_each(|refused| progress(Progress::Refused(refused)));
     let is_there = |job: &Job| survey.missing.iter().all(|missing| missing.system != job.system.name);
     let jobs = jobs.into_iter().filter(is_there).collect();
     let mut driver = Driver {
@@ -113,7 +113,7 @@ pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
         domain: 0,
         remaining: 0,
     };
-    driver.rounds(&done, &mut directory, say)
+    driver.rounds(&done, &mut directory, progress)
 }
 
 /// Returns the campaign with only the requested systems.
@@ -189,7 +189,7 @@ impl Driver<'_> {
         &mut self,
         done: &BTreeSet<(super::cell::Cell, u32)>,
         directory: &mut Directory,
-        say: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<()> {
         let is_done = |job: &Job, round: u32| job.cells.iter().all(|cell| done.contains(&(cell.clone(), round)));
         let total = self.jobs.len() * self.campaign.rounds as usize;
@@ -206,9 +206,9 @@ impl Driver<'_> {
                     return Err(Error::Stopped);
                 }
                 let left = self.time_left();
-                say(Progress::Job { job: &job, round, done: (total - self.remaining, total), remaining: left });
+                progress(Progress::Job { job: &job, round, done: (total - self.remaining, total), remaining: left });
                 let started = monotonic_ns();
-                let measurements = self.job(&job, at, (round, turn), directory, say)?;
+                let measurements = self.job(&job, at, (round, turn), directory, progress)?;
                 directory.append(&measurements)?;
                 self.durations.insert(at, Duration::from_nanos(monotonic_ns() - started));
                 self.remaining -= 1;
@@ -231,21 +231,21 @@ impl Driver<'_> {
         at: usize,
         (round, turn): (u32, u32),
         directory: &Directory,
-        say: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Vec<Measurement>> {
         let started_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let earlier = self.failures.get(&at).filter(|failures| failures.len() >= FAILURES_MAX);
         let mut disturbance = Disturbance::default();
         let report = match earlier.and_then(|failures| failures.last()) {
             Some(why) => Err(format!("skipped after {FAILURES_MAX} failures: {why}")),
-            None => self.tries(job, (round, turn), &mut disturbance, say)?,
+            None => self.tries(job, (round, turn), &mut disturbance, progress)?,
         };
         let measurement =
             |cell, commands, outcome| Measurement { cell, round, turn, at: started_at, disturbance, commands, outcome };
         let report = match report {
             Ok(report) => report,
             Err(why) => {
-                say(Progress::Failed(&why));
+                progress(Progress::Failed(&why));
                 self.failures.entry(at).or_default().push(why.clone());
                 let failed = |cell: &super::cell::Cell| {
                     measurement(cell.clone(), Vec::new(), Outcome::Failed { why: why.clone() })
@@ -277,7 +277,7 @@ impl Driver<'_> {
         job: &Job,
         (round, turn): (u32, u32),
         disturbance: &mut Disturbance,
-        say: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<std::result::Result<Report, String>> {
         loop {
             let before = Times::now()?;
@@ -304,7 +304,7 @@ impl Driver<'_> {
                 Ok(report) if !disturbance.disturbed || disturbance.tries >= self.campaign.tries => {
                     return Ok(Ok(report));
                 }
-                Ok(_) => say(Progress::Disturbed(*disturbance)),
+                Ok(_) => progress(Progress::Disturbed(*disturbance)),
             }
         }
     }

@@ -167,7 +167,7 @@ impl CampaignSite {
         Ok((lab, cable.ok_or_else(no_switch)?))
     }
 
-    /// Creates an empty place, for a campaign whose workloads create their own networks.
+    /// Creates a site without hosts, for a campaign whose workloads create their own networks.
     #[must_use]
     pub fn none() -> Self {
         let end = End { address: Ipv4Addr::LOCALHOST, interface: "lo".into(), namespace: None };
@@ -209,7 +209,7 @@ impl CampaignSite {
         }
     }
 
-    /// Creates a place with two hosts.
+    /// Creates a site with two hosts.
     fn of(ends: [End; 2]) -> Self {
         Self { ends, are_two: true, missing: None, ssh: None, lab: None, per_host_files: None, _link: None }
     }

@@ -170,12 +170,12 @@ impl Ssh {
                 None => return Err(self.why_no_info(side, &path, &output, host)),
             }
         }
-        let said = |info: &Value| format!("{} {}", text(&info["peer"]), text(&info["version"]));
+        let version = |info: &Value| format!("{} {}", text(&info["peer"]), text(&info["version"]));
         match infos.as_slice() {
-            [one, other] if said(one) == said(other) => Ok(one.clone()),
+            [one, other] if version(one) == version(other) => Ok(one.clone()),
             [one, other] => {
                 let [first, second] = &self.site.hosts;
-                Err(format!("two versions: {} on {first}, {} on {second}", said(one), said(other)))
+                Err(format!("two versions: {} on {first}, {} on {second}", version(one), version(other)))
             }
             _ => Err("no info".into()),
         }

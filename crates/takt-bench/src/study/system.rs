@@ -62,7 +62,7 @@ pub struct System {
     /// Only supported history; `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<String>,
-    /// Supported ways of notification; empty: all.
+    /// Supported notification modes; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<String>,
     /// Program of its broker.
@@ -103,7 +103,7 @@ struct Systems {
     system: Vec<System>,
 }
 
-/// Way to start an agent.
+/// Method to start an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Agent {
     /// Executable, with words before the role.

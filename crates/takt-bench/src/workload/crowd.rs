@@ -114,7 +114,7 @@ impl Crowd {
         Ok(Self { participants, _writers: writers, _instances: instances, added, is_inline })
     }
 
-    /// Drives inline participants for one turn, and sleeps if none had work.
+    /// Drives inline participants for one pass, and sleeps if none had work.
     ///
     /// # Errors
     /// Takt failed.

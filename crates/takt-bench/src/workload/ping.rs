@@ -35,7 +35,7 @@ pub struct Plan {
     pub count: u64,
     /// Interval between two pings of an open loop; `None`: closed loop.
     pub period: Option<Duration>,
-    /// Whether an open loop sends no ping in a pause ([`rest`](crate::rest)).
+    /// Whether an open loop sends no ping in a pause ([`pauses`](crate::pauses)).
     pub pauses: bool,
     /// Whether the pong carries only a sequence number of [`SEQUENCE_LEN`] octets.
     pub short_reply: bool,
@@ -48,7 +48,7 @@ pub struct Outcome {
     pub latencies_ns: Vec<u64>,
     /// Numbers of measured samples by outcome.
     pub counts: Counts,
-    /// Number of pings without an answer, including those of the warm-up.
+    /// Number of pings without a pong, including those of the warm-up.
     pub timeouts: u64,
     /// CPU time used by this process since the first measured ping.
     pub usage: Usage,
@@ -237,9 +237,9 @@ impl<'a> Ping<'a> {
             self.link.write(&pinger.sample)?;
             let deadline = pinger.sent_at_ns + nanoseconds(PONG_TIMEOUT);
             loop {
-                let came = self.link.receive(&mut pong, STEP)?;
+                let received = self.link.receive(&mut pong, STEP)?;
                 let now = monotonic_ns();
-                if came && pinger.on_pong(now, &pong) {
+                if received && pinger.on_pong(now, &pong) {
                     break;
                 }
                 if now >= deadline || stopped() {
@@ -267,12 +267,12 @@ impl<'a> Ping<'a> {
         }
     }
 
-    fn open_loop(&mut self, period: Duration, rests: bool) -> Result<()> {
+    fn open_loop(&mut self, period: Duration, pauses: bool) -> Result<()> {
         let last = lock(&self.state).last();
         let mut next_ns = monotonic_ns();
         for _ in 0..last {
             next_ns += nanoseconds(period);
-            if rests {
+            if pauses {
                 next_ns = pauses::next_start(next_ns);
             }
             self.receive_until(next_ns)?;

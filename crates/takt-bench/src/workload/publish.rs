@@ -108,12 +108,12 @@ pub fn run(link: &mut dyn Link, plan: &Plan) -> Result<Outcome> {
     let mut progress = Progress { started_ns: monotonic_ns(), ..Progress::default() };
     let period_ns = plan.rate_hz.map(|hz| (1e9 / hz) as u64);
     let mut next_ns = progress.started_ns;
-    let (mut now_ns, mut turns, mut refused_before) = (next_ns, 0_u64, 0);
+    let (mut now_ns, mut iterations, mut refused_before) = (next_ns, 0_u64, 0);
     while !stopped() {
-        if turns % DRIVES_PER_CHECK == 0 || plan.size >= LARGE || period_ns.is_some() || samples.len() > 1 {
+        if iterations % DRIVES_PER_CHECK == 0 || plan.size >= LARGE || period_ns.is_some() || samples.len() > 1 {
             now_ns = monotonic_ns();
         }
-        turns += 1;
+        iterations += 1;
         progress.update(&plan.window, written, now_ns);
         if progress.is_over(plan.tail, now_ns) {
             break;

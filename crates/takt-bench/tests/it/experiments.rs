@@ -104,5 +104,8 @@ fn experiment_systems_and_agent_systems_refuse_each_others_workloads() {
     let (results, refused) = scene.run(text);
     assert_eq!(results.measurements, []);
     assert_eq!(refused.len(), 2, "{refused:?}");
-    assert!(refused[0].contains("does not support isolation") && refused[1].contains("alone"), "{refused:?}");
+    assert!(
+        refused[0].contains("does not support isolation") && refused[1].contains("supports only isolation"),
+        "{refused:?}"
+    );
 }

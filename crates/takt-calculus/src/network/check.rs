@@ -259,9 +259,9 @@ fn check_depth(queue: &Queue<'_>, blocking: u128, from: u128, arrived: u128, to:
     let on_line = waits.checked_mul(queue.port().rate_bps.into()).ok_or(COUNTING)?.div_ceil(8_000_000_000);
     let octets = on_line.saturating_add(largest(|flow| flow.longest_len));
     let smallest = queue.own().map(|flow| flow.shortest).min().unwrap_or(1);
-    let come =
+    let frames_arrived =
         queue.own().fold(0_u128, |sum, flow| sum.saturating_add(flow.events(to - 1).saturating_mul(flow.frames)));
-    let frames = come.saturating_sub(served / largest(|flow| flow.longest)).min(waits / smallest + 1);
+    let frames = frames_arrived.saturating_sub(served / largest(|flow| flow.longest)).min(waits / smallest + 1);
     if octets > depth.octets.into() || frames > depth.frames.into() {
         return Err("it may exceed its depth");
     }
@@ -274,39 +274,39 @@ fn check_flow(
     number: usize,
     flow: &Flow,
 ) -> Result<(), &'static str> {
-    let said = certificate.bounds[number];
-    for way in ways(flow) {
-        let times = way.iter().map(|hop| {
+    let bound_claim = certificate.bounds[number];
+    for path in ways(flow) {
+        let times = path.iter().map(|hop| {
             let delay_ns = certificate.ports[hop.port].delay_ns;
             u128::from(certificate.queues[hop.port][hop.class].delay_ns) + u128::from(delay_ns)
         });
-        if times.fold(0_u128, u128::saturating_add) > said.total_ns.into() {
+        if times.fold(0_u128, u128::saturating_add) > bound_claim.total_ns.into() {
             return Err("its budgets are more than its bound");
         }
-        let Some(separated_ns) = said.separated_ns else { continue };
+        let Some(separated_ns) = bound_claim.separated_ns else { continue };
         let bound =
-            separated(certificate, at_ports, number, &way).ok_or("it has no bound by separated-flow analysis")?;
+            separated(certificate, at_ports, number, &path).ok_or("it has no bound by separated-flow analysis")?;
         if bound > separated_ns.into() {
             return Err("it may take longer than by separated-flow analysis");
         }
     }
-    if said.bound_ns() > flow.limit_ns { Err("its limit is not kept") } else { Ok(()) }
+    if bound_claim.bound_ns() > flow.limit_ns { Err("its limit is not kept") } else { Ok(()) }
 }
 
 /// Returns the hops to each receiver. A hop leads to a receiver if no other hop follows it.
 fn ways(flow: &Flow) -> Vec<Vec<Hop>> {
-    let mut ways: Vec<Vec<Hop>> = Vec::new();
+    let mut paths: Vec<Vec<Hop>> = Vec::new();
     let mut is_followed = alloc::vec![false; flow.hops.len()];
     for (n, hop) in flow.hops.iter().enumerate() {
-        let mut way = Vec::new();
+        let mut path = Vec::new();
         if let Some(from) = flow.before(n) {
             is_followed[from] = true;
-            way.clone_from(&ways[from]);
+            path.clone_from(&paths[from]);
         }
-        way.push(*hop);
-        ways.push(way);
+        path.push(*hop);
+        paths.push(path);
     }
-    ways.into_iter().zip(is_followed).filter(|(_, is_followed)| !is_followed).map(|(way, _)| way).collect()
+    paths.into_iter().zip(is_followed).filter(|(_, is_followed)| !is_followed).map(|(path, _)| path).collect()
 }
 
 /// Fixed-point unit of a port's time share and of an octet.
@@ -317,7 +317,7 @@ fn separated(
     certificate: &NetworkCertificate,
     at_ports: &[Vec<FlowAtPort>],
     number: usize,
-    way: &[Hop],
+    path: &[Hop],
 ) -> Option<u128> {
     let flow = &certificate.flows[number];
     let line = |len: u64| frame_ns(len, 8_000_000_000);
@@ -330,7 +330,7 @@ fn separated(
     let frame = line(flow.frames.iter().map(|frames| frames.len).max()?);
     let takes = |octets: u128, rate: u128| Some(octets.checked_mul(ONE * 1_000_000_000)?.div_ceil(rate));
     let (mut latency, mut least) = (0_u128, u128::MAX);
-    for (n, hop) in way.iter().enumerate() {
+    for (n, hop) in path.iter().enumerate() {
         let queue = Queue { ports: &certificate.ports, at: hop.port, flows: &at_ports[hop.port], class: hop.class };
         let (mut higher, mut same, mut bursts) = (0_u128, 0_u128, queue.blocking());
         for flow in queue.flows.iter().filter(|flow| flow.class <= hop.class && flow.number != number) {
@@ -349,7 +349,7 @@ fn separated(
         }
         let wait = bursts.checked_mul(ONE)?.div_ceil(class_rate);
         latency = latency.checked_add(wait)?.checked_add(queue.port().delay_ns.into())?;
-        if n + 1 < way.len() {
+        if n + 1 < path.len() {
             latency = latency.checked_add(takes(frame, rate)?)?;
         }
     }

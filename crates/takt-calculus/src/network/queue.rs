@@ -66,7 +66,7 @@ impl PortView<'_> {
         let corners = arrived.clone().corners(busy_ns, POINTS_MAX).ok_or(TOO_COMPLEX)?;
         let corners = merged_corners(corners, intervals, busy_ns);
         let mut higher = self.sweep(|other| other < class)?;
-        let mut holding = Backlog::new(self, class, &own, higher.clone(), blocking_ns);
+        let mut backlog = Backlog::new(self, class, &own, higher.clone(), blocking_ns);
 
         let mut claim = QueueClaim { delay_ns: 0, busy_ns, intervals: Vec::with_capacity(corners.len()) };
         let mut begun_ns = 0;
@@ -89,9 +89,9 @@ impl PortView<'_> {
             let delay_ns = own_ns.saturating_add(blocking_ns).saturating_add(higher_ns);
             claim.delay_ns = claim.delay_ns.max(delay_ns);
             claim.intervals.push(Interval { from_ns, start_ns });
-            holding.add_interval(from_ns, before_ns, arrived.frames())?;
+            backlog.add_interval(from_ns, before_ns, arrived.frames())?;
         }
-        holding.check()?;
+        backlog.check()?;
         Ok(claim)
     }
 

@@ -138,8 +138,8 @@ fn simulate(
     for number in 0..flows.len() {
         simulation.release(number, manner, until_ns, draw);
     }
-    while let Some(Reverse((now_ns, _, happening))) = simulation.events.pop() {
-        match happening {
+    while let Some(Reverse((now_ns, _, event))) = simulation.events.pop() {
+        match event {
             Event::Arrives(frame) => simulation.arrive(now_ns, frame),
             Event::Sent(port, sent) => {
                 if let Some((class, frame)) = sent {
@@ -154,9 +154,9 @@ fn simulate(
 }
 
 impl Simulation<'_> {
-    fn at(&mut self, time_ns: u64, happening: Event) {
+    fn at(&mut self, time_ns: u64, event: Event) {
         self.count += 1;
-        self.events.push(Reverse((time_ns, self.count, happening)));
+        self.events.push(Reverse((time_ns, self.count, event)));
     }
 
     /// Returns the minimum time of a flow's first frame to a port; 0 if its route does not include
@@ -209,9 +209,9 @@ impl Simulation<'_> {
 
     fn arrive(&mut self, now_ns: u64, frame: Frame) {
         let hop = self.flows[frame.flow].hops[frame.hop];
-        let (held, seen) = (&mut self.held[hop.port][hop.class], &mut self.observed.queues[hop.port][hop.class]);
-        *held = (held.0 + frame.len, held.1 + 1);
-        (seen.1, seen.2) = (seen.1.max(held.0), seen.2.max(held.1));
+        let (backlog, observed) = (&mut self.held[hop.port][hop.class], &mut self.observed.queues[hop.port][hop.class]);
+        *backlog = (backlog.0 + frame.len, backlog.1 + 1);
+        (observed.1, observed.2) = (observed.1.max(backlog.0), observed.2.max(backlog.1));
         self.queues[hop.port][hop.class].push_back(Frame { came_ns: now_ns, ..frame });
         let link = &self.ports[hop.port];
         if !self.busy[hop.port] && self.flooded {
@@ -234,9 +234,9 @@ impl Simulation<'_> {
     }
 
     fn sent(&mut self, now_ns: u64, port: usize, class: usize, frame: Frame, draw: &mut impl Draw) {
-        let (held, seen) = (&mut self.held[port][class], &mut self.observed.queues[port][class]);
-        *held = (held.0 - frame.len, held.1 - 1);
-        seen.0 = seen.0.max(now_ns - frame.came_ns);
+        let (backlog, observed) = (&mut self.held[port][class], &mut self.observed.queues[port][class]);
+        *backlog = (backlog.0 - frame.len, backlog.1 - 1);
+        observed.0 = observed.0.max(now_ns - frame.came_ns);
         let link = &self.ports[port];
         let delay_ns = match draw(0, 3) {
             0 => link.delay_ns,

@@ -51,7 +51,7 @@ struct Serving {
     waiting: Vec<Piece>,
     served: Option<Piece>,
     /// Time since which work above the server's priority has kept the resource busy without a
-    /// pause, or time of the server's last turn.
+    /// pause, or time of the server's last piece.
     busy_since: Option<u64>,
 }
 
@@ -80,8 +80,8 @@ impl Serving {
 }
 
 /// Returns the arrival times of a flow's events, starting at `offset`.
-fn times(arrivals: &Arrivals, until: u64, manner: ArrivalPattern, random: &mut Random) -> Vec<u64> {
-    let is_random = manner == ArrivalPattern::Random;
+fn times(arrivals: &Arrivals, until: u64, pattern: ArrivalPattern, random: &mut Random) -> Vec<u64> {
+    let is_random = pattern == ArrivalPattern::Random;
     let offset = if is_random { random.between(0, arrivals.period_ns) } else { 0 };
     let mut times: Vec<u64> = Vec::new();
     let mut late = 0;
@@ -112,30 +112,30 @@ fn times(arrivals: &Arrivals, until: u64, manner: ArrivalPattern, random: &mut R
 }
 
 /// Returns the maximum time of any event of each flow.
-pub fn longest(system: &System, until: u64, manner: ArrivalPattern, random: &mut Random) -> Vec<u64> {
+pub fn longest(system: &System, until: u64, pattern: ArrivalPattern, random: &mut Random) -> Vec<u64> {
     let flows = &system.flows;
     let times: Vec<Vec<u64>> =
-        flows.iter().map(|flow| times(&flow.arrivals.expect("limited"), until, manner, random)).collect();
-    let mut happenings = BinaryHeap::new();
+        flows.iter().map(|flow| times(&flow.arrivals.expect("limited"), until, pattern, random)).collect();
+    let mut events = BinaryHeap::new();
     for (flow, times) in times.iter().enumerate() {
         for (event, time) in times.iter().enumerate() {
-            happenings.push(Reverse((*time, Event::Arrival { flow, stage: 0, event })));
+            events.push(Reverse((*time, Event::Arrival { flow, stage: 0, event })));
         }
     }
     let mut serving: Vec<Serving> = system.resources.iter().map(|_| Serving::default()).collect();
     let ranks: Vec<u64> = (0..flows.len())
-        .map(|flow| match manner {
+        .map(|flow| match pattern {
             ArrivalPattern::WorstFor(last) => u64::from(flow == last),
             ArrivalPattern::Random => random.next(),
         })
         .collect();
     let (mut longest, mut order) = (vec![0; flows.len()], 0);
-    let takes = |low: u64, high: u64, random: &mut Random| match manner {
+    let takes = |low: u64, high: u64, random: &mut Random| match pattern {
         ArrivalPattern::WorstFor(_) => high,
         ArrivalPattern::Random => random.between(low, high),
     };
-    while let Some(Reverse((now, happening))) = happenings.pop() {
-        match happening {
+    while let Some(Reverse((now, next_event))) = events.pop() {
+        match next_event {
             Event::Arrival { flow, stage, event } => {
                 let at = &flows[flow].stages[stage];
                 for n in 1..=at.pieces {
@@ -154,7 +154,7 @@ pub fn longest(system: &System, until: u64, manner: ArrivalPattern, random: &mut
                 if is_last {
                     let next = now + takes(at.delay_ns_min, at.delay_ns, random);
                     if stage + 1 < flows[flow].stages.len() {
-                        happenings.push(Reverse((next, Event::Arrival { flow, stage: stage + 1, event })));
+                        events.push(Reverse((next, Event::Arrival { flow, stage: stage + 1, event })));
                     } else {
                         longest[flow] = longest[flow].max(next - times[flow][event]);
                     }
@@ -162,7 +162,7 @@ pub fn longest(system: &System, until: u64, manner: ArrivalPattern, random: &mut
             }
         }
         // Process all simultaneous arrivals before a piece is selected.
-        if happenings.peek().is_some_and(|Reverse((next, _))| *next == now) {
+        if events.peek().is_some_and(|Reverse((next, _))| *next == now) {
             continue;
         }
         for (resource, serving) in serving.iter_mut().enumerate() {
@@ -170,7 +170,7 @@ pub fn longest(system: &System, until: u64, manner: ArrivalPattern, random: &mut
                 && let Some(piece) = serving.choose(&system.resources[resource], now)
             {
                 serving.served = Some(piece);
-                happenings.push(Reverse((now + piece.takes, Event::Completion { resource })));
+                events.push(Reverse((now + piece.takes, Event::Completion { resource })));
             }
         }
     }

@@ -10,10 +10,10 @@ const SYSTEMS: u64 = 1000;
 /// Returns the maximum times of all flows over all choices of times.
 fn worst(system: &System, random: &mut Random) -> Vec<u64> {
     let victims = (0..system.flows.len()).map(ArrivalPattern::WorstFor);
-    let manners = victims.chain([ArrivalPattern::Random; 3]);
+    let patterns = victims.chain([ArrivalPattern::Random; 3]);
     let mut worst = vec![0; system.flows.len()];
-    for manner in manners {
-        for (worst, time) in worst.iter_mut().zip(longest(system, 30_000, manner, random)) {
+    for pattern in patterns {
+        for (worst, time) in worst.iter_mut().zip(longest(system, 30_000, pattern, random)) {
             *worst = time.max(*worst);
         }
     }

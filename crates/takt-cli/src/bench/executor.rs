@@ -113,7 +113,7 @@ impl Executor {
             period_ns: self.period * 1000,
             margin: self.margin,
             secured: self.secure,
-            aside: self.aside,
+            separate_executor: self.aside,
             cpus: two_cpus(&self.cpu)?,
             trace: self.trace.clone(),
         })

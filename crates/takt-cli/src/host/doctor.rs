@@ -60,7 +60,7 @@ const CLOCK_OFF_MAX_NS: u64 = 1_000_000;
 /// Returns the finding for a clock whose offset is too large or unknown.
 fn of_clock(clock: &ClockQuality, facts: &Facts, interface: Option<&str>) -> Option<Finding> {
     let own = interface.and_then(|name| facts.interface(name)).filter(|facts| facts.clock.is_some());
-    let (mend, is_command) = match own {
+    let (remedy, is_command) = match own {
         Some(facts) => (format!("ptp4l -i {0} -m & phc2sys -s {0} -w -m &", facts.name), true),
         None => ("apt-get install chrony".to_owned(), true),
     };
@@ -74,15 +74,16 @@ fn of_clock(clock: &ClockQuality, facts: &Facts, interface: Option<&str>) -> Opt
         Some(_) => return None,
     };
     if clock.source == Source::Chrony && own.is_none() {
-        let mend = "configure a nearer server in chrony.conf, or PTP on an interface with a hardware clock".to_owned();
-        return Some(Finding { what, why: why.to_owned(), mend, is_command: false, matters: false });
+        let remedy =
+            "configure a nearer server in chrony.conf, or PTP on an interface with a hardware clock".to_owned();
+        return Some(Finding { what, why: why.to_owned(), remedy, is_command: false, is_error: false });
     }
-    Some(Finding { what, why: why.to_owned(), mend, is_command, matters: false })
+    Some(Finding { what, why: why.to_owned(), remedy, is_command, is_error: false })
 }
 
 /// Reports whether a user can do something about a missing feature.
-fn has_remedy(lack: &MissingFeature) -> bool {
-    !lack.instead.starts_with("nothing")
+fn has_remedy(feature: &MissingFeature) -> bool {
+    !feature.alternative.starts_with("nothing")
 }
 
 impl Doctor {
@@ -94,26 +95,26 @@ impl Doctor {
         if stopped() {
             return Err(Error::Stopped);
         }
-        findings.sort_by_key(|finding| !finding.matters);
-        let matter = findings.iter().filter(|finding| finding.matters).count();
+        findings.sort_by_key(|finding| !finding.is_error);
+        let errors = findings.iter().filter(|finding| finding.is_error).count();
         if self.json {
             print_json(&findings)?;
         } else {
             for finding in &findings {
-                outln!("{}{finding}", if finding.matters { "" } else { "hint: " })?;
+                outln!("{}{finding}", if finding.is_error { "" } else { "hint: " })?;
             }
-            match (matter, findings.len()) {
+            match (errors, findings.len()) {
                 (0, 0) => outln!("no findings")?,
-                (matter, all) => outln!(
+                (errors, all) => outln!(
                     "{}, {}; takt host plan and apply make the changes to this machine",
-                    count(matter, "finding"),
-                    count(all - matter, "hint")
+                    count(errors, "finding"),
+                    count(all - errors, "hint")
                 )?,
             }
         }
-        match matter {
+        match errors {
             0 => Ok(()),
-            matter => Err(Error::NotKept { what: format!("{} to correct", count(matter, "finding")) }),
+            errors => Err(Error::NotKept { what: format!("{} to correct", count(errors, "finding")) }),
         }
     }
 
@@ -123,21 +124,21 @@ impl Doctor {
         let facts = Facts::of(&machine);
         let plan = self.wish.plan(&machine, &facts)?;
         let changes = plan.changes.iter().map(|change| Finding {
-            what: format!("{} is {:?}", change.knob, change.from),
+            what: format!("{} is {:?}", change.setting, change.from),
             why: change.why.clone(),
-            mend: remedy::command(&change.knob, &change.to),
+            remedy: remedy::command(&change.setting, &change.to),
             is_command: true,
-            matters: true,
+            is_error: true,
         });
-        let lacks = plan.lacks.iter().filter(|lack| has_remedy(lack)).map(|lack| Finding {
-            what: lack.what.clone(),
-            why: lack.why.clone(),
-            mend: lack.instead.clone(),
+        let missing = plan.missing_features.iter().filter(|feature| has_remedy(feature)).map(|feature| Finding {
+            what: feature.what.clone(),
+            why: feature.why.clone(),
+            remedy: feature.alternative.clone(),
             is_command: false,
-            matters: false,
+            is_error: false,
         });
         let clock = of_clock(&ClockQuality::now(), &facts, self.wish.interface.as_deref());
-        Ok(changes.chain(lacks).chain(clock).collect())
+        Ok(changes.chain(missing).chain(clock).collect())
     }
 
     /// Finds what keeps participants from communicating.
@@ -184,8 +185,8 @@ mod tests {
             of_clock(&ClockQuality { source, offset_uncertainty_ns, cards: Vec::new() }, &facts, None)
         };
         assert!(of(Source::Kernel, Some(CLOCK_OFF_MAX_NS)).is_none());
-        let finding = of(Source::Nobody, None).expect("a finding");
-        assert_eq!((finding.mend.as_str(), finding.is_command), ("apt-get install chrony", true));
+        let finding = of(Source::None, None).expect("a finding");
+        assert_eq!((finding.remedy.as_str(), finding.is_command), ("apt-get install chrony", true));
         let finding = of(Source::Chrony, Some(2_500_000)).expect("a finding");
         assert_eq!(
             (finding.what.as_str(), finding.is_command),

@@ -135,7 +135,7 @@ fn time(text: &str) -> std::result::Result<u32, String> {
 
 impl RequestArgs {
     fn plan(&self, machine: &Machine, facts: &Facts) -> Result<Plan> {
-        let wish = Request {
+        let request = Request {
             cpus: self.cpus.clone(),
             has_control_group: self.control_group,
             interface: self.interface.clone(),
@@ -152,7 +152,7 @@ impl RequestArgs {
             groups: self.groups.clone(),
             busy_poll_us: self.busy_poll,
         };
-        Plan::new(machine, facts, &wish).map_err(|why| Error::Usage(why.to_string()))
+        Plan::new(machine, facts, &request).map_err(|why| Error::Usage(why.to_string()))
     }
 }
 
@@ -169,7 +169,7 @@ impl Host {
         let machine = self.root.as_ref().map_or_else(Machine::default, Machine::below);
         match &self.command {
             Command::Inspect => print_json(&Inspection { facts: Facts::of(&machine), clock: ClockQuality::now() }),
-            Command::Plan(wish) => print_json(&wish.plan(&machine, &Facts::of(&machine))?),
+            Command::Plan(request) => print_json(&request.plan(&machine, &Facts::of(&machine))?),
             Command::Apply { plan } => {
                 let plan = read_plan(plan)?;
                 let mut journal = self.open_journal()?;

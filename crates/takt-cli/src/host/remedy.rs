@@ -1,10 +1,10 @@
-//! Shell commands that set a knob by hand.
+//! Shell commands that change a setting manually.
 
 use takt_host::Setting;
 
 /// Returns the command as one shell line.
-pub(super) fn command(knob: &Setting, to: &str) -> String {
-    match knob {
+pub(super) fn command(setting: &Setting, to: &str) -> String {
+    match setting {
         Setting::File(path) => match path.strip_prefix("/proc/sys") {
             Ok(name) => format!("sysctl -w {}={to}", name.display().to_string().replace('/', ".")),
             Err(_) => format!("echo {to} > {}", path.display()),
@@ -12,12 +12,12 @@ pub(super) fn command(knob: &Setting, to: &str) -> String {
         Setting::Directory(path) => format!("mkdir {}", path.display()),
         Setting::Ethtool(interface, parameter) => parameter_command(interface, &parameter.to_string(), to),
         Setting::Rule(interface, place) => {
-            rule_command(interface, *place, to).unwrap_or_else(|| plan_command(knob, to))
+            rule_command(interface, *place, to).unwrap_or_else(|| plan_command(setting, to))
         }
         Setting::Clsact(interface) => format!("tc qdisc add dev {interface} clsact"),
         Setting::Route(interface, groups) => format!("ip route add {groups} dev {interface}"),
         // These take more than one `tc` command, or a program.
-        Setting::Indirection(_) | Setting::Qdisc(_) | Setting::Steering(_) => plan_command(knob, to),
+        Setting::Indirection(_) | Setting::Qdisc(_) | Setting::Steering(_) => plan_command(setting, to),
     }
 }
 
@@ -48,8 +48,8 @@ fn rule_command(interface: &str, place: u32, rule: &str) -> Option<String> {
 }
 
 /// Returns the command that applies a plan of this one change.
-fn plan_command(knob: &Setting, to: &str) -> String {
-    let change = serde_json::json!({ "knob": knob.to_string(), "from": "", "to": to, "why": "" });
+fn plan_command(setting: &Setting, to: &str) -> String {
+    let change = serde_json::json!({ "knob": setting.to_string(), "from": "", "to": to, "why": "" });
     let plan = serde_json::json!({ "changes": [change] });
     format!("echo '{plan}' | takt host apply -")
 }
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn every_setting_has_its_command() {
-        let of = |knob: &str, to: &str| command(&knob.parse().expect("a valid knob"), to);
+        let of = |setting: &str, to: &str| command(&setting.parse().expect("a valid knob"), to);
         assert_eq!(of("/proc/sys/vm/stat_interval", "120"), "sysctl -w vm.stat_interval=120");
         assert_eq!(of("/sys/class/net/eth0/threaded", "0"), "echo 0 > /sys/class/net/eth0/threaded");
         assert_eq!(of("ethtool/eth0/combined-channels", "4"), "ethtool -L eth0 combined 4");

@@ -47,8 +47,8 @@ pub fn unauthenticated_pairs(participants: &[ParticipantData]) -> Vec<Finding> {
 /// The participant is closed.
 pub fn refused(participant: &DomainParticipant) -> Result<Vec<Finding>> {
     let finding = |(guid, why): (takt::Guid, String)| {
-        let mend = "run takt security check on the enclaves of both; docs/guide/security.md";
-        Finding::of_network(format!("{guid} is not authenticated"), why, mend)
+        let remedy = "run takt security check on the enclaves of both; docs/guide/security.md";
+        Finding::of_network(format!("{guid} is not authenticated"), why, remedy)
     };
     Ok(participant.refused_participants()?.into_iter().map(finding).collect())
 }
@@ -92,8 +92,8 @@ fn difference(one: &Group, other: &Group) -> Option<Finding> {
             let what = format!("{plain} without DDS Security, {secured} with it");
             let why =
                 "they match only on unprotected topics, and only if the governance allows unauthenticated participants";
-            let mend = "set TAKT_SECURITY to the enclave of the participant; docs/guide/security-tools.md";
-            return Some(Finding::of_network(what, why, mend).into_hint());
+            let remedy = "set TAKT_SECURITY to the enclave of the participant; docs/guide/security-tools.md";
+            return Some(Finding::of_network(what, why, remedy).into_hint());
         }
     };
     let [left, right] = &names;
@@ -101,13 +101,13 @@ fn difference(one: &Group, other: &Group) -> Option<Finding> {
         && a != b
     {
         let what = format!("{left} and {right} have identities of different authorities");
-        let mend = "issue the certificates of both from one keystore: takt security participant";
-        return Some(Finding::of_network(what, format!("\"{a}\" and \"{b}\": each refuses the other"), mend));
+        let remedy = "issue the certificates of both from one keystore: takt security participant";
+        return Some(Finding::of_network(what, format!("\"{a}\" and \"{b}\": each refuses the other"), remedy));
     }
     let differences = a.info.differences_of_participants(b.info, [left, right])?;
     let what = format!("{left} and {right} have different governance documents");
-    let mend = "copy one governance.p7s to the enclaves of both; docs/guide/security-tools.md";
-    Some(Finding::of_network(what, format!("{differences}: each refuses the other"), mend))
+    let remedy = "copy one governance.p7s to the enclaves of both; docs/guide/security-tools.md";
+    Some(Finding::of_network(what, format!("{differences}: each refuses the other"), remedy))
 }
 
 #[cfg(test)]

@@ -153,7 +153,7 @@ impl Compare {
             tries: 5,
             period: None,
             ends: None,
-            goes_on: false,
+            continue_on_failure: false,
         })
     }
 

@@ -89,7 +89,7 @@ pub fn pong(options: &Run) -> Result<()> {
 pub fn publish(options: &Run) -> Result<()> {
     refuse_clocks(options.clock.is_some())?;
     let configuration = options.configuration("pub")?;
-    let _answerer = options.answer_clock.map(|address| EchoServer::start(address, monotonic_ns)).transpose()?;
+    let _server = options.answer_clock.map(|address| EchoServer::start(address, monotonic_ns)).transpose()?;
     let mut link = open(&configuration, Some(TOPIC_DATA), None)?;
     let wanted = Matched { readers: options.readers, writers: 0 };
     wait(&mut *link, wanted, "takt perf sub")?;
@@ -127,8 +127,9 @@ pub fn subscribe(options: &Run) -> Result<()> {
     let listen = configuration.link.wants_listener();
     let sender_clock = clock.clone().map(|clock| -> SenderClock { Box::new(move |now_ns| clock.offset(now_ns)) });
     let outcome = Subscription::new(&mut *link, plan, listen, sender_clock)?.run()?;
-    let band = clock.zip(outcome.uncertainty_ns).map(|(clock, uncertainty_ns)| clock.uncertainty(uncertainty_ns));
-    if band.as_ref().is_some_and(|band| band.restarts > 0) {
+    let uncertainty =
+        clock.zip(outcome.uncertainty_ns).map(|(clock, uncertainty_ns)| clock.uncertainty(uncertainty_ns));
+    if uncertainty.as_ref().is_some_and(|uncertainty| uncertainty.restarts > 0) {
         note!(
             "a clock was stepped during the measurement, or drifts by more than 100 ppm: the latencies are not valid"
         );
@@ -136,7 +137,7 @@ pub fn subscribe(options: &Run) -> Result<()> {
     let figures = Figures {
         measured: Measured::OneWay,
         latency: outcome.latency,
-        clock: band,
+        clock: uncertainty,
         samples: outcome.counts,
         refused: 0,
         moved: (outcome.arrivals, outcome.bytes),

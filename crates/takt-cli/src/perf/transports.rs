@@ -167,7 +167,7 @@ impl Transports {
             tries: 1,
             period: Some(Duration::from_secs(1) / self.rate),
             ends: Some(ends),
-            goes_on: true,
+            continue_on_failure: true,
         })
     }
 

@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn spinning_columns_pause_except_in_streams() {
-        let rests = |column: &Column| column.arguments.iter().any(|argument| argument == "rest=1");
-        assert!(plain().unwrap().iter().all(|column| rests(column) == column.name.ends_with("spin")));
+        let pauses = |column: &Column| column.arguments.iter().any(|argument| argument == "rest=1");
+        assert!(plain().unwrap().iter().all(|column| pauses(column) == column.name.ends_with("spin")));
         let streams = batched().unwrap();
-        assert!(streams.len() >= 4 && !streams.iter().any(rests));
+        assert!(streams.len() >= 4 && !streams.iter().any(pauses));
     }
 }

@@ -44,8 +44,8 @@ pub fn columns() -> Result<Vec<Column>> {
         let mut takt = own(&format!("takt-dpdk-{name}-spin"), "udp", None)?.compared_with(&floor);
         for (end, transport) in transports.iter().enumerate() {
             let peer = format!("peer={}", address(1 - end));
-            raw.of_sides[end] = vec![format!("transport=raw={transport}-spin"), peer.clone()];
-            takt.of_sides[end] = vec![format!("transport={transport}-spin"), peer];
+            raw.arguments_by_side[end] = vec![format!("transport=raw={transport}-spin"), peer.clone()];
+            takt.arguments_by_side[end] = vec![format!("transport={transport}-spin"), peer];
         }
         columns.extend([raw, takt].map(|column| Column { on_one_host: name == "memif", ..column }));
     }
@@ -64,7 +64,8 @@ mod tests {
         let columns = columns().unwrap();
         assert_eq!(columns.len(), 7);
         for column in columns.iter().filter(|column| column.name != "takt-dpdk-ethernet-spin") {
-            let has = |end: usize, what: &str| column.of_sides[end].iter().any(|argument| argument.contains(what));
+            let has =
+                |end: usize, what: &str| column.arguments_by_side[end].iter().any(|argument| argument.contains(what));
             for (end, own, peer) in [(0, "10.79.1.1", "10.79.1.2"), (1, "10.79.1.2", "10.79.1.1")] {
                 assert!(has(end, &format!("/address={own}/")) && has(end, &format!("peer={peer}")), "{column:?}");
             }

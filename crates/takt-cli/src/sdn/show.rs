@@ -128,15 +128,15 @@ fn get<T: DeserializeOwned>(control: Option<&PathBuf>, path: &str) -> Result<T> 
 }
 
 /// Prints `takt sdn status`.
-pub fn status(ask: &QueryOptions) -> Result<()> {
-    let status: Status = get(ask.control.as_ref(), "/v1/status")?;
-    if ask.json { outln!("{}", to_json(&status)?) } else { text::status(&status) }
+pub fn status(options: &QueryOptions) -> Result<()> {
+    let status: Status = get(options.control.as_ref(), "/v1/status")?;
+    if options.json { outln!("{}", to_json(&status)?) } else { text::status(&status) }
 }
 
 /// Prints `takt sdn topology`.
-pub fn topology(ask: &QueryOptions) -> Result<()> {
-    let view: View = get(ask.control.as_ref(), "/v1/state")?;
-    if ask.json {
+pub fn topology(options: &QueryOptions) -> Result<()> {
+    let view: View = get(options.control.as_ref(), "/v1/state")?;
+    if options.json {
         let parts = json!({ "switches": view.switches, "links": view.links, "hosts": view.hosts });
         outln!("{}", to_json(&parts)?)
     } else {
@@ -145,10 +145,10 @@ pub fn topology(ask: &QueryOptions) -> Result<()> {
 }
 
 /// Prints `takt sdn flows`.
-pub fn flows(ask: &QueryOptions) -> Result<()> {
-    let view: View = get(ask.control.as_ref(), "/v1/state")?;
+pub fn flows(options: &QueryOptions) -> Result<()> {
+    let view: View = get(options.control.as_ref(), "/v1/state")?;
     let flows: Vec<&Pair> = view.pairs.iter().filter(|pair| pair.contract.is_some()).collect();
-    if ask.json { outln!("{}", to_json(&json!({ "flows": flows }))?) } else { text::flows(&view, &flows) }
+    if options.json { outln!("{}", to_json(&json!({ "flows": flows }))?) } else { text::flows(&view, &flows) }
 }
 
 impl Explain {
@@ -175,7 +175,7 @@ impl Explain {
 impl Admit {
     /// Queries the decision. Fails if the pair would be refused.
     pub fn run(self) -> Result<()> {
-        let asked = WhatIf {
+        let request = WhatIf {
             from: self.from,
             to: self.to,
             group: self.group,
@@ -187,13 +187,13 @@ impl Admit {
             is_reliable: self.reliable,
             importance: self.importance,
         };
-        let body = to_json(&asked)?;
+        let body = to_json(&request)?;
         let client = Client::find(self.query.control.as_deref()).map_err(failure)?;
         let verdict: Verdict = parsed(&client.post("/v1/what-if", body.as_bytes()).map_err(failure)?)?;
         if self.query.json {
             outln!("{}", to_json(&verdict)?)?;
         } else {
-            text::verdict(&verdict, asked.limit_ns)?;
+            text::verdict(&verdict, request.limit_ns)?;
         }
         if verdict.is_admitted { Ok(()) } else { Err(Error::NotKept { what: "the pair would be refused".to_owned() }) }
     }

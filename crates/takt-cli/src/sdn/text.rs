@@ -1,4 +1,4 @@
-//! Text form of the answers of a controller.
+//! Text form of the replies of a controller.
 
 use takt_bench::Result;
 use takt_sdn::api::service::Status;
@@ -278,8 +278,8 @@ pub fn explain(pair: &Pair) -> Result<()> {
     }
     if let Some(own) = &pair.protection {
         outln!("  protection  {}", protection(own))?;
-        for way in &own.backup_paths {
-            outln!("  second path {}", way.iter().map(hop).collect::<Vec<String>>().join("; "))?;
+        for path in &own.backup_paths {
+            outln!("  second path {}", path.iter().map(hop).collect::<Vec<String>>().join("; "))?;
         }
     }
     for stage in &pair.stages {

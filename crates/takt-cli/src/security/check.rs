@@ -79,29 +79,29 @@ impl Check {
             }
         };
         let mut findings = checker.findings;
-        findings.found.sort_by_key(|finding| !finding.matters);
-        let wrong = findings.found.iter().filter(|finding| finding.matters).count();
+        findings.found.sort_by_key(|finding| !finding.is_error);
+        let errors = findings.found.iter().filter(|finding| finding.is_error).count();
         if self.json {
             let at = format_date_time(now);
             let Findings { found, expiries, .. } = findings;
-            let report = Report { at, is_valid: wrong == 0, enclaves, findings: found, expiries };
+            let report = Report { at, is_valid: errors == 0, enclaves, findings: found, expiries };
             outln!("{}", to_json(&report)?)?;
         } else {
-            print(&findings, wrong, &enclaves)?;
+            print(&findings, errors, &enclaves)?;
         }
-        match wrong {
+        match errors {
             0 => Ok(()),
-            wrong => Err(Error::NotKept { what: format!("{} to correct", count(wrong, "finding")) }),
+            errors => Err(Error::NotKept { what: format!("{} to correct", count(errors, "finding")) }),
         }
     }
 }
 
-fn print(findings: &Findings, wrong: usize, enclaves: &[String]) -> Result<()> {
+fn print(findings: &Findings, errors: usize, enclaves: &[String]) -> Result<()> {
     for finding in &findings.found {
-        outln!("{}{finding}", if finding.matters { "" } else { "warning: " })?;
+        outln!("{}{finding}", if finding.is_error { "" } else { "warning: " })?;
     }
-    let warnings = findings.found.len() - wrong;
-    outln!("{}, {}, {}", count(enclaves.len(), "enclave"), count(wrong, "finding"), count(warnings, "warning"))?;
+    let warnings = findings.found.len() - errors;
+    outln!("{}, {}, {}", count(enclaves.len(), "enclave"), count(errors, "finding"), count(warnings, "warning"))?;
     if let Some(Expiry { what, not_after, days }) = findings.first_expiry() {
         outln!("first to expire: {what}, at {not_after}, in {}", count(usize::try_from(*days).unwrap_or(0), "day"))?;
     }
@@ -143,9 +143,9 @@ impl Checker {
             names.push(name.clone());
             let certificate = enclave.certificate().and_then(|one| one.fingerprint().map_err(failed));
             if certificate.is_ok_and(|fingerprint| revoked.contains(&fingerprint)) {
-                let mend = Remedy::Command(format!("takt security participant {path} {name} --renew"));
+                let remedy = Remedy::Command(format!("takt security participant {path} {name} --renew"));
                 let what = format!("{}: its certificate is revoked", enclave.path().display());
-                self.findings.add_warning(what, REFUSED, &mend);
+                self.findings.add_warning(what, REFUSED, &remedy);
                 continue;
             }
             let subject = self.enclave(&enclave);
@@ -153,8 +153,8 @@ impl Checker {
             let Some(subject) = subject else { continue };
             if let Some((_, other)) = subjects.iter().find(|(known, _)| *known == subject) {
                 let what = format!("{name} and {other} have the same subject \"{subject}\"");
-                let mend = Remedy::Advice("create one of them again, with a unique name".to_owned());
-                self.findings.add_error(what, "each of them has the permissions of both", &mend);
+                let remedy = Remedy::Advice("create one of them again, with a unique name".to_owned());
+                self.findings.add_error(what, "each of them has the permissions of both", &remedy);
             }
             subjects.push((subject, name));
         }
@@ -258,22 +258,22 @@ impl Checker {
         // An authority that renewed its certificate has several.
         if let Some(last) = authority.certificates().iter().max_by_key(|one| one.not_after()) {
             let what = format!("certificate of \"{}\"", last.subject());
-            let mend = Remedy::Advice("create a keystore with new authorities, and its participants".to_owned());
+            let remedy = Remedy::Advice("create a keystore with new authorities, and its participants".to_owned());
             self.findings.expires(
                 what,
                 last.not_after(),
                 "from then on, participants refuse everything that it signed",
-                &mend,
+                &remedy,
             );
         }
     }
 
     /// Checks that only the owner has access to a private key.
     fn check_access(&mut self, path: &Path) {
-        let mend = Remedy::Command(format!("chmod 600 {}", path.display()));
-        if self.findings.value_or_error(is_open_to_others(path), NOT_CREATED, &mend) == Some(true) {
+        let remedy = Remedy::Command(format!("chmod 600 {}", path.display()));
+        if self.findings.value_or_error(is_open_to_others(path), NOT_CREATED, &remedy) == Some(true) {
             let what = format!("{}: other users have access to the private key", path.display());
-            self.findings.add_error(what, "they can impersonate its owner", &mend);
+            self.findings.add_error(what, "they can impersonate its owner", &remedy);
         }
     }
 
@@ -314,7 +314,7 @@ impl Checker {
 
 /// Remedies of findings, with a keystore and without.
 impl Checker {
-    fn mend(&self, command: impl FnOnce(&Keystore) -> String) -> Remedy {
+    fn command_remedy(&self, command: impl FnOnce(&Keystore) -> String) -> Remedy {
         match &self.keystore {
             Some(keystore) => Remedy::Command(command(keystore)),
             None => self.copy(),
@@ -332,26 +332,28 @@ impl Checker {
     }
 
     fn renew(&self, enclave: &Enclave) -> Remedy {
-        self.mend(|keys| {
+        self.command_remedy(|keys| {
             format!("takt security participant {} {} --renew", keys.path().display(), keys.name_of(enclave))
         })
     }
 
     fn extend_validity(&self, enclave: &Enclave) -> Remedy {
-        self.mend(|keys| format!("takt security grant {} {} --days 365", keys.path().display(), keys.name_of(enclave)))
+        self.command_remedy(|keys| {
+            format!("takt security grant {} {} --days 365", keys.path().display(), keys.name_of(enclave))
+        })
     }
 
     fn grant(&self, enclave: &Enclave) -> Remedy {
         let place = |keys: &Keystore| format!("{} {}", keys.path().display(), keys.name_of(enclave));
-        self.mend(|keys| format!("takt security grant {} --publish TOPIC", place(keys)))
+        self.command_remedy(|keys| format!("takt security grant {} --publish TOPIC", place(keys)))
     }
 
     fn sign(&self, document: &Path) -> Remedy {
-        self.mend(|keys| format!("takt security sign {} {}", keys.path().display(), document.display()))
+        self.command_remedy(|keys| format!("takt security sign {} {}", keys.path().display(), document.display()))
     }
 
     fn revoke(&self) -> Remedy {
-        self.mend(|keys| format!("takt security revoke {}", keys.path().display()))
+        self.command_remedy(|keys| format!("takt security revoke {}", keys.path().display()))
     }
 }
 

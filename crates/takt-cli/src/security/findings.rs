@@ -52,21 +52,21 @@ impl Findings {
     }
 
     /// Adds an error.
-    pub fn add_error(&mut self, what: impl Display, why: &str, mend: &Remedy) {
-        self.push(what, why, mend, true);
+    pub fn add_error(&mut self, what: impl Display, why: &str, remedy: &Remedy) {
+        self.push(what, why, remedy, true);
     }
 
     /// Adds a warning.
-    pub fn add_warning(&mut self, what: impl Display, why: &str, mend: &Remedy) {
-        self.push(what, why, mend, false);
+    pub fn add_warning(&mut self, what: impl Display, why: &str, remedy: &Remedy) {
+        self.push(what, why, remedy, false);
     }
 
-    fn push(&mut self, what: impl Display, why: &str, mend: &Remedy, matters: bool) {
-        let (mend, is_command) = match mend {
+    fn push(&mut self, what: impl Display, why: &str, remedy: &Remedy, is_error: bool) {
+        let (remedy, is_command) = match remedy {
             Remedy::Command(line) => (line.clone(), true),
             Remedy::Advice(text) => (text.clone(), false),
         };
-        let finding = Finding { what: what.to_string(), why: why.to_owned(), mend, is_command, matters };
+        let finding = Finding { what: what.to_string(), why: why.to_owned(), remedy, is_command, is_error };
         // Files that all enclaves share are checked once for each enclave.
         if !self.found.contains(&finding) {
             self.found.push(finding);
@@ -74,25 +74,25 @@ impl Findings {
     }
 
     /// Returns the value of a result. Adds an error and returns `None` if there is none.
-    pub fn value_or_error<T>(&mut self, result: Result<T>, why: &str, mend: &Remedy) -> Option<T> {
+    pub fn value_or_error<T>(&mut self, result: Result<T>, why: &str, remedy: &Remedy) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
-                self.add_error(error, why, mend);
+                self.add_error(error, why, remedy);
                 None
             }
         }
     }
 
     /// Records an expiry date. Other checks find dates in the past.
-    pub fn expires(&mut self, what: String, not_after: UnixSeconds, why: &str, mend: &Remedy) {
+    pub fn expires(&mut self, what: String, not_after: UnixSeconds, why: &str, remedy: &Remedy) {
         let days = (not_after - self.now).div_euclid(DAY);
         if days < 0 {
             return;
         }
         let time = format_date_time(not_after);
         if days < self.warning_days {
-            self.add_warning(format_args!("{what} expires at {time}, in {days} days"), why, mend);
+            self.add_warning(format_args!("{what} expires at {time}, in {days} days"), why, remedy);
         }
         let expiry = Expiry { what, not_after: time, days };
         if !self.expiries.contains(&expiry) {
@@ -113,26 +113,26 @@ mod tests {
 
     #[test]
     fn expiry_within_the_warning_days_is_a_warning() {
-        let mend = Remedy::Advice("renew the certificate".to_owned());
+        let remedy = Remedy::Advice("renew the certificate".to_owned());
         let mut findings = Findings::new(100 * DAY, 30);
         for (what, day) in [("past", 99), ("soon", 129), ("soon", 129), ("later", 130)] {
-            findings.expires(what.to_owned(), day * DAY, "why", &mend);
+            findings.expires(what.to_owned(), day * DAY, "why", &remedy);
         }
         let whats: Vec<_> = findings.expiries.iter().map(|expiry| (expiry.what.as_str(), expiry.days)).collect();
         assert_eq!(whats, [("soon", 29), ("later", 30)]);
         assert_eq!(findings.found.len(), 1, "{:?}", findings.found);
         assert_eq!(findings.found[0].what, "soon expires at 1970-05-10T00:00:00Z, in 29 days");
-        assert!(!findings.found[0].matters);
+        assert!(!findings.found[0].is_error);
         assert_eq!(findings.first_expiry().map(|expiry| expiry.days), Some(29));
     }
 
     #[test]
     fn error_becomes_an_error_finding() {
         let mut findings = Findings::new(0, 30);
-        let mend = Remedy::Command("takt security check keys".to_owned());
-        assert_eq!(findings.value_or_error(Ok(7), "why", &mend), Some(7));
+        let remedy = Remedy::Command("takt security check keys".to_owned());
+        assert_eq!(findings.value_or_error(Ok(7), "why", &remedy), Some(7));
         let error = Error::NotKept { what: "a.pem: not a certificate".to_owned() };
-        assert_eq!(findings.value_or_error::<()>(Err(error), "why", &mend), None);
-        assert_eq!((findings.found[0].what.as_str(), findings.found[0].matters), ("a.pem: not a certificate", true));
+        assert_eq!(findings.value_or_error::<()>(Err(error), "why", &remedy), None);
+        assert_eq!((findings.found[0].what.as_str(), findings.found[0].is_error), ("a.pem: not a certificate", true));
     }
 }

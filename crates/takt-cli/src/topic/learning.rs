@@ -11,7 +11,7 @@ use takt_config::similar;
 
 use crate::finding::count;
 
-/// Time to look for further endpoints after the first one, since their policies count too.
+/// Time to wait for further endpoints after the first one, since their policies count too.
 const ENDPOINT_SETTLE_TIME: Duration = Duration::from_millis(300);
 /// Length of one attempt to learn a type. It suffices to query a server in every known way.
 const ATTEMPT: Duration = Duration::from_millis(1_500);

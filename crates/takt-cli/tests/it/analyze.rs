@@ -35,28 +35,31 @@ fn certificate_is_proven_and_a_changed_one_is_refused() {
     let system = File::new("proven.toml", &example("toml"));
     let certificate = File::new("proven.json", "");
     output(&format!("analyze {} --certificate {}", system.path(), certificate.path()));
-    let said = output(&format!("analyze --verify {}", certificate.path()));
-    assert_eq!(said, "proven: 4 flows over 3 resources, 1 limits kept");
+    let output_text = output(&format!("analyze --verify {}", certificate.path()));
+    assert_eq!(output_text, "proven: 4 flows over 3 resources, 1 limits kept");
     let text = std::fs::read_to_string(&certificate.0).expect("it was written");
     for (from, to) in [("\"piece_ns\": 35000", "\"piece_ns\": 35001"), ("\"limit_ns\": 200000", "\"limit_ns\": 100000")]
     {
         assert!(text.contains(from), "{from}");
         let changed = File::new("changed.json", &text.replace(from, to));
-        let (said, code) = complaint(&format!("analyze --verify {}", changed.path()));
-        assert!(code == 1 && said.contains("flow 0"), "{said}");
+        let (output_text, code) = complaint(&format!("analyze --verify {}", changed.path()));
+        assert!(code == 1 && output_text.contains("flow 0"), "{output_text}");
     }
-    let (said, code) = complaint(&format!("analyze --verify {}", system.path()));
-    assert!(code == 1 && said.contains("line 1"), "{said}");
+    let (output_text, code) = complaint(&format!("analyze --verify {}", system.path()));
+    assert!(code == 1 && output_text.contains("line 1"), "{output_text}");
 }
 
 #[test]
 fn flow_that_exceeds_its_limit_is_named() {
     let tight = File::new("tight.toml", &example("toml").replace("limit = \"200 us\"", "limit = \"120 us\""));
-    let (said, code) = complaint(&format!("analyze {}", tight.path()));
-    assert!(code == 1 && said.contains("flows that exceed their limits: steering; camera is the first"), "{said}");
+    let (output_text, code) = complaint(&format!("analyze {}", tight.path()));
+    assert!(
+        code == 1 && output_text.contains("flows that exceed their limits: steering; camera is the first"),
+        "{output_text}"
+    );
     let flooded = File::new("flooded.toml", &example("toml").replace("priority = 0,", "priority = 7,"));
-    let (said, code) = complaint(&format!("analyze {}", flooded.path()));
-    assert!(code == 1 && said.contains("no bound for steering on controller.eth0"), "{said}");
+    let (output_text, code) = complaint(&format!("analyze {}", flooded.path()));
+    assert!(code == 1 && output_text.contains("no bound for steering on controller.eth0"), "{output_text}");
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn invalid_system_file_is_refused_with_the_reason() {
     ] {
         assert!(example("toml").contains(from), "{from}");
         let wrong = File::new("wrong.toml", &example("toml").replace(from, to));
-        let (said, code) = complaint(&format!("analyze {}", wrong.path()));
-        assert!((code == 1 || code == 2) && said.contains(why), "{to}: {said}");
+        let (output_text, code) = complaint(&format!("analyze {}", wrong.path()));
+        assert!((code == 1 || code == 2) && output_text.contains(why), "{to}: {output_text}");
     }
 }

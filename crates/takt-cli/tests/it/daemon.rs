@@ -116,7 +116,7 @@ fn killed_application_is_removed_and_others_continue() {
     );
     until_matched(&writer, 2);
     drop(victim);
-    // The daemon's farewell causes this, since the lease is still valid.
+    // The daemon announces its end: the lease is still valid.
     until_matched(&writer, 1);
     writer.write(&Number { number: 0 }).expect("open");
     assert_arrive(&reader, 0..1);
@@ -171,17 +171,17 @@ fn malformed_requests_are_refused_and_the_daemon_continues() {
     let user = status.lines().find_map(|line| line.strip_prefix("Uid:")).expect("a user");
     let user = user.split_whitespace().nth(1).expect("the effective one");
     let address = SocketAddr::from_abstract_name(format!("takt-daemon/{user}/{name}")).expect("a name");
-    let ask = |request: &[u8]| {
+    let send = |request: &[u8]| {
         let mut stream = UnixStream::connect_addr(&address).expect("it listens");
         stream.write_all(request).expect("it reads");
         let mut reply = String::new();
         stream.read_to_string(&mut reply).expect("it answers");
         reply
     };
-    assert!(ask(b"GET / HTTP/1.1\r\n\n\n").starts_with("refused the request is not takt-daemon 1"));
-    assert!(ask(b"takt-daemon 1 join\ndomain 1\n\n").starts_with("refused the request has no shm"));
+    assert!(send(b"GET / HTTP/1.1\r\n\n\n").starts_with("refused the request is not takt-daemon 1"));
+    assert!(send(b"takt-daemon 1 join\ndomain 1\n\n").starts_with("refused the request has no shm"));
     let shm = "016b615402000000".to_owned() + &"0".repeat(32);
-    let elsewhere = ask(format!("takt-daemon 1 join\ndomain {domain}\nshm {shm}\n\n").as_bytes());
+    let elsewhere = send(format!("takt-daemon 1 join\ndomain {domain}\nshm {shm}\n\n").as_bytes());
     assert!(elsewhere.contains("shared memory cannot be attached"), "{elsewhere}");
     // A request without an end is closed before all of it is read.
     let mut endless = UnixStream::connect_addr(&address).expect("it listens");
@@ -194,7 +194,7 @@ fn malformed_requests_are_refused_and_the_daemon_continues() {
     assert!(error.contains("already serves 1 applications"), "{error}");
     let error = application(domain ^ 1, &name).build().expect_err("not this domain").to_string();
     assert!(error.contains("is not served; the daemon serves"), "{error}");
-    assert!(ask(b"takt-daemon 1 status\n\n").contains("applications 1"));
+    assert!(send(b"takt-daemon 1 status\n\n").contains("applications 1"));
     drop((first, silent, daemon));
 }
 

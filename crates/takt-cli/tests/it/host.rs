@@ -86,8 +86,8 @@ fn interface_is_tuned_and_restored() {
     namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("idempotent");
     namespace.takt(&format!("host verify {plan}")).expect("as planned");
     assert_ne!(namespace.dump(), before);
-    let said = namespace.takt(&format!("host revert --journal {journal}")).expect("success");
-    assert_eq!(said, "1 settings restored");
+    let output = namespace.takt(&format!("host revert --journal {journal}")).expect("success");
+    assert_eq!(output, "1 settings restored");
     assert_eq!(namespace.dump(), before);
     assert_eq!(namespace.takt(&format!("host revert --journal {journal}")).as_deref(), Ok("0 settings restored"));
     std::fs::remove_file(plan).expect("it was written");
@@ -113,14 +113,15 @@ fn apply_without_permission_reports_that_it_needs_root() {
         std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("writable");
     };
     let directory = std::env::temp_dir().join(format!("takt-host-unprivileged-{}", std::process::id()));
-    let (knob, locked) = (directory.join("proc/sys/net/core/rmem_max"), directory.join("locked"));
-    std::fs::create_dir_all(knob.parent().expect("it has one")).expect("the temporary directory can be written");
+    let (file_of_setting, locked) = (directory.join("proc/sys/net/core/rmem_max"), directory.join("locked"));
+    std::fs::create_dir_all(file_of_setting.parent().expect("it has one"))
+        .expect("the temporary directory can be written");
     std::fs::create_dir(&locked).expect("likewise");
-    std::fs::write(&knob, "1\n").expect("likewise");
+    std::fs::write(&file_of_setting, "1\n").expect("likewise");
     let plan = directory.join("plan.json");
     let change = r#"{"knob": "/proc/sys/net/core/rmem_max", "from": "1", "to": "2", "why": "a test"}"#;
     std::fs::write(&plan, format!(r#"{{"changes": [{change}], "lacks": []}}"#)).expect("likewise");
-    set_mode(&knob, 0o444);
+    set_mode(&file_of_setting, 0o444);
     set_mode(&locked, 0o555);
     let [root, plan] = [&directory, &plan].map(|path| path.display().to_string());
     for (journal, named) in
@@ -132,7 +133,7 @@ fn apply_without_permission_reports_that_it_needs_root() {
         assert_eq!(output.status.code(), Some(1), "{complaint}");
         assert!(complaint.contains(named) && complaint.contains("Permission denied"), "{complaint}");
         assert!(complaint.contains("need root"), "{complaint}");
-        assert_eq!(std::fs::read_to_string(&knob).expect("it exists"), "1\n");
+        assert_eq!(std::fs::read_to_string(&file_of_setting).expect("it exists"), "1\n");
     }
     set_mode(&locked, 0o755);
     std::fs::remove_dir_all(&directory).expect("writable");
@@ -157,19 +158,19 @@ fn marked_frames_get_a_queue_that_revert_removes() {
         ])
     };
     let before = tree();
-    let wish = "--interface takt0 --queue 1 --dscp 46,34";
-    let text = namespace.takt(&format!("host plan {wish}")).expect("it exists");
-    for lack in ["mqprio", "taprio", "rules of takt0 that steer received frames to queue 1"] {
-        assert!(text.contains(lack), "{text}");
+    let request = "--interface takt0 --queue 1 --dscp 46,34";
+    let text = namespace.takt(&format!("host plan {request}")).expect("it exists");
+    for missing in ["mqprio", "taprio", "rules of takt0 that steer received frames to queue 1"] {
+        assert!(text.contains(missing), "{text}");
     }
     std::fs::write(&plan, &text).expect("the temporary directory can be written");
     namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("as root");
     let after = tree().expect("it can be read");
     assert!(after.contains("qdisc mq 1: root") && after.contains("queue 1 of 2 dscp 46,34"), "{after}");
     namespace.takt(&format!("host verify {plan}")).expect("as planned");
-    let said = namespace.takt(&format!("host verify {plan} --measure")).expect("as planned");
+    let report = namespace.takt(&format!("host verify {plan} --measure")).expect("as planned");
     let counts = "takt0: queue 1 of 2 dscp 46,34: 64 of 64 marked frames and 0 of 32 others";
-    assert!(said.ends_with(counts), "{said}");
+    assert!(report.ends_with(counts), "{report}");
     // The kernel now selects the queue by processor. Everything else still agrees with the plan.
     namespace.within(&["sh", "-c", "echo 3 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("as root");
     let complaint = namespace.takt(&format!("host verify {plan} --measure")).expect_err("another queue");
@@ -183,7 +184,7 @@ fn marked_frames_get_a_queue_that_revert_removes() {
     std::fs::remove_file(plan).expect("it was written");
 
     let takt = env!("CARGO_BIN_EXE_takt");
-    let line = format!("netns exec {} {takt} doctor {wish} --no-network --json", namespace.0);
+    let line = format!("netns exec {} {takt} doctor {request} --no-network --json", namespace.0);
     let output = run("ip", &line.split(' ').collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(1), "there are findings");
     let findings: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -278,7 +279,7 @@ fn contradictory_options_are_refused() {
         ("host plan --interface lo --groups 10.0.0.0/8", "not a range of multicast groups"),
     ] {
         let output = run(env!("CARGO_BIN_EXE_takt"), &line.split(' ').collect::<Vec<_>>());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains(why), "{line}: {said}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && errors.contains(why), "{line}: {errors}");
     }
 }

@@ -48,8 +48,8 @@ fn every_cell_is_measured_and_every_table_is_complete() {
     let file = File::new("isolation.json", "");
     let takt = Takt::start(&format!("{TINY} --samples 60 --out {}", file.path()));
     let process = takt.id();
-    let said = begun(&takt);
-    assert_eq!(said[0], "seed 7");
+    let lines = begun(&takt);
+    assert_eq!(lines[0], "seed 7");
     let (text, status) = takt.finish();
     assert!(status.success(), "{text}");
     assert_eq!(namespaces(process), Vec::<String>::new());
@@ -110,9 +110,9 @@ fn interrupted_bench_leaves_nothing_behind() {
     let started = std::iter::repeat_with(|| children(process)).find(|started| started.len() >= 4).unwrap();
     // The terminal sends SIGINT to all of them. One of the children may just have ended.
     for pid in std::iter::once(&process.to_string()).chain(&started) {
-        let told = Command::new("kill").args(["-INT", pid]).output().unwrap();
-        let is_gone = String::from_utf8_lossy(&told.stderr).contains("No such process");
-        assert!(told.status.success() || (is_gone && *pid != process.to_string()), "{told:?}");
+        let output = Command::new("kill").args(["-INT", pid]).output().unwrap();
+        let is_gone = String::from_utf8_lossy(&output.stderr).contains("No such process");
+        assert!(output.status.success() || (is_gone && *pid != process.to_string()), "{output:?}");
     }
     let (why, code) = takt.complaint();
     assert_eq!((code, why.as_str()), (Some(130), "takt: stopped by a signal"));

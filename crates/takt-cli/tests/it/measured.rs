@@ -36,19 +36,19 @@ fn stream(domain: u32, system: &str, accounts: &str) -> String {
     let common = format!("--domain {domain} --best-effort --keep-last 100 --warmup 0 --system {system}");
     let sub = Takt::start(&format!("perf sub {common} --executor sub --samples 500 --job-accounts {accounts}"));
     let publish = Takt::start(&format!("perf pub {common} --executor pub --samples 600 --rate 250"));
-    let (said, code) = publish.complaint();
-    assert_eq!(code, Some(0), "{said}");
-    let (said, code) = sub.complaint();
-    assert_eq!(code, Some(0), "{said}");
-    said
+    let (text, code) = publish.complaint();
+    assert_eq!(code, Some(0), "{text}");
+    let (text, code) = sub.complaint();
+    assert_eq!(code, Some(0), "{text}");
+    text
 }
 
 #[test]
 fn times_of_one_run_give_the_bound_of_the_next() {
     let (first, second) = (File::new("declared.toml", &declared()), File::new("measured.toml", &measured()));
     let (accounts, certificate) = (File::new("sub-accounts.json", ""), File::new("measured.json", ""));
-    let said = stream(215, &first.path(), &accounts.path());
-    assert!(said.contains("above the bound of 38000.000 us"), "{said}");
+    let output = stream(215, &first.path(), &accounts.path());
+    assert!(output.contains("above the bound of 38000.000 us"), "{output}");
     let line = format!(
         "analyze {} --measured {} --margin 2 --certificate {}",
         second.path(),
@@ -64,8 +64,8 @@ fn times_of_one_run_give_the_bound_of_the_next() {
     let (text, status) = Takt::start(&format!("analyze --verify {}", certificate.path())).finish();
     assert!(status.success() && text.starts_with("proven: "), "{text}");
 
-    let (said, code) = Takt::start(&format!("analyze {}", second.path())).complaint();
-    assert!(code == Some(2) && said.contains("no job statistics of executor \"sub\""), "{said}");
-    let (said, code) = Takt::start(&format!("perf pub --domain 215 --system {}", second.path())).complaint();
-    assert!(code == Some(2) && said.contains("no job statistics of executor \"sub\""), "{said}");
+    let (output, code) = Takt::start(&format!("analyze {}", second.path())).complaint();
+    assert!(code == Some(2) && output.contains("no job statistics of executor \"sub\""), "{output}");
+    let (output, code) = Takt::start(&format!("perf pub --domain 215 --system {}", second.path())).complaint();
+    assert!(code == Some(2) && output.contains("no job statistics of executor \"sub\""), "{output}");
 }

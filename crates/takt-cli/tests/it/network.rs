@@ -1,5 +1,5 @@
-//! `takt ls` and `takt doctor` report what keeps participants apart: two hosts as network
-//! namespaces, with one obstacle each.
+//! `takt ls` and `takt doctor` report what keeps participants from communicating: two hosts as
+//! network namespaces, with one obstacle each.
 
 use crate::process::Takt;
 use serde_json::{Value, json};

@@ -67,10 +67,10 @@ fn explain_admitted_pair(control: &str) {
     assert_eq!((count("switches"), count("links"), count("hosts")), (Some(2), Some(1), Some(2)), "{topology}");
     let status = Takt::start(&format!("sdn status {control} --json")).json();
     assert_eq!(status["pairs"]["admitted"], json!(1), "{status}");
-    let asked = "--what-if --from 10.9.0.1 --to 10.9.0.2 --separation 5ms --size 1000";
-    let verdict = Takt::start(&format!("sdn admit {asked} --limit 50ms {control} --json")).json();
+    let request = "--what-if --from 10.9.0.1 --to 10.9.0.2 --separation 5ms --size 1000";
+    let verdict = Takt::start(&format!("sdn admit {request} --limit 50ms {control} --json")).json();
     assert_eq!(verdict["is_admitted"], json!(true), "{verdict}");
-    let refused = Takt::start(&format!("sdn admit {asked} --limit 1us {control}"));
+    let refused = Takt::start(&format!("sdn admit {request} --limit 1us {control}"));
     let (text, status) = refused.finish();
     assert_eq!(status.code(), Some(1), "{text}");
     assert!(text.contains("would be refused") && text.contains("would fit   a limit of "), "{text}");

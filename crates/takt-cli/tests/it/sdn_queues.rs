@@ -90,8 +90,8 @@ impl Site {
 
     /// Returns the kinds and handles of the root queueing disciplines of a port.
     fn root(&self, interface: &str) -> Vec<(String, u32)> {
-        let look = || Netlink::route()?.disciplines(interface_index(interface)?);
-        let all = self.lab.namespace(SWITCHES).unwrap().run(look).unwrap().unwrap();
+        let read = || Netlink::route()?.disciplines(interface_index(interface)?);
+        let all = self.lab.namespace(SWITCHES).unwrap().run(read).unwrap().unwrap();
         let roots = all.into_iter().filter(|one| one.parent == ROOT && one.handle != 0);
         roots.map(|one| (one.kind, one.handle)).collect()
     }
@@ -168,8 +168,8 @@ fn open_vswitch_rows_become_classes_with_the_priorities_of_the_model() {
     assert!(text.contains("a QoS row of the type linux-noop") && code == Some(1), "{text}");
     ["s1-1", "s1-2"].iter().for_each(|port| database.clear_qos(port).unwrap());
     assert_eq!(site.field("apply", "--by ovsdb", "change"), ["made", "made"]);
-    let look = || Netlink::route()?.htb_classes(interface_index("s1-2")?);
-    let classes = site.lab.namespace(SWITCHES).unwrap().run(look).unwrap().unwrap();
+    let read = || Netlink::route()?.htb_classes(interface_index("s1-2")?);
+    let classes = site.lab.namespace(SWITCHES).unwrap().run(read).unwrap().unwrap();
     // Queue n is the class n + 1 of the kernel, and 1:fffe is the class of the port.
     let queue = |number: u32| classes.iter().find(|class| class.class == 0x0001_0000 | (number + 1)).unwrap();
     for (number, priority) in [(7, 0), (6, 1), (5, 2), (4, 3), (3, 4), (0, 5)] {

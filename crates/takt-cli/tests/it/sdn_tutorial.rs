@@ -69,7 +69,7 @@ fn tutorial_shows_one_admitted_pair_and_one_refused_pair() {
         return not_run(why);
     }
     let commands = blocks("sh");
-    let [_build, up, controller, pairs, asked, down] = commands[..] else { panic!("six blocks: {commands:?}") };
+    let [_build, up, controller, pairs, query, down] = commands[..] else { panic!("six blocks: {commands:?}") };
     let shown = blocks("text");
     let [_picture, verdicts, explained] = shown[..] else { panic!("three blocks: {shown:?}") };
     let tour = Tour;
@@ -93,7 +93,7 @@ fn tutorial_shows_one_admitted_pair_and_one_refused_pair() {
         let expected = words(expected);
         assert!(seen.iter().any(|line| words(line) == expected), "{expected:?}: {seen:#?}");
     }
-    let text = run(asked);
+    let text = run(query);
     for expected in explained.lines().filter(|line| !line.trim().is_empty()) {
         let expected = words(expected);
         assert!(text.lines().any(|line| words(line) == expected), "{expected:?}: {text}");

@@ -447,8 +447,8 @@ fn unmeasured_protection_is_refused() {
         ("time = \"20 us\"", "measured = \"transmit\"", "measured times already include seal and open"),
     ] {
         let file = directory.write("changed.toml", &text.replace(find, replace)).display().to_string();
-        let told = refused(&format!("analyze {file}"), 2);
-        assert!(told.contains(expected), "{expected}: {told}");
+        let error = refused(&format!("analyze {file}"), 2);
+        assert!(error.contains(expected), "{expected}: {error}");
     }
 }
 
@@ -505,13 +505,13 @@ fn properties_of_profiles_secure_participants() {
     publisher.terminate();
     publisher.finish();
 
-    let told = refused(&format!("pub Square {value} --type ShapeType --config {listener} {place}"), 1);
-    assert!(told.contains("Square"), "the listener may not publish: {told}");
+    let error = refused(&format!("pub Square {value} --type ShapeType --config {listener} {place}"), 1);
+    assert!(error.contains("Square"), "the listener may not publish: {error}");
     let mut unknown = of("talker");
     unknown[5].0 = "dds.sec.access.permission";
     for text in [("unknown.toml", toml_profile(&unknown)), ("unknown.xml", xml_profile(&unknown))] {
         let file = directory.write(text.0, &text.1).display().to_string();
-        let (_, told, code) = run(&format!("ls --wait 0.1 --config {file} {place}"));
-        assert!(code != Some(0) && told.contains("dds.sec.access.permission"), "{told}");
+        let (_, error, code) = run(&format!("ls --wait 0.1 --config {file} {place}"));
+        assert!(code != Some(0) && error.contains("dds.sec.access.permission"), "{error}");
     }
 }

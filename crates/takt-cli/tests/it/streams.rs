@@ -84,8 +84,8 @@ fn clock_options_are_refused_outside_streams() {
         "pub --clock 127.0.0.1:1",
         "sub --answer-clock 127.0.0.1:1",
     ] {
-        let (said, code) = Takt::start(&format!("perf {line}")).complaint();
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains("--answer-clock is valid only for pub"), "{said}");
+        let (text, code) = Takt::start(&format!("perf {line}")).complaint();
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains("--answer-clock is valid only for pub"), "{text}");
     }
 }

@@ -74,8 +74,8 @@ fn transport_is_usable_if_no_finding_is_missing() {
     }
     let json = Takt::start("transport probe lo --json").json();
     assert_eq!(json["interface"], "lo");
-    let told = |judged: &Value| (judged["transport"].as_str().unwrap().to_owned(), judged["usable"].as_bool().unwrap());
-    let as_json: Vec<(String, bool)> = json["transports"].as_array().unwrap().iter().map(told).collect();
+    let named = |entry: &Value| (entry["transport"].as_str().unwrap().to_owned(), entry["usable"].as_bool().unwrap());
+    let as_json: Vec<(String, bool)> = json["transports"].as_array().unwrap().iter().map(named).collect();
     let as_text: BTreeMap<String, bool> =
         transports.into_iter().map(|(name, (is_usable, _))| (name, is_usable)).collect();
     assert_eq!(as_json.into_iter().collect::<BTreeMap<_, _>>(), as_text);

@@ -30,7 +30,7 @@ const IP_UDP: u64 = 28;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// Files of job accounts, relative to this file.
+    /// Files of job statistics, relative to this file.
     #[serde(default)]
     pub(super) measured: Vec<PathBuf>,
     /// Factor by which measured times are multiplied.

@@ -309,7 +309,7 @@ impl Measurements {
     }
 }
 
-/// Reports whether a stage in this place has measured these jobs.
+/// Reports whether a stage on this resource and priority has measured these jobs.
 fn has_jobs(system: &System, measured: &[MeasuredTime], place: (usize, i32), name: &str) -> bool {
     measured.iter().any(|time| {
         let stage = system.flows[time.flow].stages[time.stage];
@@ -317,7 +317,7 @@ fn has_jobs(system: &System, measured: &[MeasuredTime], place: (usize, i32), nam
     })
 }
 
-/// Reports whether a flow with a bound waits for all jobs of this priority in this place.
+/// Reports whether a flow with a bound waits for all jobs of this priority on this resource.
 fn waits_for(flow: &Flow, resource: usize, priority: i32) -> bool {
     let mut here = flow.stages.iter().filter(|stage| stage.resource == resource);
     flow.arrivals.is_some() && here.any(|stage| stage.priority <= priority)

@@ -2,7 +2,7 @@
 //! analyzes and to the timing plan of a participant.
 //!
 //! `takt analyze` prints the bounds. A participant receives the priorities and bounds of its topics
-//! ([`takt::TimingPlan`]) if all limits are kept. Execution times may come from job accounts
+//! ([`takt::TimingPlan`]) if all limits are kept. Execution times may come from job statistics
 //! ([`JobStatistics`]). See `docs/guide/analysis.md`.
 
 mod description;
@@ -39,25 +39,25 @@ pub struct SystemFile {
     executors: usize,
 }
 
-/// Reads a system file with the accounts that it names and those of `accounts`. `margin` takes
-/// precedence over that of the file.
+/// Reads a system file with the job statistics that it names and those of `statistics`. `margin`
+/// takes precedence over that of the file.
 ///
 /// # Errors
 /// [`ConfigError`] if a file cannot be read or its content is invalid.
-pub fn read_system(path: impl AsRef<Path>, accounts: &[PathBuf], margin: Option<f64>) -> Result<SystemFile> {
+pub fn read_system(path: impl AsRef<Path>, statistics: &[PathBuf], margin: Option<f64>) -> Result<SystemFile> {
     let path = path.as_ref();
     let (source, text, _) = read_file(path)?;
     let file = parse(&source, &text)?;
-    let beside = path.parent().unwrap_or(Path::new(""));
-    let named = file.measured.iter().map(|name| beside.join(name));
-    let accounts =
-        named.chain(accounts.iter().cloned()).map(|path| JobStatistics::read(&path)).collect::<Result<_>>()?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let named = file.measured.iter().map(|name| directory.join(name));
+    let statistics =
+        named.chain(statistics.iter().cloned()).map(|path| JobStatistics::read(&path)).collect::<Result<_>>()?;
     let protection = file.protection().map(|(executor, name)| {
-        let costs = ProtectionCosts::read(&beside.join(name))?;
+        let costs = ProtectionCosts::read(&directory.join(name))?;
         Ok((executor.to_owned(), costs))
     });
     let protection = protection.collect::<Result<_>>()?;
-    SystemFile::of(&source, file, accounts, protection, margin)
+    SystemFile::of(&source, file, statistics, protection, margin)
 }
 
 /// Reads a system file and returns the timing plan of participants:
@@ -94,25 +94,25 @@ fn config_error(source: &str, what: String) -> ConfigError {
 }
 
 impl SystemFile {
-    /// Parses a text with these accounts. Files of accounts and of protection costs that the text
-    /// names are not read. `source` is its name in errors.
+    /// Parses a text with these job statistics. Files of job statistics and of protection costs
+    /// that the text names are not read. `source` is its name in errors.
     ///
     /// # Errors
     /// Same as [`read_system`].
-    pub fn parse(source: &str, text: &str, accounts: Vec<JobStatistics>, margin: Option<f64>) -> Result<Self> {
-        Self::of(source, parse(source, text)?, accounts, BTreeMap::new(), margin)
+    pub fn parse(source: &str, text: &str, statistics: Vec<JobStatistics>, margin: Option<f64>) -> Result<Self> {
+        Self::of(source, parse(source, text)?, statistics, BTreeMap::new(), margin)
     }
 
     fn of(
         source: &str,
         file: File,
-        accounts: Vec<JobStatistics>,
+        statistics: Vec<JobStatistics>,
         protection: BTreeMap<String, ProtectionCosts>,
         margin: Option<f64>,
     ) -> Result<Self> {
         let refuse = |what| config_error(source, what);
         let margin = margin.or(file.margin).unwrap_or(MARGIN);
-        let measurements = Measurements::new(accounts, margin).map_err(refuse)?.with_protection(protection);
+        let measurements = Measurements::new(statistics, margin).map_err(refuse)?.with_protection(protection);
         let described = description::describe(file, &measurements).map_err(refuse)?;
         let Described { mut system, mut measured, topics, networks, executors } = described;
         measurements.add_background_jobs(&mut system, &mut measured).map_err(refuse)?;
@@ -153,11 +153,11 @@ impl SystemFile {
     pub fn not_kept(&self, certificate: &Certificate) -> Option<String> {
         let flows = &self.system.flows;
         let late: Vec<_> = certificate.violations().map(|at| flows[at].name.as_str()).collect();
-        let misfit = match advice::first_infeasible_flow(&self.system) {
+        let infeasible = match advice::first_infeasible_flow(&self.system) {
             Ok(Some(at)) => format!("; {} is the first that is infeasible with those before it", flows[at].name),
             Ok(None) | Err(_) => String::new(),
         };
-        (!late.is_empty()).then(|| format!("flows that exceed their limits: {}{misfit}", late.join(", ")))
+        (!late.is_empty()).then(|| format!("flows that exceed their limits: {}{infeasible}", late.join(", ")))
     }
 
     /// Returns the stages that endpoints on an executor announce: for a writer those before the
@@ -244,7 +244,7 @@ impl SystemFile {
 /// Several jobs count as one piece if all of these conditions hold:
 /// - No other stage on the resource has the same or a higher priority.
 /// - The next event arrives after all jobs are done.
-/// - The server of normal work has at most one turn meanwhile.
+/// - The server of normal work runs at most one piece meanwhile.
 /// - No job waits for a lock.
 ///
 /// A flow without a bound delays others by at most all of its jobs.

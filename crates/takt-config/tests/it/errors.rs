@@ -95,7 +95,7 @@ fn invalid_values_name_the_expected_form() {
         assert!(message.contains(expected) && message.starts_with("f:3: "), "{policies}\n{message}");
     }
     let message = toml("[qos_library.L.P.datawriter_qos]\ndeadline.period = 5");
-    assert!(message.contains("\"5\" where a duration such as \"250 ms\""), "{message}");
+    assert!(message.contains("found \"5\"; expected a duration such as \"250 ms\""), "{message}");
 }
 
 #[test]

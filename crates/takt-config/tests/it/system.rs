@@ -67,7 +67,7 @@ struct Run {
     participants: [DomainParticipant; 2],
     reader: DataReader<Number>,
     _load: DataReader<Number>,
-    /// Job of the writer. Accounts include it as long as it exists.
+    /// Job of the writer. Job statistics include it as long as it exists.
     _job: Job,
 }
 
@@ -199,9 +199,9 @@ fn file_that_exceeds_its_limits_is_refused_before_anything_is_built() {
         settings
             .add_text("takt.toml", &format!("[real_time]\nsystem = {path:?}\n"), Format::Toml)
             .expect("well-formed");
-        let told = settings.participant().map(drop).expect_err("it does not fit").to_string();
-        assert!(told.starts_with("takt.toml:2: real_time.system: "), "{told}");
-        told
+        let error = settings.participant().map(drop).expect_err("it does not fit").to_string();
+        assert!(error.starts_with("takt.toml:2: real_time.system: "), "{error}");
+        error
     };
     let cases = [
         (declared("400 ms", "limit = \"1 s\""), "flows that exceed their limits: braking"),
@@ -215,19 +215,21 @@ fn file_that_exceeds_its_limits_is_refused_before_anything_is_built() {
         ("[[flow]".to_owned(), "TOML"),
     ];
     for (text, expected) in cases {
-        let told = refusal(&text);
-        assert!(told.contains(expected), "{expected}: {told}");
+        let error = refusal(&text);
+        assert!(error.contains(expected), "{expected}: {error}");
     }
-    let told = read_timing_plan(directory.file("nothing.toml")).expect_err("no file").to_string();
-    assert!(told.contains("nothing.toml"), "{told}");
+    let error = read_timing_plan(directory.file("nothing.toml")).expect_err("no file").to_string();
+    assert!(error.contains("nothing.toml"), "{error}");
 
     let fits = read_timing_plan(directory.write("system.toml", &declared("1 ms", ""))).expect("it fits");
-    let stranger = DomainParticipant::builder(domain()).interfaces(["lo"]).name("stranger").timing_plan(fits).build();
-    let told = stranger.map(drop).expect_err("not in the file").to_string();
-    assert!(told.contains("unknown executor \"stranger\"; known executors: pedal, wheel"), "{told}");
+    let participant =
+        DomainParticipant::builder(domain()).interfaces(["lo"]).name("stranger").timing_plan(fits).build();
+    let error = participant.map(drop).expect_err("not in the file").to_string();
+    assert!(error.contains("unknown executor \"stranger\"; known executors: pedal, wheel"), "{error}");
 }
 
-/// Returns job accounts of an executor with these jobs: kind, name, priority, count, longest time.
+/// Returns job statistics of an executor with these jobs: kind, name, priority, count, longest
+/// time.
 fn accounts(executor: &str, jobs: &[(&str, Option<&str>, i32, u64, u64)]) -> String {
     let job = |&(kind, name, priority, count, max_ns): &(&str, Option<&str>, i32, u64, u64)| {
         let name = name.map_or(String::new(), |name| format!("\"name\":\"{name}\","));
@@ -238,7 +240,7 @@ fn accounts(executor: &str, jobs: &[(&str, Option<&str>, i32, u64, u64)]) -> Str
     format!(r#"{{"executor":"{executor}","version":"0","machine":{machine},"jobs":[{}]}}"#, jobs.join(","))
 }
 
-/// Returns the system with times of these accounts, or the error.
+/// Returns the system with times of these job statistics, or the error.
 fn read(text: &str, accounts: &[String], margin: Option<f64>) -> std::result::Result<SystemFile, String> {
     let parse = |text: &String| JobStatistics::parse("a.json", text).map_err(|error| error.to_string());
     let accounts = accounts.iter().map(parse).collect::<std::result::Result<_, _>>()?;
@@ -307,12 +309,12 @@ fn insufficient_accounts_are_refused() {
         ),
     ];
     for (accounts, expected) in cases {
-        let told = read(&measured(""), &accounts, None).map(drop).expect_err(expected);
-        assert!(told.contains(expected), "{expected}: {told}");
+        let error = read(&measured(""), &accounts, None).map(drop).expect_err(expected);
+        assert!(error.contains(expected), "{expected}: {error}");
     }
     for margin in [0.9, f64::NAN, f64::INFINITY, -1.0] {
-        let told = read(&declared("1 ms", ""), &[], Some(margin)).map(drop).expect_err("no margin");
-        assert!(told.contains("expected 1 to 1000"), "{told}");
+        let error = read(&declared("1 ms", ""), &[], Some(margin)).map(drop).expect_err("no margin");
+        assert!(error.contains("expected 1 to 1000"), "{error}");
     }
 }
 
@@ -329,9 +331,9 @@ fn jobs_of_one_stage_run_without_interruption_or_are_refused() {
     let rival = "[[flow]]\nname = \"rival\"\nmin_separation = \"1 s\"\nstages = [{ on = \"wheel\", priority = 31, time = \"1 us\" }]\n";
     let burst = together.replace("min_separation = \"1 s\"", "min_separation = \"1 s\"\nburst = 2");
     for text in [format!("{together}{rival}"), burst] {
-        let told =
+        let error =
             read(&text, &all, None).expect("there are enough").analyse().expect_err("it may be parted").to_string();
-        assert!(told.contains("flow braking: others may come between the jobs of its stage on wheel"), "{told}");
+        assert!(error.contains("flow braking: others may come between the jobs of its stage on wheel"), "{error}");
     }
 }
 

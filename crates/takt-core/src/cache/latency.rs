@@ -106,10 +106,10 @@ mod tests {
         let mut monitor = LatencyMonitor::new(terms, SINCE).expect("there is something to compare with");
         let mut arrived = |age: u32| {
             monitor.arrived(SINCE, Timestamp { seconds: 100 + age, fraction: 0 });
-            let news = monitor.take_changed();
+            let changed = monitor.take_changed();
             let status = monitor.read();
             let changes = (status.above_bound_count_change, status.total_count_change);
-            (news, changes, (status.above_bound_count, status.total_count), status.last_ns)
+            (changed, changes, (status.above_bound_count, status.total_count), status.last_ns)
         };
         assert_eq!(arrived(1), (false, (0, 0), (0, 0), 0));
         assert_eq!(arrived(2), (true, (1, 0), (1, 0), 2_000_000_000));

@@ -247,8 +247,8 @@ impl PayloadPool {
     fn coalesce_all(&mut self) {
         self.coalesces = true;
         self.steps += core::mem::take(&mut self.uncoalesced);
-        let unjoined = core::mem::replace(&mut self.free, [NONE; CLASSES]);
-        for (class, mut piece) in unjoined.into_iter().enumerate() {
+        let uncoalesced = core::mem::replace(&mut self.free, [NONE; CLASSES]);
+        for (class, mut piece) in uncoalesced.into_iter().enumerate() {
             while piece != NONE {
                 let start = piece as usize * GRAIN;
                 piece = self.word(start + NEXT);
@@ -419,11 +419,11 @@ impl PayloadPool {
     }
 
     /// Keeps the loan of a payload until the block is released.
-    pub(crate) fn insert_loan(&mut self, lent: SharedPayload) -> PayloadRef {
-        let len = lent.piece().len;
+    pub(crate) fn insert_loan(&mut self, loan: SharedPayload) -> PayloadRef {
+        let len = loan.piece().len;
         let offset = match self.free_loans.pop() {
             Some(offset) => {
-                self.loans[offset as usize] = Some(lent);
+                self.loans[offset as usize] = Some(loan);
                 offset
             }
             None => {
@@ -431,7 +431,7 @@ impl PayloadPool {
                     self.loans.reserve_exact(self.loans.len().max(LOANS_INITIAL));
                     self.free_loans.reserve_exact(self.loans.capacity());
                 }
-                self.loans.push(Some(lent));
+                self.loans.push(Some(loan));
                 (self.loans.len() - 1) as u32
             }
         };
@@ -456,13 +456,13 @@ impl PayloadPool {
     /// Returns the bytes of a block. Those of a payload loaned by another participant are a copy,
     /// valid until the next call; empty if the memory was overwritten.
     pub(crate) fn readable(&mut self, piece: PayloadRef) -> &[u8] {
-        if let Some(lent) =
+        if let Some(loan) =
             self.loans.get(piece.offset as usize).and_then(Option::as_ref).filter(|_| piece.class == LOANED)
-            && lent.bytes().is_none()
+            && loan.bytes().is_none()
         {
-            self.copy.resize(lent.len(), 0);
-            lent.copy_to(0, &mut self.copy);
-            if !lent.is_intact() {
+            self.copy.resize(loan.len(), 0);
+            loan.copy_to(0, &mut self.copy);
+            if !loan.is_intact() {
                 self.copy.clear();
             }
             return &self.copy;
@@ -485,8 +485,8 @@ impl PayloadPool {
         if piece.len == 0 {
             return &[];
         }
-        if let Some(lent) = self.loan(piece) {
-            return lent.bytes().unwrap_or_default();
+        if let Some(loan) = self.loan(piece) {
+            return loan.bytes().unwrap_or_default();
         }
         let start = piece.offset as usize * GRAIN;
         &self.memory[start..start + piece.len()]

@@ -2,7 +2,7 @@
 //!
 //! A sample is the announcement as a parameter list, an instance is an entity, and its handle is
 //! the entity's GUID. Entities that leave by a farewell or are deleted become disposed; entities
-//! that fall silent lose their writer. Entities of this participant are not shown: the
+//! that fall silent lose their writer. Entities of this participant are not presented: the
 //! specification assumes that the application knows them.
 //!
 //! RTPS has no topic announcements, so an instance of `DCPSTopic` is a topic name with a type that
@@ -117,7 +117,7 @@ pub(crate) struct BuiltinTopics {
 #[derive(Clone, Copy, Debug, Default)]
 struct Endpoints {
     count: usize,
-    /// The policies shown are those of a writer.
+    /// The presented policies are those of a writer.
     from_writer: bool,
 }
 
@@ -191,8 +191,8 @@ impl Participant {
     /// Removes a deleted reader. Returns whether it was a reader of a builtin topic.
     pub(crate) fn remove_builtin_reader(&mut self, index: u32) -> bool {
         let known = self.builtin_topics.readers.iter().position(|(_, reader)| *reader == index);
-        let Some(place) = known else { return false };
-        self.builtin_topics.readers.swap_remove(place);
+        let Some(position) = known else { return false };
+        self.builtin_topics.readers.swap_remove(position);
         if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
             self.builtin_topics.topics.clear();
         }
@@ -252,7 +252,7 @@ impl Participant {
         }
     }
 
-    /// Shows a participant that was discovered or changed its announcement.
+    /// Presents a participant that was discovered or changed its announcement.
     pub(super) fn present_participant(&mut self, now: Instant, index: u32) {
         if !self.builtin_topics.has_reader(BuiltinTopic::Participant) {
             return;
@@ -264,7 +264,7 @@ impl Participant {
         self.deliver_to_builtin_reader(now, &Change::of(BuiltinTopic::Participant, guid, ChangeKind::Alive, &payload));
     }
 
-    /// Shows the departure of a participant.
+    /// Reports the departure of a participant.
     pub(super) fn withdraw_participant(&mut self, now: Instant, remote: &Remote, departure: Departure) {
         self.deliver_to_builtin_reader(
             now,
@@ -272,7 +272,7 @@ impl Participant {
         );
     }
 
-    /// Shows a remote writer that was discovered or changed its policies.
+    /// Presents a remote writer that was discovered or changed its policies.
     pub(super) fn present_publication(&mut self, now: Instant, data: &PublicationData) {
         let (publication, topic) = (BuiltinTopic::Publication, BuiltinTopic::Topic);
         if !self.builtin_topics.has_reader(publication) && !self.builtin_topics.has_reader(topic) {
@@ -283,7 +283,7 @@ impl Participant {
         self.present_topic(now, &data.topic_name, &data.type_name, true, &payload);
     }
 
-    /// Shows a remote reader that was discovered or changed its policies.
+    /// Presents a remote reader that was discovered or changed its policies.
     pub(super) fn present_subscription(&mut self, now: Instant, data: &SubscriptionData) {
         let (subscription, topic) = (BuiltinTopic::Subscription, BuiltinTopic::Topic);
         if !self.builtin_topics.has_reader(subscription) && !self.builtin_topics.has_reader(topic) {
@@ -294,13 +294,13 @@ impl Participant {
         self.present_topic(now, &data.topic_name, &data.type_name, false, &payload);
     }
 
-    /// Shows the departure of a remote writer.
+    /// Reports the departure of a remote writer.
     pub(super) fn withdraw_publication(&mut self, now: Instant, data: &PublicationData, departure: Departure) {
         self.deliver_to_builtin_reader(now, &Change::of(BuiltinTopic::Publication, data.guid, departure.change(), &[]));
         self.withdraw_topic(now, &data.topic_name, &data.type_name, departure);
     }
 
-    /// Shows the departure of a remote reader.
+    /// Reports the departure of a remote reader.
     pub(super) fn withdraw_subscription(&mut self, now: Instant, data: &SubscriptionData, departure: Departure) {
         self.deliver_to_builtin_reader(
             now,
@@ -309,17 +309,17 @@ impl Participant {
         self.withdraw_topic(now, &data.topic_name, &data.type_name, departure);
     }
 
-    /// Adds an endpoint to its topic. The topic is shown for the first endpoint and for the first
-    /// writer.
+    /// Adds an endpoint to its topic. The topic is presented for the first endpoint and for the
+    /// first writer.
     fn present_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, is_writer: bool, payload: &[u8]) {
         if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
             return;
         }
         let endpoints = self.builtin_topics.topics.entry((topic_name.to_string(), type_name.to_string())).or_default();
         endpoints.count += 1;
-        let is_news = endpoints.count == 1 || (is_writer && !endpoints.from_writer);
+        let is_update = endpoints.count == 1 || (is_writer && !endpoints.from_writer);
         endpoints.from_writer |= is_writer;
-        if is_news {
+        if is_update {
             self.deliver_topic(now, topic_name, type_name, ChangeKind::Alive, payload);
         }
     }

@@ -64,29 +64,29 @@ impl fmt::Display for Caution {
 
 impl Participant {
     /// Returns the pairs that match here and may be refused by others, in no order, then those
-    /// whose writers omit information for PRESENTATION. Looks at each pair with compared types, and
-    /// at each writer matched with a reader.
+    /// whose writers omit information for PRESENTATION. Visits each pair with compared types, and
+    /// each writer matched with a reader.
     pub fn cautions(&self) -> impl Iterator<Item = Caution> {
         self.type_cautions().chain(self.presentation_cautions())
     }
 
     fn presentation_cautions(&self) -> impl Iterator<Item = Caution> {
-        let lacking = |reader: &Reader| {
-            let lack = |proxy: &WriterProxy| Some((proxy.guid, proxy.missing_group_info?));
+        let missing_of = |reader: &Reader| {
+            let missing = |proxy: &WriterProxy| Some((proxy.guid, proxy.missing_group_info?));
             let (local, topic_name) = (reader.data.guid, reader.data.topic_name.clone());
-            let remotes: Vec<_> = reader.proxies.iter().filter_map(|(_, proxy)| lack(proxy)).collect();
-            remotes.into_iter().map(move |(remote, lack)| (local, remote, lack, topic_name.clone()))
+            let remotes: Vec<_> = reader.proxies.iter().filter_map(|(_, proxy)| missing(proxy)).collect();
+            remotes.into_iter().map(move |(remote, missing)| (local, remote, missing, topic_name.clone()))
         };
-        self.readers.iter().flat_map(move |(_, reader)| lacking(reader)).map(|(local, remote, lack, topic_name)| {
-            Caution {
+        self.readers.iter().flat_map(move |(_, reader)| missing_of(reader)).map(
+            |(local, remote, missing, topic_name)| Caution {
                 local,
                 remote,
                 remote_participant: self.label_of(remote.prefix),
                 topic_name,
                 kind: CautionKind::Presentation,
-                what: lack.text().into(),
-            }
-        })
+                what: missing.text().into(),
+            },
+        )
     }
 
     fn type_cautions(&self) -> impl Iterator<Item = Caution> {

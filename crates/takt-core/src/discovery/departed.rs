@@ -3,7 +3,7 @@
 //!
 //! Announcements and farewells arrive by several paths (multicast, and unicast to each address),
 //! which do not preserve the order. The specification does not cover this (RTPS 2.5 §8.5.3 leaves
-//! SPDP best effort). Without this memory, a departed participant would reappear for as long as its
+//! SPDP best effort). Without this table, a departed participant would reappear for as long as its
 //! lease.
 
 use crate::time::Instant;
@@ -11,9 +11,9 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 use takt_wire::{GuidPrefix, SequenceNumber};
 
-/// Most farewells that are remembered; the oldest is replaced.
+/// Most farewells that are stored; the oldest is replaced.
 const DEPARTED_MAX: usize = 64;
-/// Time for which a farewell is remembered. It is limited because a forged farewell must not
+/// Time for which a farewell is stored. It is limited because a forged farewell must not
 /// exclude its victim for longer.
 const RETENTION_TIME: Duration = Duration::from_secs(10);
 
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn announcement_older_than_the_farewell_is_stale_until_the_memory_ends() {
+    fn announcement_older_than_the_farewell_is_stale_until_the_retention_time_ends() {
         let mut departed = Departed::new();
         let (sn, now) = (SequenceNumber(2), Instant(5));
         departed.note(now, prefix(1), sn);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_farewells_are_remembered_when_the_table_is_full() {
+    fn newest_farewells_are_stored_when_the_table_is_full() {
         let mut departed = Departed::new();
         for n in 0..=DEPARTED_MAX as u8 {
             departed.note(Instant(0), prefix(n), SequenceNumber(2));

@@ -40,7 +40,7 @@ impl Participant {
         !self.departures.waiting.is_empty()
     }
 
-    /// Makes the oldest waiting departure take effect. Call it after all datagrams were handed in
+    /// Makes the oldest waiting departure take effect. Call it after all datagrams were received
     /// that had arrived when the departure was received. Takes the steps of a farewell.
     pub fn conclude_departure(&mut self, now: Instant) {
         if let Some((guid, departure)) = self.departures.waiting.pop_front() {

@@ -6,7 +6,8 @@
 //! and endpoints of both are matched, or would be if the path were open. Until the driver confirms
 //! ([`Participant::handle_local_peer`]), and after it withdraws, data use the ordinary network
 //! path, so no participant becomes unreachable. Discovery traffic always uses the network path. The
-//! participant also has a shortcut to itself: its readers receive its own writers by shared memory.
+//! participant also has a shared-memory path to itself: its readers receive its own writers by
+//! shared memory.
 //!
 //! On such a path the driver also notices the end of the remote process
 //! ([`Participant::handle_local_peer_end`]), which ends the participant long before its lease.
@@ -23,7 +24,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 pub(crate) struct SharedMemoryPath {
     /// Locator as announced. Its endpoints have ports of their own at this address.
     locator: Locator,
-    /// The driver has been asked.
+    /// The path has been requested from the driver.
     is_requested: bool,
     /// The driver has confirmed the path.
     is_open: bool,
@@ -47,7 +48,7 @@ pub(super) fn is_memory(locator: &Locator) -> bool {
 }
 
 impl Participant {
-    /// Records the shortcut of a participant after it was validated, moved or changed its
+    /// Records the shared-memory path to a participant after it was validated, moved or changed its
     /// announcement.
     pub(super) fn update_shared_memory_path(&mut self, index: u32) {
         let do_we = self.locators.default_unicast.iter().any(is_memory);
@@ -66,7 +67,8 @@ impl Participant {
         }
     }
 
-    /// Returns the shortcut to this participant itself. Asks the driver about it the first time.
+    /// Returns the shared-memory path to this participant itself. Requests it from the driver the
+    /// first time.
     pub(super) fn own_shared_memory_path(&mut self) -> Option<SharedMemoryPath> {
         if self.own_shared_memory_path.is_none() {
             let locator = *self.locators.default_unicast.iter().find(|locator| is_memory(locator))?;
@@ -77,8 +79,8 @@ impl Participant {
     }
 
     /// Records that an endpoint of a participant was matched with a local one, so that the two
-    /// exchange data, or that it lacks nothing but a path. Returns whether the driver is asked
-    /// about the shortcut because of that.
+    /// exchange data, or would be if there were a path. Returns whether the shared-memory path is
+    /// requested because of that.
     pub(super) fn begin_exchange(&mut self, prefix: GuidPrefix) -> bool {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| !remote.exchanges) else { return false };
@@ -86,16 +88,17 @@ impl Participant {
         self.request_shared_memory_path(index)
     }
 
-    /// Asks the driver once, and only about participants with matched endpoints: a path costs
-    /// memory and descriptors. Returns whether it is asked.
+    /// Requests the path from the driver once, and only to participants with matched endpoints: a
+    /// path costs memory and descriptors. Returns whether it is requested.
     fn request_shared_memory_path(&mut self, index: u32) -> bool {
         let remote = self.remotes.get_mut(index).filter(|remote| remote.exchanges);
-        let Some(shortcut) = remote.and_then(|remote| remote.shared_memory_path.as_mut()).filter(|it| !it.is_requested)
+        let Some(memory_path) =
+            remote.and_then(|remote| remote.shared_memory_path.as_mut()).filter(|it| !it.is_requested)
         else {
             return false;
         };
-        shortcut.is_requested = true;
-        self.ctx.notify(Event::LocalPeerAnnounced(shortcut.locator));
+        memory_path.is_requested = true;
+        self.ctx.notify(Event::LocalPeerAnnounced(memory_path.locator));
         true
     }
 
@@ -104,11 +107,12 @@ impl Participant {
     /// each remote participant, and for each endpoint and each match of that one.
     pub fn handle_local_peer(&mut self, now: Instant, locator: &Locator, is_reached: bool) {
         self.ctx.work.steps(self.remotes.len());
-        let home = self.own_shared_memory_path.as_mut().map(|shortcut| (self.header.prefix, shortcut));
+        let home = self.own_shared_memory_path.as_mut().map(|memory_path| (self.header.prefix, memory_path));
         let others = self.remotes.iter_mut();
         let others = others.filter_map(|(_, remote)| Some((remote.prefix, remote.shared_memory_path.as_mut()?)));
-        let found = home.into_iter().chain(others).find(|(_, shortcut)| shortcut.leads_to(locator));
-        let found = found.map(|(prefix, shortcut)| (prefix, core::mem::replace(&mut shortcut.is_open, is_reached)));
+        let found = home.into_iter().chain(others).find(|(_, memory_path)| memory_path.leads_to(locator));
+        let found =
+            found.map(|(prefix, memory_path)| (prefix, core::mem::replace(&mut memory_path.is_open, is_reached)));
         let Some((prefix, before)) = found else { return };
         if before != is_reached {
             self.redirect_endpoints(prefix);
@@ -116,14 +120,14 @@ impl Participant {
         self.match_unreachable(now, prefix);
     }
 
-    /// Handles the end of the process at a [confirmed](Self::handle_neighbour) locator, after all
-    /// its datagrams were handed in. The participant is lost as at the end of its lease.
+    /// Handles the end of the process at a [confirmed](Self::handle_local_peer) locator, after all
+    /// its datagrams were received. The participant is lost as at the end of its lease.
     /// Announcements still in transit do not rediscover it. Takes steps for each remote
     /// participant, and for each endpoint and each match of that one.
     pub fn handle_local_peer_end(&mut self, now: Instant, locator: &Locator) {
         self.ctx.work.steps(self.remotes.len());
         let ended = self.remotes.iter().find(|(_, remote)| {
-            remote.shared_memory_path.is_some_and(|shortcut| shortcut.is_open && shortcut.leads_to(locator))
+            remote.shared_memory_path.is_some_and(|memory_path| memory_path.is_open && memory_path.leads_to(locator))
         });
         if let Some(prefix) = ended.map(|(_, remote)| remote.prefix) {
             self.ctx.counters.local_peers_ended += 1;

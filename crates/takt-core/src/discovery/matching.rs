@@ -144,12 +144,12 @@ impl fmt::Display for RefusalReason {
             RefusalReason::Keys { writer_has_key: false } => {
                 f.write_str("the reader's type has a key, the writer's has none")
             }
-            RefusalReason::TypesDiffer { reason: why } => write!(f, "their types differ: {why}"),
+            RefusalReason::TypesDiffer { reason } => write!(f, "their types differ: {reason}"),
             RefusalReason::Partition { writer, reader } => {
                 write!(f, "the writer is in partitions {writer:?}, the reader in {reader:?}")
             }
             RefusalReason::Network { reason } => write!(f, "the network controller refuses the pair: {reason}"),
-            RefusalReason::Security { reason: why } => write!(f, "security: {why}"),
+            RefusalReason::Security { reason } => write!(f, "security: {reason}"),
             RefusalReason::Unreachable => f.write_str("no announced locator of the remote endpoint is reachable"),
             RefusalReason::Qos(list) => {
                 for (i, incompatibility) in list.iter().enumerate() {
@@ -198,12 +198,12 @@ impl Participant {
             announced.iter().filter(|locator| kinds.has(locator)).copied().collect()
         };
         let path = if prefix == self.header.prefix {
-            let shortcut = self.own_shared_memory_path();
+            let memory_path = self.own_shared_memory_path();
             let default = &self.locators.default_unicast;
             let source = default.first().copied().unwrap_or(Locator::INVALID);
             let all = if unicast.is_empty() { default } else { unicast };
             let announced = &of_kinds(all)[..];
-            if let Some(path) = shortcut.and_then(|shortcut| shortcut.path(announced, memory_max)) {
+            if let Some(path) = memory_path.and_then(|memory_path| memory_path.path(announced, memory_max)) {
                 return Some(path);
             }
             if announced.is_empty() && !all.is_empty() {
@@ -215,19 +215,22 @@ impl Participant {
         } else {
             let remote = self.remotes.get(*self.remote_by_prefix.get(&prefix)?)?;
             let announced = &of_kinds(if unicast.is_empty() { &remote.data.default_unicast } else { unicast })[..];
-            if let Some(path) = remote.shared_memory_path.and_then(|shortcut| shortcut.path(announced, memory_max)) {
+            if let Some(path) =
+                remote.shared_memory_path.and_then(|memory_path| memory_path.path(announced, memory_max))
+            {
                 return Some(path);
             }
             if remote.metatraffic.locator.is_tcp() {
                 return kinds.has(&remote.metatraffic.locator).then_some(remote.metatraffic);
             }
-            let proven = |locator: &&Locator| self.reachability.is_validated_by(&remote.metatraffic.locator, locator);
-            let near: Vec<_> = announced.iter().filter(proven).copied().collect();
-            if near.is_empty() {
+            let is_validated =
+                |locator: &&Locator| self.reachability.is_validated_by(&remote.metatraffic.locator, locator);
+            let validated: Vec<_> = announced.iter().filter(is_validated).copied().collect();
+            if validated.is_empty() {
                 refused += announced.iter().filter(|locator| !is_memory(locator)).count() as u64;
             }
-            let proven = || near.first().map(|locator| Path { locator: *locator, ..remote.metatraffic });
-            self.reachability.choose(&near, remote.source, &mut refused).or_else(proven)
+            let is_validated = || validated.first().map(|locator| Path { locator: *locator, ..remote.metatraffic });
+            self.reachability.choose(&validated, remote.source, &mut refused).or_else(is_validated)
         };
         self.ctx.counters.refused_locators += refused;
         path
@@ -350,18 +353,18 @@ impl Participant {
             reason = match self.type_checks.compatibility(&mut self.ctx, &writer.data, subscription) {
                 Compatibility::Yes => None,
                 Compatibility::Pending => return,
-                Compatibility::No(why) => Some(RefusalReason::TypesDiffer { reason: why }),
+                Compatibility::No(difference) => Some(RefusalReason::TypesDiffer { reason: difference }),
             };
         }
         let (local, kinds) = (writer.data.guid, writer.kinds);
         let path = self.path_to(subscription.guid.prefix, &subscription.unicast, kinds);
         let vendor = self.vendor_of(subscription.guid.prefix);
-        let hearing =
+        let reachability =
             |path| self.multicast_reachability_of(subscription.guid.prefix, has_own_locators(subscription), path);
-        let hearing = path.as_ref().map_or_else(MulticastReachability::default, hearing);
+        let reachability = path.as_ref().map_or_else(MulticastReachability::default, reachability);
         let Some(writer) = self.writers.get_mut(index) else { return };
         match (reason, path) {
-            (None, Some(path)) if is_matched => writer.redirect(&mut self.ctx, subscription.guid, path, hearing),
+            (None, Some(path)) if is_matched => writer.redirect(&mut self.ctx, subscription.guid, path, reachability),
             // The newly announced address is not validated yet.
             (None, None) if is_matched => {}
             (None, Some(path)) => {
@@ -372,7 +375,7 @@ impl Participant {
                     wants_history: subscription.qos.durability != Durability::Volatile,
                     drops_repeats: vendor == VendorId::TAKT,
                     path,
-                    reachability: hearing,
+                    reachability,
                 };
                 writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
                 writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
@@ -431,7 +434,7 @@ impl Participant {
             reason = match self.type_checks.compatibility(&mut self.ctx, publication, &reader.data) {
                 Compatibility::Yes => None,
                 Compatibility::Pending => return,
-                Compatibility::No(why) => Some(RefusalReason::TypesDiffer { reason: why }),
+                Compatibility::No(difference) => Some(RefusalReason::TypesDiffer { reason: difference }),
             };
         }
         let (local, kinds) = (reader.data.guid, reader.kinds);

@@ -4,7 +4,7 @@
 //! - `matching`: compatibility of endpoints; `announced`: counting of matches.
 //! - `reachability`: permitted locators; `validation`: proof that a participant receives at its
 //!   address.
-//! - `channels`: receivers of multicast groups; `moving`: changes of addresses.
+//! - `multicast`: receivers of multicast groups; `moving`: changes of addresses.
 //! - `liveliness`: writer liveliness; `review`: endpoints whose deletion was missed.
 //! - `type_lookup`: type definitions; `type_checks`: type compatibility.
 //! - `builtin_topics`: discovered entities for the application.

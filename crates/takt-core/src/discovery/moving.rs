@@ -1,11 +1,11 @@
 //! Changes of addresses: remote participants that announce other locators, and local interfaces
 //! that come and go.
 //!
-//! A participant that moves is followed: its endpoints stay matched and keep their state. An
-//! address on the same host, or a configured one, is accepted at once. Any other address must be
-//! validated first, as at discovery (`validation`). Until then all traffic goes to the previous
-//! address, because the announcement may be forged. If the announcement still contains the
-//! validated address, the participant stays there.
+//! A participant that moves is redirected to its new address: its endpoints stay matched and keep
+//! their state. An address on the same host, or a configured one, is accepted at once. Any other
+//! address must be validated first, as at discovery (`validation`). Until then all traffic goes to
+//! the previous address, because the announcement may be forged. If the announcement still contains
+//! the validated address, the participant stays there.
 //!
 //! DEVIATION(RTPS 2.5 §8.5.3.2): a participant of another vendor that moves to another host's
 //! address is rediscovered instead, because its readers answer no further challenge. It is sent a
@@ -86,28 +86,28 @@ impl Participant {
         if moved && remote.probation.is_some() {
             return self.rediscover(now, from, index, data, payload, false);
         }
-        let news = ChangedAnnouncement { data: Box::new(data), announcement: payload.into(), source: from.source };
+        let changed = ChangedAnnouncement { data: Box::new(data), announcement: payload.into(), source: from.source };
         let here = remote.metatraffic;
         if !moved {
             if is_authentic {
-                self.adopt(now, index, news, here);
+                self.adopt(now, index, changed, here);
             }
             return;
         }
-        match self.evaluate_address(index, &news) {
+        match self.evaluate_address(index, &changed) {
             // It adds addresses, and was sent from one that was not announced before.
             Verdict::Accepted(path) if path == here && !is_authentic => {}
-            Verdict::Accepted(path) => self.adopt(now, index, news, path),
-            Verdict::NeedsValidation(_) if news.data.vendor_id != VendorId::TAKT => {
-                self.rediscover(now, from, index, *news.data, payload, true);
+            Verdict::Accepted(path) => self.adopt(now, index, changed, path),
+            Verdict::NeedsValidation(_) if changed.data.vendor_id != VendorId::TAKT => {
+                self.rediscover(now, from, index, *changed.data, payload, true);
             }
-            Verdict::NeedsValidation(path) => self.begin_move(index, news, path),
+            Verdict::NeedsValidation(path) => self.begin_move(index, changed, path),
             // The participant keeps its address, for as long as its lease.
             Verdict::Unreachable => self.ctx.counters.refused_remote_entities += 1,
         }
     }
 
-    /// Forgets a participant and discovers it again; sends a farewell if it knows this participant.
+    /// Removes a participant and discovers it again; sends a farewell if it knows this participant.
     fn rediscover(
         &mut self,
         now: Instant,
@@ -131,29 +131,29 @@ impl Participant {
         }
     }
 
-    fn evaluate_address(&mut self, index: u32, news: &ChangedAnnouncement) -> Verdict {
+    fn evaluate_address(&mut self, index: u32, changed: &ChangedAnnouncement) -> Verdict {
         let Some(remote) = self.remotes.get(index) else { return Verdict::Unreachable };
-        let (here, announced) = (remote.metatraffic, &news.data.metatraffic_unicast);
-        if news.source.is_tcp() && !here.locator.is_tcp() && announced.contains(&here.locator) {
+        let (here, announced) = (remote.metatraffic, &changed.data.metatraffic_unicast);
+        if changed.source.is_tcp() && !here.locator.is_tcp() && announced.contains(&here.locator) {
             return Verdict::Accepted(here);
         }
         let mut refused = 0;
-        let best = self.reachability.choose(announced, news.source, &mut refused);
+        let best = self.reachability.choose(announced, changed.source, &mut refused);
         self.ctx.counters.refused_locators += refused;
         let Some(best) = best else { return Verdict::Unreachable };
         if self.reachability.is_validated_by(&here.locator, &best.locator) {
             return Verdict::Accepted(best);
         }
         let still_here = announced.contains(&here.locator)
-            && self.reachability.choose(&[here.locator], news.source, &mut 0).is_some();
+            && self.reachability.choose(&[here.locator], changed.source, &mut 0).is_some();
         if still_here { Verdict::Accepted(here) } else { Verdict::NeedsValidation(best) }
     }
 
     /// Starts the validation of a participant's new address.
-    fn begin_move(&mut self, index: u32, news: ChangedAnnouncement, path: Path) {
+    fn begin_move(&mut self, index: u32, changed: ChangedAnnouncement, path: Path) {
         let former = self.remotes.get(index).map(Remote::challenged_at).unwrap_or_default();
         self.cancel_move(index);
-        let footprint = size_of::<Move>() + news.footprint();
+        let footprint = size_of::<Move>() + changed.footprint();
         let limits = self.ctx.limits;
         let Some(remote) = self.remotes.get_mut(index) else { return };
         if remote.footprint + footprint > limits.max_discovery_bytes_per_participant
@@ -167,24 +167,24 @@ impl Participant {
         probation.set_index(index, &mut self.ctx);
         remote.footprint += footprint;
         self.discovery_bytes += footprint;
-        remote.moving = Some(Box::new(Move { changed: news, path, probation, footprint }));
+        remote.moving = Some(Box::new(Move { changed, path, probation, footprint }));
         self.queue_validation(index);
     }
 
     /// Cancels the validation of a new address.
     pub(super) fn cancel_move(&mut self, index: u32) -> Option<(ChangedAnnouncement, Path)> {
         let remote = self.remotes.get_mut(index)?;
-        let Move { changed: news, path, probation, footprint } = *remote.moving.take()?;
+        let Move { changed, path, probation, footprint } = *remote.moving.take()?;
         probation.close(&mut self.ctx);
         remote.footprint -= footprint;
         self.discovery_bytes -= footprint;
-        Some((news, path))
+        Some((changed, path))
     }
 
     /// Ends the validation of a new address successfully.
     pub(super) fn end_move(&mut self, now: Instant, index: u32) {
-        if let Some((news, path)) = self.cancel_move(index) {
-            self.adopt(now, index, news, path);
+        if let Some((changed, path)) = self.cancel_move(index) {
+            self.adopt(now, index, changed, path);
         }
     }
 
@@ -206,12 +206,12 @@ impl Participant {
     }
 
     /// Adopts an announcement and the path to its participant.
-    fn adopt(&mut self, now: Instant, index: u32, news: ChangedAnnouncement, path: Path) {
+    fn adopt(&mut self, now: Instant, index: u32, changed: ChangedAnnouncement, path: Path) {
         self.cancel_move(index);
         let limits = self.ctx.limits;
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let before = remote.data.footprint() + remote.announcement.len();
-        let after = news.footprint();
+        let after = changed.footprint();
         if remote.footprint - before + after > limits.max_discovery_bytes_per_participant
             || self.discovery_bytes - before + after > limits.max_discovery_bytes
         {
@@ -221,7 +221,7 @@ impl Participant {
         }
         remote.footprint = remote.footprint - before + after;
         self.discovery_bytes = self.discovery_bytes - before + after;
-        let ChangedAnnouncement { data, announcement, source } = news;
+        let ChangedAnnouncement { data, announcement, source } = changed;
         let moved = remote.metatraffic != path || remote.data.default_unicast != data.default_unicast;
         let prefix = remote.prefix;
         remote.source_addresses.add_validated(&remote.metatraffic.locator);
@@ -242,7 +242,7 @@ impl Participant {
     }
 
     /// Redirects traffic for a participant's endpoints, this participant's own included, to their
-    /// present locators. Looks at each of its endpoints, at each local endpoint, and at each match
+    /// present locators. Visits each of its endpoints, each local endpoint, and each match
     /// between them.
     pub(super) fn redirect_endpoints(&mut self, prefix: GuidPrefix) {
         let announced = self.announced_locators(prefix);
@@ -250,11 +250,11 @@ impl Participant {
         let of_writers = self.writers.iter().map(|(_, writer)| writer.kinds);
         let kinds: BTreeSet<LocatorKinds> = of_writers.chain(self.readers.iter().map(|(_, it)| it.kinds)).collect();
         self.ctx.work.steps(announced.len() * kinds.len() + self.writers.len());
-        let mut ways: BTreeMap<(LocatorKinds, Guid), (Locator, MulticastReachability)> = BTreeMap::new();
+        let mut paths: BTreeMap<(LocatorKinds, Guid), (Locator, MulticastReachability)> = BTreeMap::new();
         for kinds in kinds {
             for (guid, unicast, has_own) in &announced {
                 if let Some(path) = self.path_to(prefix, unicast, kinds) {
-                    ways.insert(
+                    paths.insert(
                         (kinds, *guid),
                         (path.locator, self.multicast_reachability_of(prefix, *has_own, &path)),
                     );
@@ -263,20 +263,20 @@ impl Participant {
         }
         let metatraffic = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
         let metatraffic = metatraffic.map(|remote| (remote.metatraffic.locator, MulticastReachability::default()));
-        let way = |kinds: LocatorKinds, guid: &Guid| match guid.entity_id.is_builtin() {
+        let path_of = |kinds: LocatorKinds, guid: &Guid| match guid.entity_id.is_builtin() {
             true => metatraffic,
-            false => ways.get(&(kinds, *guid)).copied(),
+            false => paths.get(&(kinds, *guid)).copied(),
         };
         for (_, writer) in self.writers.iter_mut() {
             let kinds = writer.kinds;
-            writer.redirect_readers(&mut self.ctx, prefix, &|guid| way(kinds, guid));
+            writer.redirect_readers(&mut self.ctx, prefix, &|guid| path_of(kinds, guid));
         }
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         for (guid, listeners) in self.sources.range(from..).take_while(|(guid, _)| guid.prefix == prefix) {
             self.ctx.work.steps(listeners.len());
             for &(reader, proxy) in listeners {
                 if let Some(reader) = self.readers.get_mut(reader)
-                    && let Some((locator, _)) = way(reader.kinds, guid)
+                    && let Some((locator, _)) = path_of(reader.kinds, guid)
                     && let Some(proxy) = reader.proxies.get_mut(proxy)
                 {
                     proxy.path.locator = locator;
@@ -367,18 +367,18 @@ impl Participant {
     fn choose_path(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let prefix = remote.prefix;
-        let news = match &remote.moving {
+        let changed = match &remote.moving {
             Some(moving) => moving.changed.clone(),
             None => {
                 let (data, announcement) = (remote.data.clone(), remote.announcement.clone());
                 ChangedAnnouncement { data, announcement, source: remote.source }
             }
         };
-        match self.evaluate_address(index, &news) {
+        match self.evaluate_address(index, &changed) {
             Verdict::Accepted(path) => {
                 let Some(remote) = self.remotes.get_mut(index) else { return };
                 if remote.moving.is_some() {
-                    return self.adopt(now, index, news, path);
+                    return self.adopt(now, index, changed, path);
                 }
                 remote.metatraffic = path;
                 self.update_shared_memory_path(index);
@@ -386,13 +386,13 @@ impl Participant {
                 self.redirect_endpoints(prefix);
                 self.match_unreachable(now, prefix);
             }
-            Verdict::NeedsValidation(path) => self.try_path(index, news, path),
+            Verdict::NeedsValidation(path) => self.try_path(index, changed, path),
             // The interface may return.
             Verdict::Unreachable => {}
         }
     }
 
-    fn try_path(&mut self, index: u32, news: ChangedAnnouncement, path: Path) {
+    fn try_path(&mut self, index: u32, changed: ChangedAnnouncement, path: Path) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let former = remote.challenged_at();
         match &mut remote.probation {
@@ -401,7 +401,7 @@ impl Participant {
                 probation.restart(former);
                 self.queue_validation(index);
             }
-            None if news.data.vendor_id == VendorId::TAKT => self.begin_move(index, news, path),
+            None if changed.data.vendor_id == VendorId::TAKT => self.begin_move(index, changed, path),
             None => {}
         }
     }

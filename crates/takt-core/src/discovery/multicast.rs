@@ -1,23 +1,23 @@
 //! Probing of multicast groups: which participants receive user data sent to a group.
 //!
-//! A participant listens to a [channel](crate::channel) if it announces one of the groups of this
-//! participant and an address on the network of the channel's interface. A switch, an access point
-//! or a firewall may nevertheless drop the datagrams. Only probes are sent to a channel until its
-//! listeners have answered.
+//! A participant listens to a [group](crate::multicast_group) on an interface if it announces that
+//! group and an address on the network of the interface. A switch, an access point or a firewall
+//! may nevertheless drop the datagrams. Only probes are sent to a group until its listeners have
+//! answered.
 //!
 //! A probe is a `HEARTBEAT` (RTPS 2.5 §8.3.8.6) of the writer of participant messages, which every
-//! participant reads. The probe is sent to the channel only, and offers no samples. Its first
+//! participant reads. The probe is sent to the group only, and offers no samples. Its first
 //! sequence number occurs in no other submessage. A reader of any vendor acknowledges up to that
-//! number, and so proves that it receives the channel. The writer continues above the last probe,
+//! number, and so proves that it receives the group. The writer continues above the last probe,
 //! so no number is ambiguous.
 //!
-//! Probes are sent only while a writer would use the channel, in rounds of up to [`PROBES_MAX`].
-//! Rounds are [`REST`] apart, and earlier if a reader misses a sample sent there. All listeners
-//! answer each probe, so without traffic there is only one round every [`DORMANT_PROBE_PERIOD`];
-//! the next sample starts another. A participant that answers no probe of a round is assumed not to
-//! receive multicast: it gets all data by unicast, and is probed once in each later round. Until
-//! every listener has answered or is assumed unreachable, all data are sent by unicast, so that
-//! participants on the channel do not receive samples twice.
+//! Probes are sent only while a writer would use the group, in rounds of up to [`PROBES_MAX`].
+//! Rounds are [`PROBE_PERIOD`] apart, and earlier if a reader misses a sample sent there. All
+//! listeners answer each probe, so without traffic there is only one round every
+//! [`DORMANT_PROBE_PERIOD`]; the next sample starts another. A participant that answers no probe of
+//! a round is assumed not to receive multicast: it gets all data by unicast, and is probed once in
+//! each later round. Until every listener has answered or is assumed unreachable, all data are sent
+//! by unicast, so that participants on the group do not receive samples twice.
 //!
 //! Not supported: IPv6 groups, and groups that endpoints announce for themselves.
 
@@ -49,36 +49,37 @@ const PROBE_PERIOD: Duration = Duration::from_secs(2);
 /// (RFC 3376 §8.4: 260 s).
 const DORMANT_PROBE_PERIOD: Duration = Duration::from_secs(64);
 
-/// Channels of a remote participant.
+/// Multicast groups of a remote participant.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ListenedGroups {
-    /// Channels that the participant announces.
+    /// Groups that the participant announces.
     announced: MulticastSet,
     validated: MulticastSet,
     unreachable: MulticastSet,
-    /// Channels of which it answered a probe in the current round.
+    /// Groups of which it answered a probe in the current round.
     answered: MulticastSet,
 }
 
 impl Participant {
-    /// Registers the channels: each IPv4 group of this participant on each interface.
+    /// Registers the groups: each IPv4 group of this participant on each interface.
     pub(crate) fn open_multicast_groups(&mut self) {
-        for channel in self.ctx.multicast_groups.list.drain(..) {
-            self.ctx.timers.release(channel.timer);
+        for group in self.ctx.multicast_groups.list.drain(..) {
+            self.ctx.timers.release(group.timer);
         }
         if self.ctx.multicast_groups.readers_min == 0 {
             return;
         }
-        let groups = self.locators.default_multicast.iter().filter(|group| group.kind == Locator::KIND_UDP_V4);
-        for group in groups {
+        let groups =
+            self.locators.default_multicast.iter().filter(|address_group| address_group.kind == Locator::KIND_UDP_V4);
+        for address_group in groups {
             for (address, max_message) in self.reachability.interface_addresses_v4() {
-                let channel = self.ctx.multicast_groups.list.len();
-                if channel == MULTICAST_GROUPS_MAX {
+                let group = self.ctx.multicast_groups.list.len();
+                if group == MULTICAST_GROUPS_MAX {
                     return;
                 }
-                let timer = self.ctx.timers.register(TimerKind::MulticastProbe { group: channel });
+                let timer = self.ctx.timers.register(TimerKind::MulticastProbe { group });
                 self.ctx.multicast_groups.list.push(MulticastGroup {
-                    locator: group.by_interface(address),
+                    locator: address_group.by_interface(address),
                     max_message,
                     listeners: 0,
                     unreachable: 0,
@@ -92,7 +93,7 @@ impl Participant {
         }
     }
 
-    /// Resets all channels after a change of the interfaces.
+    /// Resets all groups after a change of the interfaces.
     pub(super) fn reset_multicast_groups(&mut self) {
         if self.ctx.multicast_groups.list.is_empty() && self.locators.default_multicast.is_empty() {
             return;
@@ -109,7 +110,7 @@ impl Participant {
         }
     }
 
-    /// Updates the channels that a participant listens to, after it was validated, moved or changed
+    /// Updates the groups that a participant listens to, after it was validated, moved or changed
     /// its announcement.
     pub(super) fn update_multicast_groups(&mut self, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
@@ -125,26 +126,26 @@ impl Participant {
         self.redirect_endpoints(prefix);
     }
 
-    /// Removes a departed participant from its channels.
+    /// Removes a departed participant from its groups.
     pub(super) fn leave_multicast_groups(&mut self, remote: &Remote) {
         self.count_listener(&remote.listened_groups, 0);
     }
 
     fn count_listener(&mut self, before: &ListenedGroups, announced: MulticastSet) {
-        for (at, channel) in self.ctx.multicast_groups.list.iter_mut().enumerate() {
+        for (at, group) in self.ctx.multicast_groups.list.iter_mut().enumerate() {
             let is_in = |set: MulticastSet| usize::from(set >> at & 1);
-            channel.listeners = channel.listeners + is_in(announced) - is_in(before.announced);
-            channel.unreachable -= is_in(before.unreachable).min(channel.unreachable);
+            group.listeners = group.listeners + is_in(announced) - is_in(before.announced);
+            group.unreachable -= is_in(before.unreachable).min(group.unreachable);
         }
     }
 
     fn announced_multicast_groups(&self, remote: &Remote) -> MulticastSet {
         let mut announced = 0;
-        for (at, channel) in self.ctx.multicast_groups.list.iter().enumerate() {
+        for (at, group) in self.ctx.multicast_groups.list.iter().enumerate() {
             let is_group = |locator: &Locator| {
-                (locator.ip(), locator.port) == (channel.locator.ip(), channel.locator.port) && !locator.is_tcp()
+                (locator.ip(), locator.port) == (group.locator.ip(), group.locator.port) && !locator.is_tcp()
             };
-            let Some(exit) = channel.locator.interface().map(IpAddr::V4) else { continue };
+            let Some(exit) = group.locator.interface().map(IpAddr::V4) else { continue };
             let mut addresses = remote.data.default_unicast.iter().chain(&remote.data.metatraffic_unicast);
             let is_there =
                 |locator: &Locator| self.reachability.is_on_interface(exit, locator, &remote.metatraffic.locator);
@@ -155,8 +156,8 @@ impl Participant {
         announced
     }
 
-    /// Returns the channels of a reader that is reached by `path`. Data use the channels of its
-    /// participant unless the reader has locators of its own. Paths other than UDP use no channel,
+    /// Returns the groups of a reader that is reached by `path`. Data use the groups of its
+    /// participant unless the reader has locators of its own. Paths other than UDP use no group,
     /// because data would arrive twice.
     pub(super) fn multicast_reachability_of(
         &self,
@@ -164,36 +165,35 @@ impl Participant {
         has_own_locators: bool,
         path: &Path,
     ) -> MulticastReachability {
-        // Local readers use no channel: the participant ignores its own multicast datagrams.
+        // Local readers use no group: the participant ignores its own multicast datagrams.
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
-        let Some(Remote { listened_groups: ears, .. }) = remote else { return MulticastReachability::default() };
-        let takes = !has_own_locators && path.locator.kind == Locator::KIND_UDP_V4;
+        let Some(Remote { listened_groups: groups, .. }) = remote else { return MulticastReachability::default() };
+        let is_allowed = !has_own_locators && path.locator.kind == Locator::KIND_UDP_V4;
         MulticastReachability {
-            listens: ears.announced & !ears.unreachable,
-            allowed: if takes { ears.announced } else { 0 },
-            validated: ears.validated,
+            listens: groups.announced & !groups.unreachable,
+            allowed: if is_allowed { groups.announced } else { 0 },
+            validated: groups.validated,
         }
     }
 
-    /// Builds the next probe of a channel. Looks at each remote participant for the first probe of
+    /// Builds the next probe of a group. Visits each remote participant for the first probe of
     /// a round.
     pub(crate) fn transmit_multicast_probe(&mut self, now: Instant, at: usize, frame: &mut [u8]) -> Option<usize> {
-        let channel =
-            self.ctx.multicast_groups.list.get_mut(at).filter(|channel| channel.phase == ProbePhase::Queued)?;
-        if channel.probes_sent == 0 {
+        let group = self.ctx.multicast_groups.list.get_mut(at).filter(|group| group.phase == ProbePhase::Queued)?;
+        if group.probes_sent == 0 {
             self.ctx.work.steps(self.remotes.len());
             self.remotes.iter_mut().for_each(|(_, remote)| remote.listened_groups.answered &= !(1 << at));
-            channel.in_use = false;
+            group.in_use = false;
         }
         let (number, builder) = self.build_probe(frame)?;
         let len = builder.len();
-        let channel = self.ctx.multicast_groups.list.get_mut(at)?;
-        channel.probes[channel.probes_sent] = number;
-        self.ctx.timers.arm(channel.timer, now.after(ANSWER_TIMEOUT * (1 << channel.probes_sent)));
-        channel.probes_sent += 1;
-        channel.phase = ProbePhase::Probing;
+        let group = self.ctx.multicast_groups.list.get_mut(at)?;
+        group.probes[group.probes_sent] = number;
+        self.ctx.timers.arm(group.timer, now.after(ANSWER_TIMEOUT * (1 << group.probes_sent)));
+        group.probes_sent += 1;
+        group.phase = ProbePhase::Probing;
         self.ctx.counters.multicast_probes_sent += 1;
-        self.destinations.push(channel.locator);
+        self.destinations.push(group.locator);
         Some(len)
     }
 
@@ -203,9 +203,9 @@ impl Participant {
         let last = self.ctx.multicast_groups.last_probe.max(writer.history.last_sn());
         // The acknowledgement of all written samples has the number in between.
         let number = last.next().next();
-        let question = writer.challenge(EntityId::UNKNOWN, number);
+        let heartbeat = writer.challenge(EntityId::UNKNOWN, number);
         let mut builder = MessageBuilder::new(frame, &self.header).ok()?;
-        builder.heartbeat(&question).ok()?;
+        builder.heartbeat(&heartbeat).ok()?;
         self.ctx.multicast_groups.last_probe = number;
         Some((number, builder))
     }
@@ -227,8 +227,8 @@ impl Participant {
     /// limited to the written samples, if it extends beyond them.
     pub(crate) fn handle_probe_answer(&mut self, prefix: GuidPrefix, acknack: &AckNack) -> Option<AckNack> {
         let number = acknack.reader_sn_state.base();
-        let is_question = |channel: &MulticastGroup| channel.probes[..channel.probes_sent].contains(&number);
-        if let Some(at) = self.ctx.multicast_groups.list.iter().position(is_question)
+        let is_probe = |group: &MulticastGroup| group.probes[..group.probes_sent].contains(&number);
+        if let Some(at) = self.ctx.multicast_groups.list.iter().position(is_probe)
             && let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index))
         {
             remote.listened_groups.answered |= 1 << at;
@@ -242,11 +242,11 @@ impl Participant {
         (number > end).then_some(AckNack { reader_sn_state, ..*acknack })
     }
 
-    /// Handles the timer of a channel: ends the wait for answers to a probe, or starts another
-    /// round. Looks at each remote participant, writer and match.
+    /// Handles the timer of a group: ends the wait for answers to a probe, or starts another
+    /// round. Visits each remote participant, writer and match.
     pub(crate) fn handle_multicast_probe_timeout(&mut self, now: Instant, at: usize) {
-        let Some(channel) = self.ctx.multicast_groups.list.get(at) else { return };
-        let (phase, asked, in_use) = (channel.phase, channel.probes_sent, channel.in_use);
+        let Some(group) = self.ctx.multicast_groups.list.get(at) else { return };
+        let (phase, probes_sent, in_use) = (group.phase, group.probes_sent, group.in_use);
         self.ctx.work.steps(2 * self.remotes.len() + self.writers.len());
         let is_wanted = self.writers.iter().any(|(_, writer)| writer.wanted_multicast_groups() & (1 << at) != 0);
         match phase {
@@ -254,84 +254,84 @@ impl Participant {
             ProbePhase::Idle | ProbePhase::Queued => {}
             ProbePhase::Probed if !in_use && !self.has_unprobed_listeners(at) => self.enter_dormant_phase(now, at),
             ProbePhase::Probed | ProbePhase::Dormant => self.queue_multicast_probe(at, 0),
-            ProbePhase::Probing => self.evaluate_probe_answers(now, at, asked),
+            ProbePhase::Probing => self.evaluate_probe_answers(now, at, probes_sent),
         }
     }
 
-    fn evaluate_probe_answers(&mut self, now: Instant, at: usize, asked: usize) {
+    fn evaluate_probe_answers(&mut self, now: Instant, at: usize, probes_sent: usize) {
         let bit: MulticastSet = 1 << at;
-        let (mut waits, mut is_news, mut deaf) = (false, false, 0);
-        for (_, Remote { listened_groups: ears, .. }) in
+        let (mut waits, mut has_changed, mut unreachable) = (false, false, 0);
+        for (_, Remote { listened_groups: groups, .. }) in
             self.remotes.iter_mut().filter(|(_, remote)| remote.listened_groups.announced & bit != 0)
         {
-            let before = (ears.validated & bit, ears.unreachable & bit);
-            if ears.answered & bit != 0 {
-                (ears.validated, ears.unreachable) = (ears.validated | bit, ears.unreachable & !bit);
-            } else if asked < PROBES_MAX && ears.unreachable & bit == 0 {
+            let before = (groups.validated & bit, groups.unreachable & bit);
+            if groups.answered & bit != 0 {
+                (groups.validated, groups.unreachable) = (groups.validated | bit, groups.unreachable & !bit);
+            } else if probes_sent < PROBES_MAX && groups.unreachable & bit == 0 {
                 waits = true;
             } else {
-                self.ctx.counters.participants_unreachable_by_multicast += u64::from(ears.unreachable & bit == 0);
-                (ears.validated, ears.unreachable) = (ears.validated & !bit, ears.unreachable | bit);
+                self.ctx.counters.participants_unreachable_by_multicast += u64::from(groups.unreachable & bit == 0);
+                (groups.validated, groups.unreachable) = (groups.validated & !bit, groups.unreachable | bit);
             }
-            deaf += usize::from(ears.unreachable & bit != 0);
-            is_news |= before != (ears.validated & bit, ears.unreachable & bit);
+            unreachable += usize::from(groups.unreachable & bit != 0);
+            has_changed |= before != (groups.validated & bit, groups.unreachable & bit);
         }
-        if let Some(channel) = self.ctx.multicast_groups.list.get_mut(at) {
-            channel.unreachable = deaf;
+        if let Some(group) = self.ctx.multicast_groups.list.get_mut(at) {
+            group.unreachable = unreachable;
         }
         match waits {
-            true => self.queue_multicast_probe(at, asked),
+            true => self.queue_multicast_probe(at, probes_sent),
             false => self.end_probe_round(now, at),
         }
-        if is_news {
+        if has_changed {
             self.notify_writers();
         }
     }
 
-    fn queue_multicast_probe(&mut self, at: usize, asked: usize) {
-        if let Some(channel) = self.ctx.multicast_groups.list.get_mut(at) {
-            (channel.phase, channel.probes_sent) = (ProbePhase::Queued, asked);
+    fn queue_multicast_probe(&mut self, at: usize, probes_sent: usize) {
+        if let Some(group) = self.ctx.multicast_groups.list.get_mut(at) {
+            (group.phase, group.probes_sent) = (ProbePhase::Queued, probes_sent);
             self.ctx.jobs.push(Priority::NORMAL, Job::MulticastProbe { group: at });
         }
     }
 
     fn end_probe_round(&mut self, now: Instant, at: usize) {
-        if let Some(channel) = self.ctx.multicast_groups.list.get_mut(at) {
-            channel.phase = ProbePhase::Probed;
-            self.ctx.timers.arm(channel.timer, now.after(PROBE_PERIOD));
+        if let Some(group) = self.ctx.multicast_groups.list.get_mut(at) {
+            group.phase = ProbePhase::Probed;
+            self.ctx.timers.arm(group.timer, now.after(PROBE_PERIOD));
         }
     }
 
-    /// Reports whether a listener of a channel has neither answered nor been found unreachable.
-    /// Looks at each remote participant.
+    /// Reports whether a listener of a group has neither answered nor been found unreachable.
+    /// Visits each remote participant.
     fn has_unprobed_listeners(&self, at: usize) -> bool {
-        let lacks_heartbeat =
-            |ears: &ListenedGroups| ears.announced & !ears.validated & !ears.unreachable & 1 << at != 0;
-        self.remotes.iter().any(|(_, remote)| lacks_heartbeat(&remote.listened_groups))
+        let is_unprobed =
+            |groups: &ListenedGroups| groups.announced & !groups.validated & !groups.unreachable & 1 << at != 0;
+        self.remotes.iter().any(|(_, remote)| is_unprobed(&remote.listened_groups))
     }
 
     fn enter_dormant_phase(&mut self, now: Instant, at: usize) {
-        if let Some(channel) = self.ctx.multicast_groups.list.get_mut(at) {
-            channel.phase = ProbePhase::Dormant;
-            self.ctx.timers.arm(channel.timer, now.after(DORMANT_PROBE_PERIOD - PROBE_PERIOD));
+        if let Some(group) = self.ctx.multicast_groups.list.get_mut(at) {
+            group.phase = ProbePhase::Dormant;
+            self.ctx.timers.arm(group.timer, now.after(DORMANT_PROBE_PERIOD - PROBE_PERIOD));
         }
     }
 
-    /// Resets the probe results of a channel that no writer wants.
+    /// Resets the probe results of a group that no writer wants.
     fn reset_probes(&mut self, at: usize) {
-        if let Some(channel) = self.ctx.multicast_groups.list.get_mut(at) {
-            (channel.phase, channel.probes_sent, channel.unreachable) = (ProbePhase::Idle, 0, 0);
+        if let Some(group) = self.ctx.multicast_groups.list.get_mut(at) {
+            (group.phase, group.probes_sent, group.unreachable) = (ProbePhase::Idle, 0, 0);
         }
-        for (_, Remote { listened_groups: ears, .. }) in self.remotes.iter_mut() {
-            (ears.validated, ears.unreachable) = (ears.validated & !(1 << at), ears.unreachable & !(1 << at));
+        for (_, Remote { listened_groups: groups, .. }) in self.remotes.iter_mut() {
+            (groups.validated, groups.unreachable) = (groups.validated & !(1 << at), groups.unreachable & !(1 << at));
         }
         self.notify_writers();
     }
 
-    /// Notifies the writers that the reachable channels have changed.
+    /// Notifies the writers that the reachable groups have changed.
     fn notify_writers(&mut self) {
         let Self { writers, remotes, remote_by_prefix, ctx, .. } = self;
-        let ears_of = |prefix: GuidPrefix| {
+        let groups_of = |prefix: GuidPrefix| {
             let remote = remote_by_prefix.get(&prefix).and_then(|&index| remotes.get(index));
             remote.map(|remote| {
                 (
@@ -341,7 +341,7 @@ impl Participant {
             })
         };
         for (_, writer) in writers.iter_mut() {
-            writer.update_multicast_reachability(ctx, &ears_of);
+            writer.update_multicast_reachability(ctx, &groups_of);
         }
     }
 }

@@ -153,7 +153,7 @@ impl Reachability {
         let mut best: Option<(PathKind, Path)> = None;
         for locator in announced.iter().filter(|locator| !is_memory(locator)) {
             match self.path(*locator, source) {
-                Some((way, path)) if best.is_none_or(|(known, _)| way < known) => best = Some((way, path)),
+                Some((kind, path)) if best.is_none_or(|(known, _)| kind < known) => best = Some((kind, path)),
                 Some(_) => {}
                 None => *refused += 1,
             }
@@ -168,7 +168,7 @@ impl Reachability {
             let elsewhere = announced.iter().filter(|locator| !locator.ip().is_some_and(|ip| ip.is_loopback()));
             elsewhere
                 .filter_map(|locator| self.path(*locator, *locator))
-                .min_by_key(|(way, _)| *way)
+                .min_by_key(|(kind, _)| *kind)
                 .map(|(_, path)| path)
         })
     }
@@ -188,7 +188,7 @@ impl Reachability {
         }
         let from = source.ip();
         let from_here = from.is_some_and(|from| from.is_loopback() || self.is_own(from));
-        let (way, mtu) = if ip.is_loopback() {
+        let (kind, mtu) = if ip.is_loopback() {
             if !from_here || !self.interfaces.iter().any(|interface| interface.loopback) {
                 return None;
             }
@@ -204,12 +204,12 @@ impl Reachability {
         };
         let headers = if ip.is_ipv4() { 28 } else { 48 };
         let packet = (mtu.max(MTU_MIN) - headers).min(self.udp_message_max);
-        Some((way, Path { locator, max_message: self.message_max(if is_tcp { MAX_MESSAGE } else { packet }) }))
+        Some((kind, Path { locator, max_message: self.message_max(if is_tcp { MAX_MESSAGE } else { packet }) }))
     }
 
     fn ethernet_path(&self, locator: Locator, source: Locator) -> Option<(PathKind, Path)> {
         let (mac, _) = locator.mac_and_port().filter(|_| !locator.is_multicast() && !self.macs.is_empty())?;
-        let way = match self.macs.contains(&mac) {
+        let kind = match self.macs.contains(&mac) {
             true if !self.is_on_this_host(&source) => return None,
             true => PathKind::OwnAddress,
             false => PathKind::Attached,
@@ -217,15 +217,15 @@ impl Reachability {
         // Interfaces without addresses carry no IP.
         let mtu = self.interfaces.iter().filter(|interface| interface.addresses.is_empty()).map(|i| i.mtu).min();
         let packet = mtu.unwrap_or(DEFAULT_MTU).max(MTU_MIN) - ETHERNET_OVERHEAD;
-        Some((way, Path { locator, max_message: self.message_max(packet) }))
+        Some((kind, Path { locator, max_message: self.message_max(packet) }))
     }
 
-    /// Reports whether a receiver at `proven` may direct data to `other`: it is on the same host,
-    /// or configured.
-    pub(crate) fn is_validated_by(&self, proven: &Locator, other: &Locator) -> bool {
-        let both_here = self.is_on_this_host(proven) && self.is_on_this_host(other);
-        let same = Host::of(proven).is_some_and(|host| Host::of(other) == Some(host));
-        let is_on_link = || proven.ip().is_some_and(|ip| self.attached(ip).is_some());
+    /// Reports whether a receiver at `validated` may direct data to `other`: it is on the same
+    /// host, or configured.
+    pub(crate) fn is_validated_by(&self, validated: &Locator, other: &Locator) -> bool {
+        let both_here = self.is_on_this_host(validated) && self.is_on_this_host(other);
+        let same = Host::of(validated).is_some_and(|host| Host::of(other) == Some(host));
+        let is_on_link = || validated.ip().is_some_and(|ip| self.attached(ip).is_some());
         same || both_here
             || other.mac().is_some_and(|mac| !self.macs.contains(&mac) && is_on_link())
             || other.ip().is_some_and(|ip| self.peers.contains(&ip))
@@ -247,11 +247,11 @@ impl Reachability {
     /// Reports whether `locator` is on the network of the interface with the address `exit`. The
     /// network of the loopback interface contains only participants with a validated address of
     /// this host.
-    pub(super) fn is_on_interface(&self, exit: IpAddr, locator: &Locator, proven: &Locator) -> bool {
+    pub(super) fn is_on_interface(&self, exit: IpAddr, locator: &Locator, validated: &Locator) -> bool {
         let Some(ip) = locator.ip() else { return false };
         let mut networks = self.addresses().filter(|(interface, ..)| interface.addresses.iter().any(|at| at.0 == exit));
         networks.any(|(interface, network, len)| {
-            is_in_network(ip, network, len) && (!interface.loopback || self.is_on_this_host(proven))
+            is_in_network(ip, network, len) && (!interface.loopback || self.is_on_this_host(validated))
         })
     }
 

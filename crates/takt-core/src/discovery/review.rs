@@ -20,7 +20,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix};
 pub(super) const PUBLICATIONS: [EntityId; 2] = [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_PUB_SECURE_WRITER];
 pub(super) const SUBSCRIPTIONS: [EntityId; 2] = [EntityId::SEDP_SUB_WRITER, EntityId::SEDP_SUB_SECURE_WRITER];
 
-/// Endpoints in doubt, by the SEDP writer that was asked to resend its history.
+/// Endpoints in doubt, by the SEDP writer whose history was requested again.
 #[derive(Debug, Default)]
 pub(crate) struct Reviews(BTreeMap<Guid, Review>);
 
@@ -51,7 +51,7 @@ impl Reviews {
 
 impl Participant {
     /// Handles samples of a builtin writer: starts a review if samples will never arrive, and ends
-    /// one when the whole history has arrived. Looks at each endpoint of the participant.
+    /// one when the whole history has arrived. Visits each endpoint of the participant.
     pub(crate) fn review(&mut self, now: Instant, writer: Guid) {
         let reader = match writer.entity_id {
             EntityId::SEDP_PUB_WRITER => SEDP_PUBLICATIONS,
@@ -64,21 +64,21 @@ impl Participant {
         let Some(local) = self.readers.get_mut(reader) else { return };
         let Some(proxy) = local.proxies.get_mut(index) else { return };
         if core::mem::take(&mut proxy.has_hole) {
-            let doubtful = self.endpoints_of(writer);
-            self.ctx.work.steps(doubtful.len());
-            if !doubtful.is_empty() {
-                self.reviews.0.insert(writer, Review { unconfirmed: doubtful, is_second: false });
+            let unconfirmed = self.endpoints_of(writer);
+            self.ctx.work.steps(unconfirmed.len());
+            if !unconfirmed.is_empty() {
+                self.reviews.0.insert(writer, Review { unconfirmed, is_second: false });
                 self.rematch_writer(now, reader, index, writer);
             }
         } else if proxy.has_history()
-            && let Some(Review { unconfirmed: doubtful, is_second }) = self.reviews.0.remove(&writer)
+            && let Some(Review { unconfirmed, is_second }) = self.reviews.0.remove(&writer)
         {
-            self.ctx.work.steps(doubtful.len());
-            if !doubtful.is_empty() && !is_second {
-                self.reviews.0.insert(writer, Review { unconfirmed: doubtful, is_second: true });
+            self.ctx.work.steps(unconfirmed.len());
+            if !unconfirmed.is_empty() && !is_second {
+                self.reviews.0.insert(writer, Review { unconfirmed, is_second: true });
                 return self.rematch_writer(now, reader, index, writer);
             }
-            for guid in doubtful {
+            for guid in unconfirmed {
                 match reader {
                     SEDP_PUBLICATIONS | SEDP_PUBLICATIONS_SECURE => self.handle_deleted_publication(now, guid),
                     _ => self.handle_deleted_subscription(now, guid),

@@ -118,16 +118,16 @@ impl Participant {
 
     /// Handles samples of one of the two readers of publications.
     pub(super) fn take_publications(&mut self, now: Instant, reader: u32) {
-        while let Some((news, instance)) = self.take_builtin(reader, EntityId::is_writer, |sample| {
+        while let Some((announcement, instance)) = self.take_builtin(reader, EntityId::is_writer, |sample| {
             parse_announcement(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
-            let topic_name = match &news {
+            let topic_name = match &announcement {
                 Announcement::Announced(_, data) => Some(&data.topic_name),
                 Announcement::Gone(guid) => self.publications.get(guid).map(|data| &data.topic_name),
                 Announcement::Malformed => None,
             };
             let is_unprotected = topic_name.is_some_and(|name| self.is_unprotected(reader, name));
-            match news {
+            match announcement {
                 _ if is_unprotected => self.ctx.counters.unprotected_announcements += 1,
                 Announcement::Announced(guid, data) => {
                     self.conclude_departure_of(now, guid);
@@ -144,16 +144,16 @@ impl Participant {
 
     /// Handles samples of one of the two readers of subscriptions.
     pub(super) fn take_subscriptions(&mut self, now: Instant, reader: u32) {
-        while let Some((news, instance)) = self.take_builtin(reader, EntityId::is_reader, |sample| {
+        while let Some((announcement, instance)) = self.take_builtin(reader, EntityId::is_reader, |sample| {
             parse_announcement(sample, |bytes| SubscriptionData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
-            let topic_name = match &news {
+            let topic_name = match &announcement {
                 Announcement::Announced(_, data) => Some(&data.topic_name),
                 Announcement::Gone(guid) => self.subscriptions.get(guid).map(|data| &data.topic_name),
                 Announcement::Malformed => None,
             };
             let is_unprotected = topic_name.is_some_and(|name| self.is_unprotected(reader, name));
-            match news {
+            match announcement {
                 _ if is_unprotected => self.ctx.counters.unprotected_announcements += 1,
                 Announcement::Announced(_, data) => self.handle_subscription(now, data),
                 Announcement::Gone(guid) => self.handle_deleted_subscription(now, guid),
@@ -200,16 +200,16 @@ impl Participant {
         let sample = cache.next(Selector::TAKE, &mut ReadCursor::default())?;
         self.ctx.work.unit();
         let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
-        let news = read(&sample);
+        let announcement = read(&sample);
         let is_credible =
             |guid: Guid| guid.prefix == from && !guid.entity_id.is_builtin() && is_right_kind(guid.entity_id);
-        let news = match news {
+        let announcement = match announcement {
             Announcement::Announced(guid, _) | Announcement::Gone(guid) if !is_credible(guid) => {
                 Announcement::Malformed
             }
-            news => news,
+            announcement => announcement,
         };
-        Some((news, instance))
+        Some((announcement, instance))
     }
 
     pub(super) fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {
@@ -221,12 +221,12 @@ impl Participant {
             if **known == *data {
                 return;
             }
-            let elsewhere = PublicationData {
+            let relocated = PublicationData {
                 unicast: data.unicast.clone(),
                 multicast: data.multicast.clone(),
                 ..(**known).clone()
             };
-            if elsewhere == *data && self.recount_endpoint(data.guid.prefix, known.footprint(), data.footprint()) {
+            if relocated == *data && self.recount_endpoint(data.guid.prefix, known.footprint(), data.footprint()) {
                 self.update_publication_locators(now, data);
                 return;
             }
@@ -268,12 +268,12 @@ impl Participant {
             if **known == *data {
                 return;
             }
-            let elsewhere = SubscriptionData {
+            let relocated = SubscriptionData {
                 unicast: data.unicast.clone(),
                 multicast: data.multicast.clone(),
                 ..(**known).clone()
             };
-            if elsewhere == *data && self.recount_endpoint(data.guid.prefix, known.footprint(), data.footprint()) {
+            if relocated == *data && self.recount_endpoint(data.guid.prefix, known.footprint(), data.footprint()) {
                 self.update_subscription_locators(now, data);
                 return;
             }
@@ -404,7 +404,7 @@ impl Participant {
         }
     }
 
-    /// Forgets all endpoints of a participant, builtin ones included.
+    /// Removes all endpoints of a participant, builtin ones included.
     pub(crate) fn remove_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let all = Guid::from_bytes([0; 16]).entity_id;
         let from = Guid { prefix, entity_id: all };
@@ -419,16 +419,16 @@ impl Participant {
             }
         }
         self.type_checks.remove_participant(&mut self.ctx, prefix);
-        let mut concerned = BTreeSet::new();
+        let mut matched_readers = BTreeSet::new();
         while let Some((&guid, _)) = self.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             for (reader, proxy) in self.sources.remove(&guid).unwrap_or_default() {
                 if let Some(of) = self.readers.get_mut(reader) {
                     of.detach(now, &mut self.ctx, proxy);
-                    concerned.insert(reader);
+                    matched_readers.insert(reader);
                 }
             }
         }
-        for reader in concerned {
+        for reader in matched_readers {
             if let Some(reader) = self.readers.get_mut(reader) {
                 let last = Guid::new(prefix, EntityId([u8::MAX; 4]));
                 reader.remove_writers(now, &mut self.ctx, &(Guid::new(prefix, EntityId::UNKNOWN)..=last));
@@ -489,10 +489,10 @@ impl Participant {
             in_set: false,
             origin: None,
         };
-        let questions =
+        let last_probe =
             if writer == PARTICIPANT_MESSAGES { self.ctx.multicast_groups.last_probe } else { SequenceNumber::ZERO };
         let Some(writer) = self.writers.get_mut(writer) else { return };
-        writer.skip_to(questions);
+        writer.skip_to(last_probe);
         let result = writer.write(now, &mut self.ctx, &write, |slot| {
             slot.copy_from_slice(payload);
             Some(payload.len())

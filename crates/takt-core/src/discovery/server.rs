@@ -18,7 +18,7 @@
 //! Introductions are best effort: sent soon after a client's endpoints have changed, again with
 //! each of its next [`REPEATS`] announcements, and then with one in [`LATER_REPEAT_INTERVAL`]. One
 //! of the two directions suffices. Each introduction is one datagram to all participants concerned,
-//! and looks at each remote endpoint.
+//! and visits each remote endpoint.
 //!
 //! DEVIATION(RTPS 2.5 §8.5.3): participants of any vendor may be clients, but the property that
 //! marks a server, [`SERVER_PROPERTY`], is specific to this implementation.
@@ -87,7 +87,7 @@ pub(crate) struct IntroductionState {
 pub(crate) struct Lost(VecDeque<(Locator, Instant)>);
 
 impl Lost {
-    /// Remembers the address of a lost participant that only unicast reaches.
+    /// Stores the address of a lost participant that only unicast reaches.
     pub(super) fn insert(&mut self, now: Instant, at: Locator) {
         self.0.retain(|(known, until)| *known != at && *until > now);
         if self.0.len() == LOST_MAX {
@@ -96,7 +96,7 @@ impl Lost {
         self.0.push_back((at, now.after(LOST_TIME)));
     }
 
-    /// Forgets an address at which a participant was found.
+    /// Removes an address at which a participant was found.
     pub(super) fn remove(&mut self, at: &Locator) {
         self.0.retain(|(known, _)| known != at);
     }
@@ -123,7 +123,7 @@ fn wants_all(data: &ParticipantData) -> bool {
 impl Participant {
     /// Returns the configured discovery servers ([`Config::servers`](crate::Config::servers)) that
     /// do not answer: no participant that claims to be a server is known at their address. Right
-    /// after the start these are all servers. Looks at each remote participant once for each
+    /// after the start these are all servers. Visits each remote participant once for each
     /// server.
     pub fn silent_servers(&self) -> Vec<Locator> {
         let answers = |server: &Locator| {
@@ -139,8 +139,8 @@ impl Participant {
     /// Reports whether a participant is a server whose introductions are accepted.
     fn is_trusted_server(&self, remote: &Remote) -> bool {
         let at = remote.metatraffic.locator;
-        let is_named = self.servers.iter().any(|server| server.ip() == at.ip());
-        !remote.is_on_probation() && claims_to_serve(&remote.data) && (is_named || remote.introduction.introduced)
+        let is_configured = self.servers.iter().any(|server| server.ip() == at.ip());
+        !remote.is_on_probation() && claims_to_serve(&remote.data) && (is_configured || remote.introduction.introduced)
     }
 
     /// Handles an announcement that was forwarded by another participant. Returns whether it was an
@@ -181,39 +181,39 @@ impl Participant {
 
     /// Schedules the introduction of a participant whose endpoints have changed.
     pub(super) fn schedule_introduction(&mut self, now: Instant, prefix: GuidPrefix) {
-        let Some(introducer) = &mut self.discovery_server else { return };
+        let Some(server) = &mut self.discovery_server else { return };
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if let Some(remote) = self.remotes.get_mut(index) {
             remote.introduction.repeats_left = REPEATS;
-            introducer.due.insert(index);
-            self.ctx.timers.arm_by(introducer.timer, now.after(COLLECTION_TIME));
+            server.due.insert(index);
+            self.ctx.timers.arm_by(server.timer, now.after(COLLECTION_TIME));
         }
     }
 
     /// Counts an announcement of a participant, and repeats its introduction if that is due.
     pub(super) fn repeat_introduction(&mut self, now: Instant, index: u32) {
-        let Some(introducer) = &mut self.discovery_server else { return };
-        let Some(Remote { introduction: standing, .. }) = self.remotes.get_mut(index) else { return };
-        standing.announcements = standing.announcements.wrapping_add(1);
-        if standing.repeats_left > 0 || standing.announcements.is_multiple_of(LATER_REPEAT_INTERVAL) {
-            standing.repeats_left = standing.repeats_left.saturating_sub(1);
-            introducer.due.insert(index);
-            self.ctx.timers.arm_by(introducer.timer, now.after(COLLECTION_TIME));
+        let Some(server) = &mut self.discovery_server else { return };
+        let Some(Remote { introduction, .. }) = self.remotes.get_mut(index) else { return };
+        introduction.announcements = introduction.announcements.wrapping_add(1);
+        if introduction.repeats_left > 0 || introduction.announcements.is_multiple_of(LATER_REPEAT_INTERVAL) {
+            introduction.repeats_left = introduction.repeats_left.saturating_sub(1);
+            server.due.insert(index);
+            self.ctx.timers.arm_by(server.timer, now.after(COLLECTION_TIME));
         }
     }
 
     /// Cancels the introduction of a departed participant.
     pub(super) fn cancel_introduction(&mut self, index: u32) {
-        if let Some(introducer) = &mut self.discovery_server {
-            introducer.due.remove(&index);
+        if let Some(server) = &mut self.discovery_server {
+            server.due.remove(&index);
         }
     }
 
     /// Queues the due introductions. Takes a step for each.
     pub(crate) fn handle_introductions(&mut self) {
-        let Some(introducer) = &mut self.discovery_server else { return };
-        self.ctx.work.steps(introducer.due.len());
-        for participant in core::mem::take(&mut introducer.due) {
+        let Some(server) = &mut self.discovery_server else { return };
+        self.ctx.work.steps(server.due.len());
+        for participant in core::mem::take(&mut server.due) {
             self.ctx.jobs.push(Priority::NORMAL, Job::Introduction { participant });
         }
     }
@@ -221,10 +221,10 @@ impl Participant {
     /// Builds the introduction of a participant to all participants it concerns.
     pub(crate) fn transmit_introduction(&mut self, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get(index).filter(|remote| !remote.is_on_probation())?;
-        let concerned = self.introduction_destinations(remote);
+        let destinations = self.introduction_destinations(remote);
         let (others, endpoints) = (self.remotes.len(), self.publications.len() + self.subscriptions.len());
         self.ctx.work.steps(others + endpoints);
-        if concerned.is_empty() {
+        if destinations.is_empty() {
             return None;
         }
         let mut builder = MessageBuilder::new(frame, &self.header).ok()?;
@@ -240,8 +240,8 @@ impl Participant {
             })
             .ok()?;
         let len = builder.len();
-        let limit = concerned.iter().map(|(_, max_message)| *max_message).min()?;
-        self.destinations.extend(concerned.into_iter().map(|(at, _)| at));
+        let limit = destinations.iter().map(|(_, max_message)| *max_message).min()?;
+        self.destinations.extend(destinations.into_iter().map(|(at, _)| at));
         self.ctx.counters.introductions_sent += 1;
         (len <= limit).then_some(len)
     }
@@ -258,15 +258,15 @@ impl Participant {
             self.subscriptions.iter().filter(|(guid, _)| own(guid)).map(|(_, data)| data.topic_name.as_str()).collect();
         let readers = self.subscriptions.iter().filter(|(_, data)| writes.contains(data.topic_name.as_str()));
         let writers = self.publications.iter().filter(|(_, data)| reads.contains(data.topic_name.as_str()));
-        let mut concerned: BTreeSet<GuidPrefix> =
+        let mut prefixes: BTreeSet<GuidPrefix> =
             readers.map(|(guid, _)| guid.prefix).chain(writers.map(|(guid, _)| guid.prefix)).collect();
-        let is_curious = |of: &Remote| self.is_trusted_server(of) || wants_all(&of.data);
-        let concerns_all = is_curious(remote);
+        let wants_introductions = |of: &Remote| self.is_trusted_server(of) || wants_all(&of.data);
+        let is_for_all = wants_introductions(remote);
         let others = self.remotes.iter().map(|(_, other)| other);
-        concerned.extend(others.filter(|other| concerns_all || is_curious(other)).map(|other| other.prefix));
-        concerned.remove(&prefix);
-        let remotes = concerned.iter().filter_map(|prefix| self.remotes.get(*self.remote_by_prefix.get(prefix)?));
-        let proven = remotes.filter(|other| !other.is_on_probation());
-        proven.map(|other| (other.metatraffic.locator, other.metatraffic.max_message)).collect()
+        prefixes.extend(others.filter(|other| is_for_all || wants_introductions(other)).map(|other| other.prefix));
+        prefixes.remove(&prefix);
+        let remotes = prefixes.iter().filter_map(|prefix| self.remotes.get(*self.remote_by_prefix.get(prefix)?));
+        let validated = remotes.filter(|other| !other.is_on_probation());
+        validated.map(|other| (other.metatraffic.locator, other.metatraffic.max_message)).collect()
     }
 }

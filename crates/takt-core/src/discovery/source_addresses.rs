@@ -68,16 +68,16 @@ impl Participant {
         self.accepts_changed_source(source, host, prefix)
     }
 
-    /// As [`accepts_source`](Self::may_speak), for a participant with a validated address whose
-    /// source has changed.
+    /// As [`accepts_source`](Self::accepts_source), for a participant with a validated address
+    /// whose source has changed.
     fn accepts_changed_source(&mut self, source: &Locator, host: Option<Host>, prefix: GuidPrefix) -> bool {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return true };
         let Some(remote) = self.remotes.get_mut(index) else { return true };
-        let is_neighbour = self.reachability.is_on_this_host(&remote.metatraffic.locator);
-        let Some(host) = host else { return remote.shared_memory_path.is_some() || is_neighbour };
+        let is_local_peer = self.reachability.is_on_this_host(&remote.metatraffic.locator);
+        let Some(host) = host else { return remote.shared_memory_path.is_some() || is_local_peer };
         let is_good = remote.announces(host)
             || remote.source_addresses.validated.contains(&Some(host))
-            || (is_neighbour && self.reachability.is_on_this_host(source))
+            || (is_local_peer && self.reachability.is_on_this_host(source))
             || endpoint_announces(&self.publications, &self.subscriptions, prefix, host);
         if is_good {
             remote.source_addresses.last = Some(host);
@@ -87,7 +87,7 @@ impl Participant {
 }
 
 /// Reports whether an endpoint of the participant announces a unicast locator of its own there.
-/// Looks at each of its endpoints at most.
+/// Visits each of its endpoints at most.
 fn endpoint_announces(
     publications: &BTreeMap<Guid, Box<PublicationData>>,
     subscriptions: &BTreeMap<Guid, Box<SubscriptionData>>,

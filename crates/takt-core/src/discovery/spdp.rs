@@ -45,7 +45,7 @@ const ANNOUNCEMENT_PERIOD_MIN: Duration = Duration::from_millis(100);
 /// groups and peers.
 const ANNOUNCEMENTS_AFTER_CHANGE: u32 = 3;
 /// Silence after which a participant without any matched endpoint is replaced by a new one if all
-/// places are taken. Longer than the announcement periods of all vendors.
+/// slots are in use. Longer than the announcement periods of all vendors.
 const IDLE: Duration = Duration::from_secs(60);
 /// Shortest lease; shorter ones are extended to it.
 const LEASE_MIN: Duration = Duration::from_millis(100);
@@ -108,7 +108,7 @@ impl Remote {
         lease_of(&self.data)
     }
 
-    /// Returns the time at which it was last heard, its lease, and the own lease.
+    /// Returns the arrival of its last message, its lease, and the own lease.
     pub(crate) fn presence(&self, own_lease: Duration) -> Presence {
         Presence { last_received: self.last_received, lease: self.lease_duration(), own_lease }
     }
@@ -241,7 +241,7 @@ impl Announcer {
 
     /// Builds a farewell to one participant with the sequence number before [`Self::restart`],
     /// although that was called already. It names its addressee: the participant only claims the
-    /// address, and another one located there must not forget this participant.
+    /// address, and another one located there must not remove this participant.
     pub(super) fn build_farewell(&self, header: &Header, to: GuidPrefix, frame: &mut [u8]) -> Result<usize, Full> {
         self.build_as(header, Some(to), true, self.sn.prev().prev(), frame)
     }
@@ -446,8 +446,8 @@ impl Participant {
                 if self.has_departures() && !self.departed.precedes_farewell(now, prefix, data.sn) {
                     self.conclude_departure_of(now, Guid::new(prefix, EntityId::PARTICIPANT));
                 }
-                let speakers = (sender, prefix);
-                if sender != prefix && self.handle_introduction(now, from, speakers, (data.sn, payload), octets) {
+                let prefixes = (sender, prefix);
+                if sender != prefix && self.handle_introduction(now, from, prefixes, (data.sn, payload), octets) {
                     return;
                 }
                 if self.handle_repeated_announcement(now, from, (prefix, is_authentic), payload, octets) {
@@ -627,7 +627,7 @@ impl Participant {
         if remote.receive_octets(octets) { 0 } else { octets }
     }
 
-    /// Returns the participant that sent a datagram; usually the one heard last.
+    /// Returns the participant that sent a datagram; usually the sender of the previous one.
     #[inline]
     pub(super) fn sender(&mut self, prefix: GuidPrefix) -> Option<&mut Remote> {
         if self.remotes.get(self.last_sender).is_none_or(|remote| remote.prefix != prefix) {
@@ -663,8 +663,8 @@ impl Participant {
             && self.discovery_bytes + footprint <= self.ctx.limits.max_discovery_bytes
     }
 
-    /// Handles the lease timer: removes a participant that was not heard within its lease.
-    /// Standstills of this participant do not count.
+    /// Handles the lease timer: removes a participant from which nothing was received within its
+    /// lease. Standstills of this participant do not count.
     pub(crate) fn handle_lease_end(&mut self, now: Instant, index: u32) {
         if let Some(remote) = self.remotes.get(index) {
             let end = remote

@@ -122,8 +122,8 @@ fn check(participant: &StaticParticipant) -> Result<(), Error> {
     let readers = participant.subscriptions.iter().map(|data| (data.guid.entity_id, false, &data.topic_name));
     let mut ids = BTreeSet::new();
     for (id, is_writer, topic) in writers.chain(readers) {
-        let right = !id.is_builtin() && if is_writer { id.is_writer() } else { id.is_reader() };
-        if !right {
+        let is_valid = !id.is_builtin() && if is_writer { id.is_writer() } else { id.is_reader() };
+        if !is_valid {
             return Err(bad_parameter(format!(
                 "{id:?} of topic '{topic}' of participant '{name}' has the wrong entity kind"
             )));

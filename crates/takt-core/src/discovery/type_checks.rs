@@ -1,10 +1,11 @@
 //! Type compatibility of writers and readers (XTypes 1.3 §7.6.3.7): pending pairs and verdicts.
 //!
 //! Types are opaque bytes here. Equal type information denotes the same type. If it differs, the
-//! driver is asked by [`Event::TypeChecks`], takes the pairs with [`Participant::poll_type_check`]
-//! and answers with [`Participant::set_type_verdict`]. The match waits for the answer without a
-//! time limit. Unless [`Participant::check_types`] was called, type names decide. They also decide
-//! if one side has no type information, unless the reader's `force_type_validation` is set.
+//! driver is notified by [`Event::TypeChecks`], takes the pairs with
+//! [`Participant::poll_type_check`] and answers with [`Participant::set_type_verdict`]. The match
+//! waits for the answer without a time limit. Unless [`Participant::check_types`] was called, type
+//! names decide. They also decide if one side has no type information, unless the reader's
+//! `force_type_validation` is set.
 //!
 //! Bounds: one entry for each pair with the same topic and type name whose type information
 //! differs, until one of the two is deleted.
@@ -61,7 +62,7 @@ pub(crate) struct TypeChecks {
     verdicts: BTreeMap<TypeCheck, Option<TypeVerdict>>,
     /// Pairs ordered by reader.
     by_reader: BTreeSet<(Guid, Guid)>,
-    /// Pairs that were not polled yet; some may be gone.
+    /// Pairs that were not polled yet; some may have been removed.
     queued: VecDeque<TypeCheck>,
 }
 
@@ -78,10 +79,10 @@ impl TypeChecks {
     ) -> Compatibility {
         let (writer, reader) = (&publication.type_information, &subscription.type_information);
         let (Some(writer), Some(reader)) = (writer, reader) else {
-            let who = if writer.is_none() { "writer" } else { "reader" };
+            let side = if writer.is_none() { "writer" } else { "reader" };
             return match subscription.qos.type_consistency.force_type_validation {
                 true => {
-                    Compatibility::No(alloc::format!("force_type_validation is set, but the {who} announces no type"))
+                    Compatibility::No(alloc::format!("force_type_validation is set, but the {side} announces no type"))
                 }
                 false => Compatibility::Yes,
             };
@@ -92,7 +93,7 @@ impl TypeChecks {
         let check = TypeCheck { writer: publication.guid, reader: subscription.guid };
         match self.verdicts.get(&check) {
             Some(Some(TypeVerdict::Compatible | TypeVerdict::CompatibleWithCaution { .. })) => Compatibility::Yes,
-            Some(Some(TypeVerdict::Incompatible { reason: why })) => Compatibility::No(String::from(&**why)),
+            Some(Some(TypeVerdict::Incompatible { reason })) => Compatibility::No(String::from(&**reason)),
             Some(None) => Compatibility::Pending,
             None => {
                 self.verdicts.insert(check, None);
@@ -228,7 +229,7 @@ impl Participant {
         self.local_writer(guid).and_then(|index| self.writers.get(index)).map(|writer| &*writer.data)
     }
 
-    /// Returns the discovery data of a remote or local reader. Looks at each local reader.
+    /// Returns the discovery data of a remote or local reader. Visits each local reader.
     #[must_use]
     pub fn subscription(&self, guid: Guid) -> Option<&SubscriptionData> {
         if guid.prefix != self.header.prefix {

@@ -145,13 +145,13 @@ impl TypeLookup {
     /// Returns all types that the given types refer to, directly or indirectly, without those types
     /// themselves. Visits each type and each reference once, however often a request names a type.
     fn dependencies_of(&self, type_ids: &[EquivalenceId], work: &mut Work) -> BTreeSet<EquivalenceId> {
-        let asked: BTreeSet<EquivalenceId> = type_ids.iter().copied().collect();
+        let requested: BTreeSet<EquivalenceId> = type_ids.iter().copied().collect();
         let mut found = BTreeSet::new();
-        let mut next: Vec<EquivalenceId> = asked.iter().copied().collect();
+        let mut next: Vec<EquivalenceId> = requested.iter().copied().collect();
         while let Some(id) = next.pop() {
             let dependencies = self.offered.get(&id).map_or(&[][..], |offered| &offered.dependencies);
             work.steps(1 + dependencies.len());
-            next.extend(dependencies.iter().filter(|id| !asked.contains(id) && found.insert(**id)));
+            next.extend(dependencies.iter().filter(|id| !requested.contains(id) && found.insert(**id)));
         }
         found
     }
@@ -218,9 +218,9 @@ impl Participant {
 
     /// Reports whether a participant is known and announces that it serves types.
     #[must_use]
-    pub fn serves_types(&self, whom: GuidPrefix) -> bool {
+    pub fn serves_types(&self, participant: GuidPrefix) -> bool {
         const SERVER: u32 = builtin_endpoints::TYPE_LOOKUP_REQUEST_READER | builtin_endpoints::TYPE_LOOKUP_REPLY_WRITER;
-        let remote = self.remote_by_prefix.get(&whom).and_then(|&index| self.remotes.get(index));
+        let remote = self.remote_by_prefix.get(&participant).and_then(|&index| self.remotes.get(index));
         remote.is_some_and(|remote| remote.data.available_builtin_endpoints & SERVER == SERVER)
     }
 
@@ -233,11 +233,11 @@ impl Participant {
     pub fn request_types(
         &mut self,
         now: Instant,
-        whom: GuidPrefix,
+        participant: GuidPrefix,
         type_ids: &[EquivalenceId],
         form: UnionForm,
     ) -> Result<TypeRequestId, Error> {
-        self.request(now, whom, type_ids, form, Operation::Types)
+        self.request(now, participant, type_ids, form, Operation::Types)
     }
 
     /// Requests the types that some types refer to, directly or indirectly. To continue, pass the
@@ -248,22 +248,22 @@ impl Participant {
     pub fn request_type_dependencies(
         &mut self,
         now: Instant,
-        whom: GuidPrefix,
+        participant: GuidPrefix,
         type_ids: &[EquivalenceId],
         from: ContinuationPoint,
     ) -> Result<TypeRequestId, Error> {
-        self.request(now, whom, type_ids, UnionForm::default(), |ids| Operation::Dependencies(ids, from))
+        self.request(now, participant, type_ids, UnionForm::default(), |ids| Operation::Dependencies(ids, from))
     }
 
     fn request(
         &mut self,
         now: Instant,
-        whom: GuidPrefix,
+        participant: GuidPrefix,
         type_ids: &[EquivalenceId],
         form: UnionForm,
-        question: impl FnOnce(Vec<EquivalenceId>) -> Operation,
+        operation: impl FnOnce(Vec<EquivalenceId>) -> Operation,
     ) -> Result<TypeRequestId, Error> {
-        if !self.serves_types(whom) {
+        if !self.serves_types(participant) {
             return Err(Error::BadParameter { what: "the participant offers no type lookup service".to_string() });
         }
         if type_ids.len() > TYPE_IDS_MAX {
@@ -274,12 +274,12 @@ impl Participant {
         }
         let number = self.next_request_number();
         let writer = Guid { prefix: self.header.prefix, entity_id: EntityId::TYPE_LOOKUP_REQUEST_WRITER };
-        let addressee = Addressee::Participant(Guid { prefix: whom, entity_id: EntityId::PARTICIPANT });
+        let addressee = Addressee::Participant(Guid { prefix: participant, entity_id: EntityId::PARTICIPANT });
         let id = RequestId { writer, number };
-        let payload = TypeRequest { id, addressee, operation: question(type_ids.to_vec()), form }.to_bytes();
+        let payload = TypeRequest { id, addressee, operation: operation(type_ids.to_vec()), form }.to_bytes();
         let id = TypeRequestId(number);
         let (payload, period) = (payload.into(), FIRST_REPETITION);
-        self.type_lookup.pending.insert(id, Pending { participant: whom, payload, due: now, period, answer: None });
+        self.type_lookup.pending.insert(id, Pending { participant, payload, due: now, period, answer: None });
         if !self.send_type_request(now, id) {
             self.type_lookup.pending.remove(&id);
             return Err(Error::OutOfResources { limit: "type requests", value: u64::from(REPLY_DEPTH) });
@@ -317,11 +317,11 @@ impl Participant {
     }
 
     /// Sends the waiting requests to a participant that was validated.
-    pub(super) fn send_type_requests_to(&mut self, now: Instant, whom: GuidPrefix) {
-        self.repeat_type_requests(now, |pending| pending.participant == whom);
+    pub(super) fn send_type_requests_to(&mut self, now: Instant, participant: GuidPrefix) {
+        self.repeat_type_requests(now, |pending| pending.participant == participant);
     }
 
-    /// Sends the selected waiting requests; looks at all of them. A request without room is sent
+    /// Sends the selected waiting requests; visits all of them. A request without room is sent
     /// when it is due again. At most the writer's history depth is sent at once, because further
     /// requests would replace unsent ones.
     fn repeat_type_requests(&mut self, now: Instant, is_due: impl Fn(&Pending) -> bool) {
@@ -473,7 +473,7 @@ mod tests {
     use alloc::vec;
 
     #[test]
-    fn request_that_names_a_type_many_times_looks_at_its_references_once() {
+    fn request_that_names_a_type_many_times_visits_its_references_once() {
         let id = |number: u16| {
             let mut hash = [0; 14];
             hash[..2].copy_from_slice(&number.to_le_bytes());

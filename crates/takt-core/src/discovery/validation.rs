@@ -18,8 +18,8 @@
 //!   prevents that.
 //! - A participant that was lost without a farewell is accepted at its previously validated
 //!   address, because its readers answer no further challenge. [`KNOWN_MAX`] of them are
-//!   remembered. For the same reason a participant that moves to another address is accepted there
-//!   only if it is of this vendor, or once it has forgotten this participant.
+//!   stored. For the same reason a participant that moves to another address is accepted there
+//!   only if it is of this vendor, or once it has removed this participant.
 //! - An attacker that forges messages of a validated participant can request repairs, which are
 //!   sent to that participant.
 
@@ -78,7 +78,7 @@ const WRONG_ANSWERS_MAX: u32 = 3;
 /// oldest is replaced.
 const FORMER_MAX: usize = 4;
 
-/// Most lost participants that are remembered with their address; the oldest is replaced.
+/// Most lost participants that are stored with their address; the oldest is replaced.
 const KNOWN_MAX: usize = 256;
 
 /// SEDP writers, and the readers that answer them.
@@ -219,10 +219,10 @@ impl Probation {
 
     /// Reports whether a message of this length may be sent, and charges it.
     pub(crate) fn spend(&mut self, octets: usize, ctx: &mut Context) -> bool {
-        let left = self.credit.checked_sub(octets + HEADERS_LEN);
-        self.credit = left.unwrap_or(self.credit);
-        ctx.counters.withheld_datagrams += u64::from(left.is_none());
-        left.is_some()
+        let remaining = self.credit.checked_sub(octets + HEADERS_LEN);
+        self.credit = remaining.unwrap_or(self.credit);
+        ctx.counters.withheld_datagrams += u64::from(remaining.is_none());
+        remaining.is_some()
     }
 
     /// Records a challenge, and schedules the next unsolicited one.
@@ -258,14 +258,14 @@ impl Validation {
         let mut words = [0; 5];
         let bytes = prefix.0.iter().chain(&at.address);
         let bytes = bytes.chain(&[0; 4]).copied().chain(at.kind.to_le_bytes()).chain(at.port.to_le_bytes());
-        for (place, byte) in bytes.enumerate() {
-            words[place / 8] |= u64::from(byte) << (8 * (place % 8));
+        for (position, byte) in bytes.enumerate() {
+            words[position / 8] |= u64::from(byte) << (8 * (position % 8));
         }
         let hash = sip_hash(self.secret, &words);
         [hash, hash >> 32].map(|half| SequenceNumber(FIRST_CHALLENGE + (half % FIRST_CHALLENGE as u64) as i64))
     }
 
-    /// Remembers a lost participant with a validated address.
+    /// Stores a lost participant with a validated address.
     pub(super) fn add_known(&mut self, prefix: GuidPrefix, at: &Locator) {
         let Some(host) = Host::of(at) else { return };
         self.known.retain(|(known, _)| *known != prefix);
@@ -377,7 +377,7 @@ impl Participant {
     }
 
     /// Returns the participants that announce themselves and have not answered for [two
-    /// seconds](SILENCE), so that none of their endpoints is known. Looks at each known
+    /// seconds](ANSWER_TIMEOUT), so that none of their endpoints is known. Visits each known
     /// participant.
     pub fn silent_participants(&self) -> impl Iterator<Item = SilentParticipant> {
         self.remotes.iter().filter_map(|(_, remote)| {
@@ -398,11 +398,11 @@ impl Participant {
     /// Handles a heartbeat that addresses this participant alone and offers no samples. It may be a
     /// challenge, which is answered even if its writer is unknown.
     pub(crate) fn handle_challenge(&mut self, prefix: GuidPrefix, heartbeat: &Heartbeat) {
-        let Some(place) = CHALLENGERS.iter().position(|(_, writer, _)| heartbeat.writer == *writer) else { return };
+        let Some(position) = CHALLENGERS.iter().position(|(_, writer, _)| heartbeat.writer == *writer) else { return };
         let may_be = heartbeat.last_sn < heartbeat.first_sn && is_challenge(heartbeat.first_sn);
         let Some(&index) = self.remote_by_prefix.get(&prefix).filter(|_| may_be) else { return };
         if let Some(remote) = self.remotes.get_mut(index) {
-            remote.pending_messages.answers[place] = Some(heartbeat.first_sn);
+            remote.pending_messages.answers[position] = Some(heartbeat.first_sn);
             self.queue_validation(index);
         }
     }
@@ -417,14 +417,14 @@ impl Participant {
         acknack: &AckNack,
     ) {
         let named = (acknack.writer, acknack.reader);
-        let Some(place) = CHALLENGERS.iter().position(|(_, writer, reader)| (*writer, *reader) == named) else {
+        let Some(position) = CHALLENGERS.iter().position(|(_, writer, reader)| (*writer, *reader) == named) else {
             return;
         };
         let number = acknack.reader_sn_state.base();
         let Some(&index) = self.remote_by_prefix.get(&prefix).filter(|_| is_challenge(number)) else { return };
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let Some((probation, Path { locator: at, .. })) = remote.trial() else { return };
-        let is_answer_from = |at: &Locator| number == self.validation.challenge(prefix, at)[place];
+        let is_answer_from = |at: &Locator| number == self.validation.challenge(prefix, at)[position];
         if !is_answer_from(&at) {
             if probation.former.iter().any(is_answer_from) {
                 return;
@@ -433,7 +433,7 @@ impl Participant {
             self.ctx.counters.wrong_answers += 1;
             return;
         }
-        probation.answered[place] = true;
+        probation.answered[position] = true;
         if probation.answered != [true; 2] || probation.wrong_answers >= WRONG_ANSWERS_MAX {
             return;
         }
@@ -461,7 +461,7 @@ impl Participant {
     }
 
     /// Reports whether one more participant at an address may be validated, so that one host cannot
-    /// take all places.
+    /// take all slots.
     fn has_room_at(&self, at: &Locator) -> bool {
         let there = self
             .remotes
@@ -495,8 +495,8 @@ impl Participant {
         }
         if core::mem::take(&mut remote.pending_messages.farewell) {
             let len = self.announcer.build_farewell(&self.header, remote.prefix, frame).ok()?;
-            let may_go = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
-            self.destinations.extend(may_go.then_some(remote.metatraffic.locator));
+            let may_send = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
+            self.destinations.extend(may_send.then_some(remote.metatraffic.locator));
             self.queue_validation(index);
             return Some(len);
         }
@@ -504,8 +504,8 @@ impl Participant {
             && core::mem::take(&mut probation.announcement_due)
         {
             let len = self.announcer.build(&self.header, frame).ok()?;
-            let may_go = probation.spend_on_announcement(len, &mut self.ctx);
-            self.destinations.extend(may_go.then_some(remote.metatraffic.locator));
+            let may_send = probation.spend_on_announcement(len, &mut self.ctx);
+            self.destinations.extend(may_send.then_some(remote.metatraffic.locator));
             self.queue_validation(index);
             return Some(len);
         }
@@ -541,14 +541,14 @@ impl Participant {
         if len == empty {
             return None;
         }
-        let may_go = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
+        let may_send = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
         if due
-            && may_go
+            && may_send
             && let Some((probation, _)) = remote.trial()
         {
             probation.challenged(now, &mut self.ctx);
         }
-        self.destinations.extend(may_go.then_some(path.locator));
+        self.destinations.extend(may_send.then_some(path.locator));
         if only_answers {
             self.destinations.push(here.locator);
             self.queue_validation(index);
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_participants_are_remembered_until_newer_ones_replace_them() {
+    fn lost_participants_are_stored_until_newer_ones_replace_them() {
         let mut validation = Validation::new([0; 2]);
         let prefix = |n: usize| GuidPrefix([n as u8, (n >> 8) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         let at = |host| Locator::udp_v4(Ipv4Addr::new(10, 0, 0, host), 7410);

@@ -121,7 +121,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Acknowledges all samples that were taken up to the last pass that left none. Looks at each
+    /// Acknowledges all samples that were taken up to the last pass that left none. Visits each
     /// matched writer once.
     ///
     /// # Errors

@@ -417,14 +417,14 @@ impl Participant {
         now: Instant,
         handle: WriterHandle,
         change: &NewChange<'_>,
-        lent: &SharedPayload,
+        loan: &SharedPayload,
     ) -> Result<SequenceNumber, WriteError> {
-        if change.kind != ChangeKind::Alive || lent.prefix().is_none() {
+        if change.kind != ChangeKind::Alive || loan.prefix().is_none() {
             return Err(
                 Error::BadParameter { what: "only the payload of a local sample can be loaned".to_string() }.into()
             );
         }
-        let content = Content::<fn(&mut [u8]) -> Option<usize>>::Loan(lent);
+        let content = Content::<fn(&mut [u8]) -> Option<usize>>::Loan(loan);
         self.write_content(now, handle, &NewChange { payload_len: 0, ..*change }, content)
     }
 
@@ -450,8 +450,8 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn set_keeps_loans(&mut self, handle: ReaderHandle, borrows: bool) -> Result<(), Error> {
-        self.reader(handle)?.keeps_loans = borrows;
+    pub fn set_keeps_loans(&mut self, handle: ReaderHandle, keeps_loans: bool) -> Result<(), Error> {
+        self.reader(handle)?.keeps_loans = keeps_loans;
         Ok(())
     }
 
@@ -504,7 +504,7 @@ impl Participant {
     }
 
     /// Returns the matches whose writer and reader state contradicting numbers
-    /// (`takt_wire::qos::Contract`): writer, reader, and the contradictions in words. Looks at each
+    /// (`takt_wire::qos::Contract`): writer, reader, and the contradictions in words. Visits each
     /// match of each local endpoint.
     #[must_use]
     pub fn contradictions(&self) -> Vec<(Guid, Guid, Vec<String>)> {
@@ -563,7 +563,7 @@ impl Participant {
     }
 
     /// As [`Self::read_next`], without a copy of loaned payloads: the payload of a loaned sample is
-    /// empty, and [`SampleRef::lent`] locates it.
+    /// empty, and [`SampleRef::loan`] locates it.
     ///
     /// # Errors
     /// As [`Self::read_next`].

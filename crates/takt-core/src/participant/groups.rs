@@ -27,7 +27,7 @@ use core::cmp::Reverse;
 use takt_wire::qos::Presentation;
 use takt_wire::{Guid, SequenceNumber};
 
-/// Most sets that one call presents or drops; each of them looks at all members.
+/// Most sets that one call presents or drops; each of them visits all members.
 const SETS_PER_CALL: usize = 2;
 
 /// Number of visits of each member for a set.
@@ -74,9 +74,9 @@ impl Member {
     }
 
     /// Reports whether the writer omits the given information about its publisher.
-    fn lacks(&self, lack: MissingGroupInfo, readers: &Slots<Reader>) -> bool {
+    fn lacks(&self, missing: MissingGroupInfo, readers: &Slots<Reader>) -> bool {
         let proxy = self.reader(readers).and_then(|reader| reader.proxies.get(self.proxy));
-        proxy.is_some_and(|proxy| proxy.guid == self.writer && proxy.missing_group_info == Some(lack))
+        proxy.is_some_and(|proxy| proxy.guid == self.writer && proxy.missing_group_info == Some(missing))
     }
 
     /// Reports whether its reader needs relief, and a held change of the writer can be released.
@@ -88,16 +88,19 @@ impl Member {
     /// Returns the position of the next held change.
     fn front(&self, readers: &Slots<Reader>) -> Option<SetPosition> {
         let (holding, _) = self.holding(readers)?;
-        let (place, _) = self.reader(readers)?.cache.position_of(holding.front()?);
-        Some(place)
+        let (position, _) = self.reader(readers)?.cache.position_of(holding.front()?);
+        Some(position)
     }
 
     /// Reports whether sets of its history are held, or are still to arrive.
     fn has_history(&self, readers: &Slots<Reader>) -> bool {
-        let is_to_come = self
+        let is_expected = self
             .holding(readers)
             .is_some_and(|(holding, is_waited_for)| is_waited_for && holding.frontier < self.history_end);
-        is_to_come || self.front(readers).is_some_and(|place| place.is_member() && place.group_set <= self.history_end)
+        is_expected
+            || self
+                .front(readers)
+                .is_some_and(|position| position.is_member() && position.group_set <= self.history_end)
     }
 }
 
@@ -137,21 +140,21 @@ impl Group {
         let horizon = if relief || !presentation.ordered_access { SequenceNumber::MAX } else { self.horizon(readers) };
         self.find_heads(readers);
         while let Some(&Reverse((gsn, at))) = self.heads.peek() {
-            let Some(place) = self.members.get(at as usize).and_then(|member| member.front(readers)) else { break };
-            if presentation.coherent_access && place.is_member() && place.group_set.is_valid() {
+            let Some(position) = self.members.get(at as usize).and_then(|member| member.front(readers)) else { break };
+            if presentation.coherent_access && position.is_member() && position.group_set.is_valid() {
                 if sets == SETS_PER_CALL {
                     break;
                 }
                 sets += 1;
-                match self.decide(place.group_set, relief, readers, ctx, now) {
+                match self.decide(position.group_set, relief, readers, ctx, now) {
                     Verdict::Wait => break,
-                    Verdict::Present => self.present_set(place.group_set, readers, ctx, now),
+                    Verdict::Present => self.present_set(position.group_set, readers, ctx, now),
                     Verdict::Drop => {
-                        self.drop_set(place.group_set, readers, ctx);
-                        self.last_incomplete = self.last_incomplete.max(place.group_set);
+                        self.drop_set(position.group_set, readers, ctx);
+                        self.last_incomplete = self.last_incomplete.max(position.group_set);
                     }
                 }
-                self.resolved = self.resolved.max(place.group_set);
+                self.resolved = self.resolved.max(position.group_set);
                 self.find_heads(readers);
             } else if gsn.prev() > horizon {
                 self.request_heartbeats(gsn.prev(), None, readers, ctx, now);
@@ -160,8 +163,8 @@ impl Group {
                 break;
             }
         }
-        let goes_on = relief && self.end_relief(readers, ctx, now);
-        sets < SETS_PER_CALL && !goes_on
+        let continues = relief && self.end_relief(readers, ctx, now);
+        sets < SETS_PER_CALL && !continues
     }
 
     /// Removes writers that are no longer matched. Sets that they had not ended remain incomplete.
@@ -197,12 +200,12 @@ impl Group {
     }
 
     /// Requests heartbeats from writers that have not reported since a group sequence number was
-    /// assigned, to learn how far the others have come. `lack`: only from writers that omit that
+    /// assigned, to learn how far the others have come. `missing`: only from writers that omit that
     /// information.
     fn request_heartbeats(
         &self,
         gsn: SequenceNumber,
-        lack: Option<MissingGroupInfo>,
+        missing: Option<MissingGroupInfo>,
         readers: &mut Slots<Reader>,
         ctx: &mut Context,
         now: Instant,
@@ -211,7 +214,7 @@ impl Group {
         for member in &self.members {
             let lags =
                 member.holding(readers).is_some_and(|(holding, is_waited_for)| is_waited_for && holding.frontier < gsn);
-            let is_requested = lags && lack.is_none_or(|lack| member.lacks(lack, readers));
+            let is_requested = lags && missing.is_none_or(|missing| member.lacks(missing, readers));
             if let Some(reader) = readers.get_mut(member.reader.index).filter(|_| is_requested) {
                 reader.request_heartbeat(ctx, member.proxy, furthest.unwrap_or(gsn), now);
             }
@@ -222,8 +225,8 @@ impl Group {
         let Self { members, heads, .. } = self;
         heads.clear();
         for (at, member) in members.iter().enumerate() {
-            if let Some(place) = member.front(readers) {
-                heads.push(Reverse((rank(&place), at as u32)));
+            if let Some(position) = member.front(readers) {
+                heads.push(Reverse((rank(&position), at as u32)));
             }
         }
     }
@@ -233,11 +236,11 @@ impl Group {
         let Some(Reverse((_, at))) = self.heads.pop() else { return false };
         let member = &self.members[at as usize];
         let Some(reader) = readers.get_mut(member.reader.index) else { return false };
-        let is_shown = reader.present_front(ctx, member.proxy, now);
-        if let Some(place) = member.front(readers) {
-            self.heads.push(Reverse((rank(&place), at)));
+        let is_presented = reader.present_front(ctx, member.proxy, now);
+        if let Some(position) = member.front(readers) {
+            self.heads.push(Reverse((rank(&position), at)));
         }
-        is_shown
+        is_presented
     }
 
     /// Decides about a set: whether it has ended, is complete, and fits.
@@ -261,13 +264,13 @@ impl Group {
             self.request_heartbeats(end, Some(MissingGroupInfo::Heartbeats), readers, ctx, now);
             return Verdict::Wait;
         }
-        let mut is_whole = !is_broken && holdings().all(|(holding, _)| has_passed(holding));
+        let mut is_complete = !is_broken && holdings().all(|(holding, _)| has_passed(holding));
         let mut parts = self.members.iter().filter(|member| is_of(member.front(readers), set));
-        is_whole &= parts.all(|member| {
+        is_complete &= parts.all(|member| {
             let is_new = set > self.resolved || (set > self.last_incomplete && set <= member.history_end);
             is_new && member.holding(readers).is_some_and(|(holding, _)| holding.front_is_closed())
         });
-        if is_whole { self.reserve(set, readers, ctx) } else { Verdict::Drop }
+        if is_complete { self.reserve(set, readers, ctx) } else { Verdict::Drop }
     }
 
     /// Reserves room for all changes of a set.
@@ -309,9 +312,9 @@ impl Group {
             }
             let Some(reader) = readers.get_mut(member.reader.index) else { continue };
             if !reader.present_member(ctx, member.proxy, now)
-                && let Some(place) = member.front(readers)
+                && let Some(position) = member.front(readers)
             {
-                self.heads.push(Reverse((rank(&place), at)));
+                self.heads.push(Reverse((rank(&position), at)));
             }
         }
     }
@@ -330,22 +333,22 @@ impl Group {
     /// delivery at those that lacked room. A reader without releasable changes still needs relief.
     /// Returns whether any delivery continues.
     fn end_relief(&mut self, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) -> bool {
-        let mut goes_on = false;
+        let mut continues = false;
         for member in &self.members {
             if let Some(reader) = readers.get_mut(member.reader.index).filter(|reader| reader.is_relieved()) {
                 reader.needs_relief = false;
-                goes_on |= reader.unblock(now, ctx);
+                continues |= reader.unblock(now, ctx);
             }
         }
-        goes_on
+        continues
     }
 }
 
 /// Returns the presentation order of a held change.
-fn rank(place: &SetPosition) -> SequenceNumber {
-    place.gsn
+fn rank(position: &SetPosition) -> SequenceNumber {
+    position.gsn
 }
 
-fn is_of(place: Option<SetPosition>, set: SequenceNumber) -> bool {
-    place.is_some_and(|place| place.group_set == set)
+fn is_of(position: Option<SetPosition>, set: SequenceNumber) -> bool {
+    position.is_some_and(|position| position.group_set == set)
 }

@@ -44,8 +44,8 @@ impl Participant {
     }
 
     /// As [`Self::handle_datagram`], with a buffer that can be retained: the loaned payload of the
-    /// DATA, or the datagram's frame. Readers that do not [borrow](Self::set_borrowing) copy the
-    /// payloads.
+    /// DATA, or the datagram's frame. Readers that do not [keep loans](Self::set_keeps_loans) copy
+    /// the payloads.
     pub fn handle_with_buffer(&mut self, now: Instant, from: Received, datagram: &[u8], buffer: SharedBuffer<'_>) {
         self.ctx.counters.datagrams_received += 1;
         if !self.is_enabled {
@@ -60,8 +60,8 @@ impl Participant {
             // Decrypted content lies in separate memory, so no transport frame can be retained for
             // it.
             Some(_) => self.with_opened_message(datagram, message, |participant, message, is_protected| {
-                let beside = if is_protected { SharedBuffer::Nothing } else { buffer };
-                participant.handle_message(now, from, message, beside, is_protected);
+                let buffer = if is_protected { SharedBuffer::Nothing } else { buffer };
+                participant.handle_message(now, from, message, buffer, is_protected);
             }),
         }
     }
@@ -72,7 +72,7 @@ impl Participant {
         now: Instant,
         from: Received,
         message: MessageView<'_>,
-        beside: SharedBuffer<'_>,
+        buffer: SharedBuffer<'_>,
         is_protected: bool,
     ) {
         let source = message.header().prefix;
@@ -122,7 +122,7 @@ impl Participant {
                         },
                     );
                 }
-                envelope => self.handle_envelope(now, &from, &mut interpreter, envelope, beside),
+                envelope => self.handle_envelope(now, &from, &mut interpreter, envelope, buffer),
             }
         }
         if self.ctx.security.is_some() {
@@ -137,13 +137,13 @@ impl Participant {
         from: &Received,
         interpreter: &mut Interpreter,
         envelope: Result<Envelope<'_>, Malformed>,
-        beside: SharedBuffer<'_>,
+        buffer: SharedBuffer<'_>,
     ) {
         // DATA and their INFO_TS are the most frequent: handling them apart avoids the stack space
         // of a general submessage.
         let handled = envelope.and_then(|envelope| {
             if let Some(data) = envelope.data() {
-                data.map(|data| self.handle_data(now, from, interpreter, &data, beside))
+                data.map(|data| self.handle_data(now, from, interpreter, &data, buffer))
             } else if let Some(timestamp) = envelope.timestamp() {
                 timestamp.map(|timestamp| self.handle_timestamp(interpreter, timestamp))
             } else {
@@ -164,7 +164,7 @@ impl Participant {
         from: &Received,
         interpreter: &mut Interpreter,
         data: &Data<'_>,
-        beside: SharedBuffer<'_>,
+        buffer: SharedBuffer<'_>,
     ) {
         self.ctx.work.unit();
         if !interpreter.for_us {
@@ -179,7 +179,7 @@ impl Participant {
         }
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         match data.payload.bytes().filter(|_| self.has_protected_payload(&interpreter.protection, &writer)) {
-            None => self.deliver_data(now, interpreter, data, beside, false),
+            None => self.deliver_data(now, interpreter, data, buffer, false),
             Some(protected) => self.with_opened_payload(writer, protected, ENCAPSULATION_LEN, |participant, plain| {
                 let data = Data { payload: data.payload.replaced(plain), ..*data };
                 participant.deliver_data(now, interpreter, &data, SharedBuffer::Nothing, true);
@@ -193,18 +193,18 @@ impl Participant {
         now: Instant,
         interpreter: &Interpreter,
         data: &Data<'_>,
-        beside: SharedBuffer<'_>,
+        buffer: SharedBuffer<'_>,
         is_opened: bool,
     ) {
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
         let has_payload = data.payload.bytes().is_some();
-        let heard = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
+        let has_readers = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
             if (has_payload && reader.protection.payload) == is_opened {
-                reader.handle_data(ctx, proxy, stamp, data, beside);
+                reader.handle_data(ctx, proxy, stamp, data, buffer);
             }
         });
-        self.after_data(now, writer, heard);
+        self.after_data(now, writer, has_readers);
     }
 
     /// Passes the fragments of a sample to its matched readers.
@@ -222,12 +222,12 @@ impl Participant {
     fn deliver_data_frag(&mut self, now: Instant, interpreter: &Interpreter, data: &DataFrag<'_>, is_opened: bool) {
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
-        let heard = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
+        let has_readers = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
             if reader.protection.payload == is_opened {
                 reader.handle_data_frag(ctx, proxy, stamp, data);
             }
         });
-        self.after_data(now, writer, heard);
+        self.after_data(now, writer, has_readers);
     }
 
     /// Reports whether the source address may send for a participant; counts rejected messages.
@@ -279,8 +279,8 @@ impl Participant {
             Submessage::Data(_) | Submessage::InfoTimestamp(_) => {}
             Submessage::DataFrag(data) => self.handle_data_frag(now, interpreter, data),
             Submessage::Heartbeat(heartbeat) => self.handle_heartbeat(now, interpreter, heartbeat),
-            // DEVIATION(RTPS 2.5 §8.3.8.7): says less than the HEARTBEAT that follows it, so it is
-            // ignored.
+            // DEVIATION(RTPS 2.5 §8.3.8.7): contains less than the HEARTBEAT that follows it, so it
+            // is ignored.
             Submessage::HeartbeatFrag(_) => {}
             Submessage::Gap(gap) => {
                 self.ctx.counters.gaps_received += 1;
@@ -384,9 +384,9 @@ impl Participant {
         true
     }
 
-    fn after_data(&mut self, now: Instant, writer: Guid, heard: bool) {
+    fn after_data(&mut self, now: Instant, writer: Guid, has_readers: bool) {
         self.present_due_groups(now);
-        if !heard {
+        if !has_readers {
             self.ctx.counters.unmatched_data += 1;
         } else if writer.entity_id.is_builtin() {
             self.handle_builtin_data(now);

@@ -1,7 +1,7 @@
 //! Participant: owns all endpoints, and routes every input to the state machine it concerns.
 //!
-//! `input` parses datagrams, `output` builds them, `endpoints` serves the calls of the application.
-//! [`crate::discovery`] implements further parts of this type.
+//! `input` parses datagrams, `output` builds them, `endpoints` handles the calls of the
+//! application. [`crate::discovery`] implements further parts of this type.
 
 mod durability;
 mod endpoints;
@@ -50,7 +50,7 @@ use takt_wire::message::Header;
 use takt_wire::qos::{Durability, History, Reliability, ReliabilityKind, ResourceLimits};
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, Timestamp, VendorId};
 
-/// Most timers that one call of [`Participant::handle_timeout`] serves.
+/// Most timers that one call of [`Participant::handle_timeout`] handles.
 pub const MAX_TIMERS_PER_CALL: usize = 16;
 
 /// Most visits of one unit of work to one entry of a table.
@@ -91,7 +91,7 @@ pub struct Participant {
     pub(crate) own_shared_memory_path: Option<SharedMemoryPath>,
     pub(crate) remotes: Slots<Remote>,
     pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
-    /// Index in `remotes` of the participant that was heard last, if it still exists.
+    /// Index in `remotes` of the participant that sent the last datagram, if it still exists.
     pub(crate) last_sender: u32,
     pub(crate) departed: Departed,
     pub(crate) departures: Departures,
@@ -176,7 +176,7 @@ impl Participant {
         let assertion = Assertion::new(&mut ctx);
         let unconfirmed = Unconfirmed::new(&mut ctx);
         let type_lookup = TypeLookup::new(&mut ctx);
-        let introducer = config.is_server.then(|| DiscoveryServer::new(&mut ctx));
+        let discovery_server = config.is_server.then(|| DiscoveryServer::new(&mut ctx));
         let mut announcer = Announcer::new(data, config.announcement_period, &mut ctx);
         if config.is_enabled {
             announcer.start(now, &mut ctx);
@@ -195,7 +195,7 @@ impl Participant {
             servers: config.servers,
             checks_sources: config.checks_sources,
             static_endpoints,
-            discovery_server: introducer,
+            discovery_server,
             is_introduction: false,
             lost: Lost::default(),
             ctx,
@@ -239,7 +239,7 @@ impl Participant {
     }
 
     /// Sets the wall clock, which determines source and reception timestamps and the expiry of
-    /// samples. Steps of the clock affect nothing else. Looks at each endpoint if the clock was
+    /// samples. Steps of the clock affect nothing else. Visits each endpoint if the clock was
     /// stepped by a millisecond or more.
     pub fn set_wall_clock(&mut self, now: Instant, wall: Timestamp) {
         if !self.ctx.set_wall_clock(now, wall) {
@@ -265,7 +265,7 @@ impl Participant {
         self.ctx.timers.next_due()
     }
 
-    /// Serves at most [`MAX_TIMERS_PER_CALL`] due timers. Call again while [`Self::poll_timeout`]
+    /// Handles at most [`MAX_TIMERS_PER_CALL`] due timers. Call again while [`Self::poll_timeout`]
     /// is not in the future.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.ctx.standstills.timers_handled(now, self.ctx.timers.next_due());
@@ -286,7 +286,7 @@ impl Participant {
                 self.announcer.handle_timeout(now, &mut self.ctx);
             }
             TimerKind::Introduction => self.handle_introductions(),
-            TimerKind::MulticastProbe { group: channel } => self.handle_multicast_probe_timeout(now, channel),
+            TimerKind::MulticastProbe { group } => self.handle_multicast_probe_timeout(now, group),
             TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
             TimerKind::Challenge { participant } => self.handle_challenge_timeout(now, participant),
             TimerKind::RepeatTypeRequests => self.handle_type_request_timeout(now),

@@ -64,13 +64,13 @@ impl Participant {
             };
             if let Some(len) = len.filter(|_| !self.destinations.is_empty()) {
                 self.ctx.counters.datagrams_sent += 1;
-                let lent = self.ctx.loan.take();
-                let payload = self.ctx.payload_tail.take().and_then(|ahead| {
-                    let writer = self.writers.get(ahead.writer)?;
-                    writer.history.pool.bytes(ahead.payload).get(ahead.range)
+                let loan = self.ctx.loan.take();
+                let payload = self.ctx.payload_tail.take().and_then(|tail| {
+                    let writer = self.writers.get(tail.writer)?;
+                    writer.history.pool.bytes(tail.payload).get(tail.range)
                 });
                 let payload = payload.unwrap_or_default();
-                return Some(Transmit { len, flow, priority, destinations: &self.destinations, loan: lent, payload });
+                return Some(Transmit { len, flow, priority, destinations: &self.destinations, loan, payload });
             }
         }
     }
@@ -81,7 +81,7 @@ impl Participant {
             Job::Announce => self.transmit_announcement(now, frame),
             Job::Introduction { participant } => self.transmit_introduction(participant, frame),
             Job::DirectedAnnouncement { participant } => self.transmit_validation(now, participant, frame),
-            Job::MulticastProbe { group: channel } => self.transmit_multicast_probe(now, channel, frame),
+            Job::MulticastProbe { group } => self.transmit_multicast_probe(now, group, frame),
             Job::WriterProbe { writer } => {
                 *flow = writers.get(writer)?.flows.live;
                 self.transmit_writer_probe(now, writer, frame)

@@ -127,8 +127,9 @@ impl Participant {
         let reader = self.reader(handle)?;
         if !core::mem::replace(&mut reader.is_enabled, true) {
             let contract = Contract::of(&reader.data.qos.user_data, &reader.data.qos.property);
-            let asked_ns = contract.e2e_latency.and_then(|latency| latency.as_nanos());
-            let terms = LatencyTerms { limit_ns: asked_ns.or(reader.latency_terms.limit_ns), ..reader.latency_terms };
+            let requested_ns = contract.e2e_latency.and_then(|latency| latency.as_nanos());
+            let terms =
+                LatencyTerms { limit_ns: requested_ns.or(reader.latency_terms.limit_ns), ..reader.latency_terms };
             reader.cache.latency = LatencyMonitor::new(terms, since).map(Box::new);
             self.join_subscriber(handle.index);
             let data = self.reader(handle)?.data.clone();
@@ -376,16 +377,16 @@ impl Participant {
     fn change_writer(&mut self, now: Instant, handle: WriterHandle, data: Box<PublicationData>) -> Result<(), Error> {
         let Self { writers, ctx, .. } = self;
         let Some(writer) = writers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
-        let is_judged_alike = writer_terms(&writer.data) == writer_terms(&data);
+        let has_same_terms = writer_terms(&writer.data) == writer_terms(&data);
         writer.adopt(now, ctx, &data.qos);
         writer.data = data.clone();
         writer.flush(now, ctx);
-        if !is_judged_alike {
+        if !has_same_terms {
             writer.commit_waiting(ctx);
         }
         if writer.is_enabled {
             self.announce_publication(now, &data);
-            if is_judged_alike {
+            if has_same_terms {
                 self.refresh_publication(now, &data);
             } else {
                 self.match_local_writer(now, handle.index);
@@ -402,12 +403,12 @@ impl Participant {
     ) -> Result<(), Error> {
         let Self { readers, ctx, .. } = self;
         let Some(reader) = readers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
-        let is_judged_alike = reader_terms(&reader.data) == reader_terms(&data);
+        let has_same_terms = reader_terms(&reader.data) == reader_terms(&data);
         reader.adopt(now, ctx, &data.qos);
         reader.data = data.clone();
         if reader.is_enabled {
             self.announce_subscription(now, &data);
-            if !is_judged_alike {
+            if !has_same_terms {
                 self.match_local_reader(now, handle.index);
             }
         }

@@ -61,13 +61,13 @@ impl Publisher {
         self.writers.retain(|index| *index != writer);
     }
 
-    /// Commits the position that [`Self::admit`] assigned, after the change was made.
-    pub(super) fn commit_position(&mut self, place: &SetPosition) {
-        self.gsn = self.gsn.max(place.gsn);
-        self.group_set = self.group_set.max(place.group_set);
+    /// Commits the position that [`Self::assign_position`] assigned, after the change was made.
+    pub(super) fn commit_position(&mut self, position: &SetPosition) {
+        self.gsn = self.gsn.max(position.gsn);
+        self.group_set = self.group_set.max(position.group_set);
     }
 
-    /// Notifies all its writers except `but` of the last group sequence number. Looks at each of
+    /// Notifies all its writers except `but` of the last group sequence number. Visits each of
     /// them.
     pub(super) fn notify_others(&self, but: u32, writers: &mut Slots<Writer>, ctx: &mut Context) {
         if !is_of_group(&self.presentation) {
@@ -156,7 +156,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Ends the coherent set: readers that request coherent access may now present it. Looks at
+    /// Ends the coherent set: readers that request coherent access may now present it. Visits
     /// each writer of the publisher.
     ///
     /// # Errors

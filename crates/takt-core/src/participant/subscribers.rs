@@ -179,7 +179,7 @@ impl Participant {
         }
     }
 
-    /// Presents the changes of groups that have become due, if any may have. Looks at the members
+    /// Presents the changes of groups that have become due, if any may have. Visits the members
     /// of all groups. If a call may not present all, a timer that is due at once continues.
     pub(crate) fn present_due_groups(&mut self, now: Instant) {
         if !core::mem::take(&mut self.ctx.groups_changed) {

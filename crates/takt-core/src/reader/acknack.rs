@@ -2,7 +2,7 @@
 //!
 //! A heartbeat that requests an answer, or that reveals missing samples, is answered at once. The
 //! same samples are not requested more often than every `nack_suppression`, nor while their repair
-//! may be in transit ([`RetryTimer`](super::patience)). Missing samples that the data reveal are
+//! may be in transit ([`RetryTimer`](super::retry_timer)). Missing samples that the data reveal are
 //! requested after `nack_delay`, without waiting for a heartbeat.
 
 use super::Reader;
@@ -21,7 +21,7 @@ const PREEMPTIVE_ACKNACK_DOUBLINGS_MAX: u32 = 6;
 /// Range of one request beyond the first missing sample.
 const REQUEST_RANGE_MAX: i64 = 255;
 /// Least time between two requests of a builtin reader for the same samples; see
-/// [`Context::patience`].
+/// [`Context::period_multiplier`].
 const BUILTIN_SUPPRESSION: Duration = Duration::from_millis(10);
 
 impl Reader {
@@ -29,8 +29,8 @@ impl Reader {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let misses = proxy.misses_samples();
         // Samples that the writer does not have need not be requested again.
-        let can_be_had = proxy.expected.is_none_or(|expected| expected <= heartbeat.last_sn);
-        if heartbeat.is_final && !(misses && can_be_had) {
+        let is_available = proxy.expected.is_none_or(|expected| expected <= heartbeat.last_sn);
+        if heartbeat.is_final && !(misses && is_available) {
             return;
         }
         if heartbeat.reader == self.entity_id {
@@ -67,8 +67,8 @@ impl Reader {
         } else {
             let doublings = proxy.preemptive_acknacks.min(PREEMPTIVE_ACKNACK_DOUBLINGS_MAX);
             proxy.preemptive_acknacks += 1;
-            let patience = if self.entity_id.is_builtin() { ctx.period_multiplier() } else { 1 };
-            ctx.timers.arm(proxy.timer, now.after(PREEMPTIVE_ACKNACK_PERIOD * patience * 2_u32.pow(doublings)));
+            let multiplier = if self.entity_id.is_builtin() { ctx.period_multiplier() } else { 1 };
+            ctx.timers.arm(proxy.timer, now.after(PREEMPTIVE_ACKNACK_PERIOD * multiplier * 2_u32.pow(doublings)));
         }
         self.queue_acknack(ctx, index);
     }
@@ -104,24 +104,24 @@ impl Reader {
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
         builder.info_destination(proxy.guid.prefix)?;
         let misses = proxy.misses_samples();
-        let asks = proxy.take_heartbeat_request();
+        let requests_heartbeat = proxy.take_heartbeat_request();
         self.acknack_count = self.acknack_count.wrapping_add(1);
         builder.acknack(&AckNack {
             reader: self.entity_id,
             writer: proxy.guid.entity_id,
             reader_sn_state: proxy.state(),
             count: self.acknack_count,
-            is_final: !misses && !asks,
+            is_final: !misses && !requests_heartbeat,
         })?;
         ctx.counters.acknacks_sent += 1;
         let Some(expected) = proxy.expected else { return Ok(()) };
         if misses {
-            let least = match self.entity_id.is_builtin() {
+            let wait_min = match self.entity_id.is_builtin() {
                 true => ctx.timing.nack_suppression.max(BUILTIN_SUPPRESSION * ctx.period_multiplier()),
                 false => ctx.timing.nack_suppression,
             };
             let last = proxy.announced.min(SequenceNumber(expected.0.saturating_add(REQUEST_RANGE_MAX)));
-            proxy.retry_timer.request_sent(now, (expected, last), least);
+            proxy.retry_timer.request_sent(now, (expected, last), wait_min);
             if let Some(due) = proxy.retry_timer.retry() {
                 ctx.timers.arm(proxy.timer, due);
             }

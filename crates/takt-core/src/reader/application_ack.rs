@@ -26,7 +26,7 @@ impl Reader {
         for (_, proxy) in self.proxies.iter_mut() {
             ctx.work.steps(1);
             proxy.taken =
-                proxy.expected.map(|expected| proxy.first_unstored.map_or(expected, |unkept| unkept.min(expected)));
+                proxy.expected.map(|expected| proxy.first_unstored.map_or(expected, |first| first.min(expected)));
         }
     }
 
@@ -35,7 +35,7 @@ impl Reader {
     /// sample nor later ones of that writer.
     pub(super) fn record_unstored(&mut self, index: u32, sn: SequenceNumber) {
         if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| self.explicit && proxy.reliable) {
-            proxy.first_unstored = Some(proxy.first_unstored.map_or(sn, |unkept| unkept.min(sn)));
+            proxy.first_unstored = Some(proxy.first_unstored.map_or(sn, |first| first.min(sn)));
         }
     }
 

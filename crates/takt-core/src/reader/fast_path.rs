@@ -34,9 +34,9 @@ impl Reader {
         proxy.repaired(now, data.sn, data.reader);
         proxy.arrived(data.sn);
         proxy.expected = Some(data.sn.next());
-        let (is_followed, misses) = (proxy.arrival(data.sn.next()) != Arrival::Missing, proxy.misses_samples());
+        let (next_has_arrived, misses) = (proxy.arrival(data.sn.next()) != Arrival::Missing, proxy.misses_samples());
         self.notify_available(ctx);
-        if is_followed {
+        if next_has_arrived {
             self.deliver(ctx, index, now);
         }
         if misses {

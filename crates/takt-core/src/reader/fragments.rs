@@ -212,13 +212,13 @@ impl Fragments {
         pool: &mut PayloadPool,
         budget: &mut Budget,
     ) -> Result<Option<ReassembledSample>, FragmentRefusal> {
-        let place = self.assembly_for(stamp.now, data, pool, budget)?;
-        let Some(assembly) = self.assemblies[place].as_mut() else { return Err(FragmentRefusal::Rejected) };
+        let slot = self.assembly_for(stamp.now, data, pool, budget)?;
+        let Some(assembly) = self.assemblies[slot].as_mut() else { return Err(FragmentRefusal::Rejected) };
         if assembly.source_timestamp == Timestamp::INVALID {
             assembly.source_timestamp = stamp.source_timestamp;
         }
         let size = usize::from(assembly.fragment_size);
-        let mut fresh = false;
+        let mut is_new = false;
         for i in 0..u32::from(data.fragments_in_submessage) {
             let number = data.fragment_starting_num.saturating_add(i);
             if number > assembly.fragment_count() {
@@ -238,9 +238,9 @@ impl Fragments {
             pool.bytes_mut(assembly.payload)[start..start + len].copy_from_slice(bytes);
             assembly.missing -= 1;
             assembly.last_arrival = stamp.now;
-            fresh = true;
+            is_new = true;
         }
-        if !fresh {
+        if !is_new {
             return Err(FragmentRefusal::Duplicate);
         }
         let arrived = pool.bytes(assembly.arrived);
@@ -250,11 +250,11 @@ impl Fragments {
         if assembly.missing > 0 {
             return Ok(None);
         }
-        let Assembly { payload, source_timestamp, inline_qos: said, .. } = *assembly;
+        let Assembly { payload, source_timestamp, inline_qos, .. } = *assembly;
         pool.release(assembly.arrived);
         budget.claimed -= assembly.cost();
-        self.assemblies[place] = None;
-        Ok(Some(ReassembledSample { payload, source_timestamp, inline_qos: said }))
+        self.assemblies[slot] = None;
+        Ok(Some(ReassembledSample { payload, source_timestamp, inline_qos }))
     }
 
     /// Returns the assembly of the sample, created if necessary.
@@ -267,15 +267,15 @@ impl Fragments {
     ) -> Result<usize, FragmentRefusal> {
         let sample_size = data.sample_size as usize;
         let known = self.assemblies.iter().position(|slot| slot.as_ref().is_some_and(|known| known.sn == data.sn));
-        if let Some(place) = known {
+        if let Some(slot) = known {
             let same =
                 |known: &Assembly| known.payload.len() == sample_size && known.fragment_size == data.fragment_size;
-            if self.assemblies[place].as_ref().is_some_and(same) {
-                return Ok(place);
+            if self.assemblies[slot].as_ref().is_some_and(same) {
+                return Ok(slot);
             }
             // The writer has reduced its fragment size because a reader with a smaller path MTU
             // joined.
-            self.drop_at(place, pool, budget);
+            self.drop_at(slot, pool, budget);
         }
         let count = sample_size.div_ceil(usize::from(data.fragment_size));
         if count > MAX_FRAGMENTS {
@@ -285,7 +285,7 @@ impl Fragments {
         if !pool.has_room_with_side_ever(sample_size, bitmap_len) {
             return Err(FragmentRefusal::TooLarge);
         }
-        let place =
+        let slot =
             self.free_slot().or_else(|| self.make_slot(data.sn, pool, budget)).ok_or(FragmentRefusal::TableFull)?;
         while !budget.allows(sample_size + bitmap_len) {
             self.make_slot(data.sn, pool, budget).ok_or(FragmentRefusal::TableFull)?;
@@ -306,23 +306,23 @@ impl Fragments {
             inline_qos: FragmentQos::EMPTY,
         };
         budget.claimed += assembly.cost();
-        self.assemblies[place] = Some(assembly);
+        self.assemblies[slot] = Some(assembly);
         if !self.reliable && self.incomplete().count() == SAMPLES_BEST_EFFORT {
             self.given_up = self.given_up.max(self.incomplete().min());
         }
-        Ok(place)
+        Ok(slot)
     }
 
     fn free_slot(&self) -> Option<usize> {
-        let places = if self.reliable { SAMPLES } else { SAMPLES_BEST_EFFORT };
-        self.assemblies[..places].iter().position(Option::is_none)
+        let slots = if self.reliable { SAMPLES } else { SAMPLES_BEST_EFFORT };
+        self.assemblies[..slots].iter().position(Option::is_none)
     }
 
     /// Drops a sample to make room for `sn`. A reliable writer's newest one is dropped for an older
     /// one, which is needed first. Of a best-effort writer the oldest is dropped for a newer one,
     /// because only that can be completed.
     fn make_slot(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut Budget) -> Option<usize> {
-        let samples = (0..SAMPLES).filter_map(|place| Some((self.assemblies[place]?.sn, place)));
+        let samples = (0..SAMPLES).filter_map(|slot| Some((self.assemblies[slot]?.sn, slot)));
         let (_, victim) = if self.reliable {
             samples.max().filter(|(newest, _)| *newest > sn)?
         } else {
@@ -334,8 +334,8 @@ impl Fragments {
         Some(victim)
     }
 
-    fn drop_at(&mut self, place: usize, pool: &mut PayloadPool, budget: &mut Budget) {
-        if let Some(assembly) = self.assemblies[place].take() {
+    fn drop_at(&mut self, slot: usize, pool: &mut PayloadPool, budget: &mut Budget) {
+        if let Some(assembly) = self.assemblies[slot].take() {
             pool.release(assembly.payload);
             pool.release(assembly.arrived);
             budget.claimed -= assembly.cost();
@@ -345,9 +345,9 @@ impl Fragments {
     /// Drops the incomplete samples without recent fragments. Returns whether there was any.
     pub(crate) fn drop_idle(&mut self, now: Instant, pool: &mut PayloadPool, budget: &mut Budget) -> bool {
         let mut dropped = false;
-        for place in 0..SAMPLES {
-            if let Some(idle) = self.assemblies[place].filter(|assembly| now.since(assembly.last_arrival) >= IDLE) {
-                self.drop_at(place, pool, budget);
+        for slot in 0..SAMPLES {
+            if let Some(idle) = self.assemblies[slot].filter(|assembly| now.since(assembly.last_arrival) >= IDLE) {
+                self.drop_at(slot, pool, budget);
                 self.given_up = self.given_up.max((!self.reliable).then_some(idle.sn.next()));
                 dropped = true;
             }
@@ -357,9 +357,9 @@ impl Fragments {
 
     /// Drops all incomplete samples below `sn`.
     pub(crate) fn drop_below(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut Budget) {
-        for place in 0..SAMPLES {
-            if self.assemblies[place].is_some_and(|assembly| assembly.sn < sn) {
-                self.drop_at(place, pool, budget);
+        for slot in 0..SAMPLES {
+            if self.assemblies[slot].is_some_and(|assembly| assembly.sn < sn) {
+                self.drop_at(slot, pool, budget);
             }
         }
     }
@@ -421,8 +421,8 @@ mod tests {
         assert_eq!(put(&mut fragments, 3, 1, &sample[200..]).err(), Some(FragmentRefusal::Duplicate));
         assert_eq!(put(&mut fragments, 4, 1, &sample[200..]).err(), Some(FragmentRefusal::Rejected));
         assert_eq!(put(&mut fragments, 2, 1, &sample[100..150]).err(), Some(FragmentRefusal::Rejected));
-        let whole = put(&mut fragments, 1, 2, &sample[..200]).expect("fragments fit").expect("all are there");
-        let ReassembledSample { payload, source_timestamp, .. } = whole;
+        let reassembled = put(&mut fragments, 1, 2, &sample[..200]).expect("fragments fit").expect("all are there");
+        let ReassembledSample { payload, source_timestamp, .. } = reassembled;
         assert_eq!(source_timestamp, Timestamp::from_nanos(7));
         assert_eq!(pool.bytes(payload), sample);
         assert_eq!(budget.claimed, 0);
@@ -437,12 +437,12 @@ mod tests {
         let mut fragments = Fragments::new(true);
         for sample_size in [65_000_u32, 65_400] {
             let sample: alloc::vec::Vec<u8> = (0..sample_size).map(|i| (i * 7) as u8).collect();
-            let mut whole = None;
+            let mut reassembled = None;
             for (n, bytes) in (1..).zip(sample.chunks(100)) {
                 let data = fragment(5, n, 1, sample_size, bytes);
-                whole = fragments.insert(STAMP, &data, &mut pool, &mut budget).expect("there is room");
+                reassembled = fragments.insert(STAMP, &data, &mut pool, &mut budget).expect("there is room");
             }
-            let payload = whole.expect("all fragments are there").payload;
+            let payload = reassembled.expect("all fragments are there").payload;
             assert_eq!(pool.bytes(payload), sample);
             pool.release(payload);
             assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));

@@ -164,11 +164,11 @@ impl Reader {
             return;
         }
         proxy.last_heartbeat.note(now, heartbeat.count);
-        let is_greeting = !directed && heartbeat.is_final && heartbeat.last_sn < heartbeat.first_sn;
+        let is_initial = !directed && heartbeat.is_final && heartbeat.last_sn < heartbeat.first_sn;
         let mut lost = 0;
         match proxy.expected {
             // An initial heartbeat states where data begin, not which samples the writer has.
-            None if is_greeting && proxy.waits_for_announcement() => return,
+            None if is_initial && proxy.waits_for_announcement() => return,
             None => lost = self.begin(now, ctx, index, heartbeat),
             Some(expected) => {
                 proxy.announce_by_heartbeat(heartbeat.last_sn);

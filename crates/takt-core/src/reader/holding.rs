@@ -14,8 +14,8 @@
 //! INTEROP(zzdds 0.2): a writer that offers the scope GROUP and omits group sequence numbers, or
 //! the group sets of its coherent sets, never ends a group set. From the first such change on its
 //! sets are presented as with the scope TOPIC. A writer whose HEARTBEATs lack group information is
-//! asked for one when others wait for it. Changes that it has not written by then are later than
-//! those waiting to be presented. [`crate::Participant::cautions`] reports both.
+//! requested to send one when others wait for it. Changes that it has not written by then are later
+//! than those waiting to be presented. [`crate::Participant::cautions`] reports both.
 
 use super::writer_proxy::Arrival;
 use super::{Reader, deadline};
@@ -28,7 +28,7 @@ use crate::time::Instant;
 use takt_wire::message::Heartbeat;
 use takt_wire::{Guid, SequenceNumber};
 
-/// Most doublings of the wait; see [`Reader::ask_for_news`].
+/// Most doublings of the wait; see [`Reader::request_heartbeat`].
 const REQUEST_DOUBLINGS_MAX: u32 = 7;
 
 /// Held changes of one writer.
@@ -51,7 +51,7 @@ pub(crate) struct Holding {
     /// Group information of a heartbeat, to be applied once all announced changes have arrived: the
     /// last change, and the group sequence number up to which the writer has no later one.
     pending_info: Option<(SequenceNumber, SequenceNumber)>,
-    /// Others wait for this writer, which is asked for a heartbeat until that arrives.
+    /// Others wait for this writer. Its heartbeat is requested until it arrives.
     pub(crate) requests_heartbeat: bool,
     /// The next acknowledgement requests a heartbeat.
     pub(crate) is_due: bool,
@@ -140,10 +140,10 @@ impl Holding {
     /// Advances to the next change with a group sequence number. Changes missing before it may
     /// belong to any set that the writer had not ended; before the first change of a set, to an
     /// earlier one. A set without its first change is not intact.
-    fn advance(&mut self, place: &SetPosition) {
-        let begins = place.is_member() && place.group_set.is_valid();
-        self.end_gap(if begins { place.group_set } else { place.gsn });
-        self.advance_frontier(place.gsn);
+    fn advance(&mut self, position: &SetPosition) {
+        let begins = position.is_member() && position.group_set.is_valid();
+        self.end_gap(if begins { position.group_set } else { position.gsn });
+        self.advance_frontier(position.gsn);
     }
 
     /// Ends a gap after `frontier`: the missing changes were made before this group sequence
@@ -165,11 +165,11 @@ impl Holding {
 
     /// Takes whether the acknowledgement being sent requests a heartbeat.
     pub(super) fn take_request(&mut self) -> bool {
-        let asks = core::mem::take(&mut self.is_due);
-        if asks {
+        let is_due = core::mem::take(&mut self.is_due);
+        if is_due {
             self.requested = Some(self.wanted);
         }
-        asks
+        is_due
     }
 
     /// Handles a heartbeat with group information, or one that answers a request by its arrival.
@@ -184,9 +184,9 @@ impl Holding {
     fn apply_pending_info(&mut self, expected: SequenceNumber) {
         if let Some((last_sn, gsn)) = self.pending_info.take_if(|(last_sn, _)| *last_sn < expected) {
             // Changes missing after the last announced one may belong to later sets.
-            let goes_on = self.has_gap && last_sn.next() < expected;
+            let gap_continues = self.has_gap && last_sn.next() < expected;
             self.end_gap(gsn.next());
-            self.has_gap |= goes_on;
+            self.has_gap |= gap_continues;
             self.advance_frontier(gsn);
         }
     }
@@ -267,25 +267,25 @@ impl Reader {
         now: Instant,
         stored: Stored,
     ) -> Result<(), SampleRejectedReason> {
-        let (place, sn) = self.cache.position_of(stored);
+        let (position, sn) = self.cache.position_of(stored);
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
-        let is_member = place.is_member() && self.data.presentation.coherent_access;
-        let names_its_group = place.gsn.is_valid() && (place.group_set.is_valid() || !is_member);
+        let is_member = position.is_member() && self.data.presentation.coherent_access;
+        let names_its_group = position.gsn.is_valid() && (position.group_set.is_valid() || !is_member);
         if holding.publisher.is_some() && !names_its_group {
             holding.leave_group_order();
             self.record_missing_group_info(ctx, index, MissingGroupInfo::Numbers);
         }
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
-        if holding.open.as_ref().is_some_and(|part| place.ends || part.set != place.set) {
+        if holding.open.as_ref().is_some_and(|part| position.ends || part.set != position.set) {
             self.close_part(ctx, index);
         }
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
         if is_member {
-            let (set, group_set, behind) = (place.set, place.group_set, holding.last);
+            let (set, group_set, behind) = (position.set, position.group_set, holding.last);
             let open = || Part { set, group_set, next: set, intact: true, count: 0, previous: behind };
             let part = holding.open.get_or_insert_with(open);
             part.intact &= sn == part.next;
-            if part.intact && !place.absorbed && self.held >= self.cache.max_samples() {
+            if part.intact && !position.absorbed && self.held >= self.cache.max_samples() {
                 // If the application has nothing to take that would free room, the part is dropped.
                 part.intact = part.count < self.held && !self.cache.is_empty();
                 if part.intact {
@@ -293,7 +293,7 @@ impl Reader {
                 }
             }
             part.next = sn.next();
-        } else if !place.ends && !place.absorbed {
+        } else if !position.ends && !position.absorbed {
             if holding.publisher.is_none() && holding.first.is_none() {
                 return self.present(ctx, index, stored, now);
             }
@@ -302,19 +302,19 @@ impl Reader {
                 return Err(SampleRejectedReason::SamplesLimit);
             }
         }
-        if place.gsn.is_valid() {
-            holding.advance(&place);
-            if place.ends {
-                holding.ended = (place.group_set, place.gsn);
+        if position.gsn.is_valid() {
+            holding.advance(&position);
+            if position.ends {
+                holding.ended = (position.group_set, position.gsn);
             }
         }
         let is_broken = is_member && holding.open.as_ref().is_some_and(|part| !part.intact);
         if is_broken {
             self.break_part(ctx, index);
         }
-        if place.ends || place.absorbed || is_broken {
+        if position.ends || position.absorbed || is_broken {
             self.cache.discard(stored);
-            self.count_lost(ctx, u64::from(is_broken && !place.absorbed));
+            self.count_lost(ctx, u64::from(is_broken && !position.absorbed));
             return Ok(());
         }
         self.append_held(index, stored, is_member);
@@ -322,9 +322,9 @@ impl Reader {
     }
 
     /// Records group information that the writer omits.
-    fn record_missing_group_info(&mut self, ctx: &mut Context, index: u32, lack: MissingGroupInfo) {
-        if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.missing_group_info != Some(lack)) {
-            proxy.missing_group_info = Some(lack);
+    fn record_missing_group_info(&mut self, ctx: &mut Context, index: u32, missing: MissingGroupInfo) {
+        if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.missing_group_info != Some(missing)) {
+            proxy.missing_group_info = Some(missing);
             ctx.notify(Event::PairsCautioned);
         }
     }
@@ -403,10 +403,10 @@ impl Reader {
         let holding = self.proxies.get_mut(index)?.holding.as_mut()?;
         let stored = holding.first?;
         holding.remove_front(stored, self.cache.held_after(stored));
-        let (place, _) = self.cache.position_of(stored);
-        holding.closed -= usize::from(place.closes);
+        let (position, _) = self.cache.position_of(stored);
+        holding.closed -= usize::from(position.closes);
         self.held -= 1;
-        Some((stored, place))
+        Some((stored, position))
     }
 
     /// Requests a heartbeat because others wait for this writer up to a group sequence number, and
@@ -467,8 +467,8 @@ impl Reader {
             }
             holding.waits = false;
             let Some(front) = holding.first else { return };
-            let (place, _) = self.cache.position_of(front);
-            if !place.is_member() {
+            let (position, _) = self.cache.position_of(front);
+            if !position.is_member() {
                 if !self.present_front(ctx, index, now) {
                     return;
                 }
@@ -479,10 +479,10 @@ impl Reader {
             }
             match self.reserve_part(ctx, index).and_then(|()| self.cache.check_reservations()) {
                 Ok(()) => self.present_part(ctx, index, now),
-                Err(fit) => {
+                Err(no_room) => {
                     self.release_part(index);
                     self.cache.end_reservations();
-                    if fit == NoRoom::Temporarily {
+                    if no_room == NoRoom::Temporarily {
                         return self.wait_for_room(index);
                     }
                     self.drop_part(ctx, index);
@@ -542,7 +542,7 @@ impl Reader {
     /// Presents the first change, a member of a set with reserved room. Returns true if it was the
     /// last one of its part.
     pub(crate) fn present_member(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
-        let Some((stored, place)) = self.pop_held(index) else { return true };
+        let Some((stored, position)) = self.pop_held(index) else { return true };
         self.cache.release_reservation(stored);
         if let Err(reason) = self.present(ctx, index, stored, now) {
             // There was room for the change, but not for one that it released from the time-based
@@ -550,7 +550,7 @@ impl Reader {
             self.cache.discard(stored);
             self.count_rejection(ctx, reason);
         }
-        place.closes
+        position.closes
     }
 
     /// Drops the first part, complete or not.
@@ -560,10 +560,10 @@ impl Reader {
             return self.break_part(ctx, index);
         }
         let mut count = 0;
-        while let Some((stored, place)) = self.pop_held(index) {
+        while let Some((stored, position)) = self.pop_held(index) {
             self.cache.discard(stored);
             count += 1;
-            if place.closes {
+            if position.closes {
                 break;
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! A GAP, and the first number of a HEARTBEAT, take effect at once: a writer skips numbers at any
 //! time, and any HEARTBEAT may be lost. A forged one could name numbers that the writer has not
-//! written yet, and would hide them forever. Each leap is therefore remembered until a sample after
+//! written yet, and would hide them forever. Each leap is therefore recorded until a sample after
 //! it is delivered. A later HEARTBEAT that is not final and whose last number lies before the end
 //! of the leap contradicts the leap. The reader then goes back and requests the numbers. Nothing of
 //! a leap has arrived, so no sample is delivered twice. A final HEARTBEAT contradicts nothing,
@@ -35,10 +35,10 @@ impl WriterProxy {
     /// Records the numbers that delivery has skipped since `before`.
     pub(super) fn record_leap(&mut self, before: SequenceNumber) {
         let Some(to) = self.expected else { return };
-        let unheard = before.max(self.highest.next());
-        if to > unheard {
-            let former = self.leap.filter(|leap| leap.to == unheard);
-            self.leap = Some(Leap { from: former.map_or(Some(unheard), |leap| leap.from), to });
+        let first_skipped = before.max(self.highest.next());
+        if to > first_skipped {
+            let former = self.leap.filter(|leap| leap.to == first_skipped);
+            self.leap = Some(Leap { from: former.map_or(Some(first_skipped), |leap| leap.from), to });
         }
     }
 
@@ -54,7 +54,7 @@ impl WriterProxy {
     }
 
     /// Clears GAP marks above `last`, which are wrong because these numbers were not written yet.
-    /// Returns the number of entries looked at.
+    /// Returns the number of entries visited.
     fn unmark_above(&mut self, last: SequenceNumber) -> usize {
         let known = last.max(self.highest);
         let Some(expected) = self.expected.filter(|_| self.marked > known) else { return 0 };
@@ -79,9 +79,9 @@ impl Reader {
             ctx.counters.contradicted_gaps += 1;
             return self.resume_at(now, ctx, index, leap);
         }
-        let looked_at = proxy.unmark_above(last);
-        ctx.counters.contradicted_gaps += u64::from(looked_at > 0);
-        ctx.work.steps(looked_at);
+        let visited = proxy.unmark_above(last);
+        ctx.counters.contradicted_gaps += u64::from(visited > 0);
+        ctx.work.steps(visited);
         self.note_history(now, ctx, index);
     }
 

@@ -57,8 +57,8 @@ impl Reader {
     /// Records data of the writer. Repairs and duplicates are sent by the middleware, so they do
     /// not assert a writer with manual liveliness.
     pub(super) fn data_received(&mut self, now: Instant, ctx: &mut Context, index: u32, sn: SequenceNumber) {
-        let is_sign = |proxy: &WriterProxy| proxy.lease.kind == LivelinessKind::Automatic || proxy.is_newest(sn);
-        if self.proxies.get(index).is_some_and(is_sign) {
+        let is_assertion = |proxy: &WriterProxy| proxy.lease.kind == LivelinessKind::Automatic || proxy.is_newest(sn);
+        if self.proxies.get(index).is_some_and(is_assertion) {
             self.writer_asserted(now, ctx, index);
         }
     }
@@ -93,9 +93,9 @@ impl Reader {
         let guid = proxy.guid;
         self.liveliness.died(guid);
         ctx.notify(Event::LivelinessChanged(self.handle));
-        let (news, looked_at) = self.cache.remove_writers(&(guid..=guid), ctx.clocks(now));
-        ctx.work.steps(looked_at);
-        if news {
+        let (changed, visited) = self.cache.remove_writers(&(guid..=guid), ctx.clocks(now));
+        ctx.work.steps(visited);
+        if changed {
             self.notify_available(ctx);
         }
         self.arm_upkeep(now, ctx);

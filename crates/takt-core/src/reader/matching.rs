@@ -127,14 +127,14 @@ impl Reader {
 
     /// Reports the unmatched writers, and removes them from their instances. Instances without
     /// another writer become not-alive. Counts as a unit of work.
-    pub(crate) fn remove_writers(&mut self, now: Instant, ctx: &mut Context, gone: &RangeInclusive<Guid>) {
+    pub(crate) fn remove_writers(&mut self, now: Instant, ctx: &mut Context, unmatched: &RangeInclusive<Guid>) {
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
         self.resume_services(now, ctx);
         ctx.work.unit();
-        let (news, looked_at) = self.cache.remove_writers(gone, ctx.clocks(now));
-        ctx.work.steps(looked_at);
-        if news {
+        let (changed, visited) = self.cache.remove_writers(unmatched, ctx.clocks(now));
+        ctx.work.steps(visited);
+        if changed {
             self.notify_available(ctx);
         }
         self.arm_upkeep(now, ctx);

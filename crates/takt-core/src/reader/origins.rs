@@ -1,10 +1,10 @@
 //! Original writers of samples that arrive from several sources: from their writer, and from
 //! durability services (RTPS 2.5 §8.7.9; DDS 1.4 §2.2.3.4).
 //!
-//! A reader of TRANSIENT or PERSISTENT writers remembers its position at each original writer, and
+//! A reader of TRANSIENT or PERSISTENT writers records its position at each original writer, and
 //! drops samples that are not above it. Each sample is presented once, and none after a later one
 //! of its writer. Of more than [`ORIGINS_MAX`] original writers the one silent for longest is
-//! forgotten; its repeated samples are presented again. A look-up is O(log n). Nothing is allocated
+//! removed; its repeated samples are presented again. A look-up is O(log n). Nothing is allocated
 //! after the first such writer was matched.
 //!
 //! PID_ORIGINAL_WRITER_INFO counts if its writer is announced as that of a service. This claim can
@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber};
 
-/// Most original writers that one reader remembers.
+/// Most original writers that one reader records.
 pub(crate) const ORIGINS_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -111,23 +111,23 @@ impl Origins {
     /// last.
     fn entry(&mut self, writer: Guid) -> usize {
         self.clock += 1;
-        let mut place = match self.find(writer) {
+        let mut index = match self.find(writer) {
             Ok(at) => {
                 self.known[at].last_used = self.clock;
                 return at;
             }
-            Err(place) => place,
+            Err(index) => index,
         };
         let rank = |origin: &Origin| (origin.announced.is_some(), origin.last_used);
         if self.known.len() == ORIGINS_MAX
             && let Some(idle) = (0..self.known.len()).min_by_key(|at| rank(&self.known[*at]))
         {
             self.known.remove(idle);
-            place -= usize::from(idle < place);
+            index -= usize::from(idle < index);
         }
         let origin = Origin { writer, upto: SequenceNumber::ZERO, last_used: self.clock, announced: None };
-        self.known.insert(place, origin);
-        place
+        self.known.insert(index, origin);
+        index
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn writer_silent_for_longest_is_forgotten_when_the_table_is_full() {
+    fn writer_silent_for_longest_is_removed_when_the_table_is_full() {
         let mut origins = Origins::new();
         for writer in 0..ORIGINS_MAX as u16 {
             origins.record_delivered(sample(writer, 9));
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(origins.freshness(sample(0, 9)), Freshness::Old);
         assert_eq!(origins.freshness(sample(1, 9)), Freshness::New);
         assert_eq!(origins.freshness(sample(u16::MAX, 1)), Freshness::Last);
-        // The new entry replaces the forgotten one, or one next to it.
+        // The new entry replaces the removed one, or one next to it.
         for writer in [1, 2, 3, 4].map(|writer| 2 * writer + 1) {
             origins = Origins::new();
             (0..ORIGINS_MAX as u16).for_each(|writer| origins.record_delivered(sample(2 * writer, 9)));

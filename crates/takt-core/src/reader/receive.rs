@@ -23,14 +23,14 @@ impl Reader {
         index: u32,
         stamp: Stamp,
         data: &Data<'_>,
-        beside: SharedBuffer<'_>,
+        buffer: SharedBuffer<'_>,
     ) {
         self.data_received(stamp.now, ctx, index, data.sn);
         // Not retained yet: a frame of no use must not be retained.
         let frame =
-            if let SharedBuffer::Frame(frame) = beside { Some(frame).filter(|_| self.accepts_loans()) } else { None };
-        let lent = beside.payload();
-        if lent.is_none() && frame.is_none() && self.deliver_at_once(ctx, index, stamp, data) {
+            if let SharedBuffer::Frame(frame) = buffer { Some(frame).filter(|_| self.accepts_loans()) } else { None };
+        let loan = buffer.payload();
+        if loan.is_none() && frame.is_none() && self.deliver_at_once(ctx, index, stamp, data) {
             return;
         }
         if !self.accepts(ctx, index, data.sn, true) {
@@ -43,12 +43,12 @@ impl Reader {
             Payload::Key(bytes) => (bytes, true),
         };
         let part = frame.filter(|_| !key_only).and_then(|frame| frame.hold(payload));
-        let lent = part.as_ref().or(lent).filter(|_| !key_only);
-        let borrowed = lent.filter(|lent| self.may_keep_loan(lent));
-        let piece = match borrowed {
-            Some(lent) => Some(self.cache.pool.insert_loan(lent.clone())),
+        let loan = part.as_ref().or(loan).filter(|_| !key_only);
+        let kept_loan = loan.filter(|loan| self.may_keep_loan(loan));
+        let piece = match kept_loan {
+            Some(loan) => Some(self.cache.pool.insert_loan(loan.clone())),
             None => {
-                let len = lent.map_or(payload.len(), SharedPayload::len);
+                let len = loan.map_or(payload.len(), SharedPayload::len);
                 if !self.cache.pool.has_room_ever(len) {
                     return self.reject_permanently(ctx, index, stamp.now, data.sn);
                 }
@@ -58,31 +58,31 @@ impl Reader {
         let Some(piece) = piece else {
             return self.refuse(ctx, index, stamp.now, data.sn, SampleRejectedReason::MemoryLimit);
         };
-        match lent.filter(|_| borrowed.is_none()) {
-            Some(lent) => {
-                lent.copy_to(0, self.cache.pool.bytes_mut(piece));
-                if !lent.is_intact() {
+        match loan.filter(|_| kept_loan.is_none()) {
+            Some(loan) => {
+                loan.copy_to(0, self.cache.pool.bytes_mut(piece));
+                if !loan.is_intact() {
                     // The writer has already reused the memory. The sample is sent again if it is
                     // still needed.
                     ctx.counters.malformed_submessages += 1;
                     return self.cache.pool.release(piece);
                 }
             }
-            None if borrowed.is_none() => self.cache.pool.bytes_mut(piece).copy_from_slice(payload),
+            None if kept_loan.is_none() => self.cache.pool.bytes_mut(piece).copy_from_slice(payload),
             None => {}
         }
-        ctx.counters.loaned_samples += u64::from(lent.is_some());
+        ctx.counters.loaned_samples += u64::from(loan.is_some());
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.repaired(stamp.now, data.sn, data.reader);
         }
-        let said = FragmentQos::EMPTY.merged_with(&inline, self.data.guid);
-        self.accept(ctx, index, stamp, data.sn, &said, piece, key_only);
+        let fragment_qos = FragmentQos::EMPTY.merged_with(&inline, self.data.guid);
+        self.accept(ctx, index, stamp, data.sn, &fragment_qos, piece, key_only);
     }
 
     /// Reports whether a payload may stay with the writer. Either this reader need not inspect it,
     /// or it is an object, whose bytes are accessible. It must also fit into the reader's memory.
-    fn may_keep_loan(&self, lent: &SharedPayload) -> bool {
-        (self.accepts_loans() || lent.object().is_some()) && self.cache.pool.has_room_ever(lent.len())
+    fn may_keep_loan(&self, loan: &SharedPayload) -> bool {
+        (self.accepts_loans() || loan.object().is_some()) && self.cache.pool.has_room_ever(loan.len())
     }
 
     /// Reports whether the reader accepts payloads without inspecting them.
@@ -120,14 +120,14 @@ impl Reader {
                 let guid = self.data.guid;
                 self.proxies.get_mut(index).into_iter().for_each(|proxy| proxy.fragments.note(data.sn, &inline, guid));
             }
-            Ok(Some(ReassembledSample { payload, source_timestamp, inline_qos: said })) => {
+            Ok(Some(ReassembledSample { payload, source_timestamp, inline_qos: fragment_qos })) => {
                 if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) {
                     proxy.arrived(data.sn);
                     proxy.blocked &= proxy.expected != Some(data.sn);
                 }
                 let stamp = Stamp { source_timestamp, ..stamp };
-                let said = said.merged_with(&inline, self.data.guid);
-                self.accept(ctx, index, stamp, data.sn, &said, payload, data.key);
+                let fragment_qos = fragment_qos.merged_with(&inline, self.data.guid);
+                self.accept(ctx, index, stamp, data.sn, &fragment_qos, payload, data.key);
             }
             Err(FragmentRefusal::Duplicate) => ctx.counters.duplicate_fragments += 1,
             Err(FragmentRefusal::Rejected) => ctx.counters.rejected_fragments += 1,
@@ -186,12 +186,12 @@ impl Reader {
         index: u32,
         stamp: Stamp,
         sn: SequenceNumber,
-        said: &FragmentQos,
+        fragment_qos: &FragmentQos,
         piece: PayloadRef,
         key_only: bool,
     ) {
-        let inline = &said.inline();
-        let for_us = !said.excludes && !inline.must_understand_unknown;
+        let inline = &fragment_qos.inline();
+        let for_us = !fragment_qos.excludes && !inline.must_understand_unknown;
         let kind = change_kind(inline.status_info.unwrap_or(0), key_only);
         let passes = match &mut self.filter {
             Some(filter) if for_us && kind == ChangeKind::Alive => filter.passes(self.cache.pool.bytes(piece)),
@@ -200,8 +200,8 @@ impl Reader {
         ctx.counters.filtered_samples += u64::from(!passes);
         let for_us = for_us && passes;
         let is_empty = piece == PayloadRef::EMPTY && inline.status_info.is_none() && inline.key_hash.is_none();
-        let place = SetPosition::of(inline, is_empty && key_only);
-        let (key_hash, hash_is_computed) = match place.ends {
+        let position = SetPosition::of(inline, is_empty && key_only);
+        let (key_hash, hash_is_computed) = match position.ends {
             true => (Some(KeyHash::default()), true),
             false if !for_us => (None, true),
             false => self.identify(piece, key_only, inline.key_hash),
@@ -213,12 +213,12 @@ impl Reader {
         let Some(proxy) = self.proxies.get_mut(index) else { return self.cache.pool.release(piece) };
         let source_timestamp = stamp.source_timestamp;
         // A reader that uses positions has to process irrelevant changes too.
-        let absorbed = proxy.holding.is_some() && !place.ends && (!for_us || !passes);
-        let (key_hash, piece, place) = if absorbed {
+        let absorbed = proxy.holding.is_some() && !position.ends && (!for_us || !passes);
+        let (key_hash, piece, position) = if absorbed {
             self.cache.pool.release(piece);
-            (Some([0; 16]), PayloadRef::EMPTY, SetPosition { absorbed, ..place })
+            (Some([0; 16]), PayloadRef::EMPTY, SetPosition { absorbed, ..position })
         } else {
-            (key_hash.filter(|_| !place.ends || proxy.holding.is_some()), piece, place)
+            (key_hash.filter(|_| !position.ends || proxy.holding.is_some()), piece, position)
         };
         let stored = match key_hash {
             Some(key_hash) => {
@@ -240,7 +240,7 @@ impl Reader {
                     strength,
                     writer_is_alive: proxy.lease.alive,
                     expiry,
-                    position: place,
+                    position,
                 };
                 let stored = self.store(ctx, index, stamp.now, incoming);
                 if stored.is_none() {
@@ -286,7 +286,7 @@ impl Reader {
         }
         let Some(key) = &mut self.key else { return (announced, false) };
         let pool = &self.cache.pool;
-        if announced.is_some() && pool.loan(piece).is_some_and(|lent| lent.object().is_some()) {
+        if announced.is_some() && pool.loan(piece).is_some_and(|loan| loan.object().is_some()) {
             return (announced, true);
         }
         let computed = Some(pool.bytes(piece)).filter(|bytes| !bytes.is_empty());

@@ -54,12 +54,12 @@ impl RetryTimer {
         &mut self,
         now: Instant,
         (base, last): (SequenceNumber, SequenceNumber),
-        least: Duration,
+        wait_min: Duration,
     ) {
-        self.wait_min = least;
-        self.wait = if self.wait.is_zero() { least.max(INITIAL_WAIT) } else { self.wait };
-        let in_vain = self.last.filter(|former| former.base == base && !former.answered);
-        let repeats = in_vain.map_or(0, |last| (last.repeats + 1).min(REPEATS));
+        self.wait_min = wait_min;
+        self.wait = if self.wait.is_zero() { wait_min.max(INITIAL_WAIT) } else { self.wait };
+        let unanswered = self.last.filter(|former| former.base == base && !former.answered);
+        let repeats = unanswered.map_or(0, |last| (last.repeats + 1).min(REPEATS));
         self.last = Some(Request { at: now, base, last, repeats, answered: false, ended: false });
     }
 
@@ -121,32 +121,32 @@ mod tests {
 
     #[test]
     fn wait_is_twice_the_time_that_repairs_take() {
-        let mut patience = RetryTimer::new();
-        assert_eq!(patience.due(BASE), None, "no repair was requested");
-        patience.request_sent(at(100), (BASE, BASE.next()), LEAST);
-        assert_eq!(patience.due(BASE), Some(at(104)));
-        assert_eq!(patience.due(BASE.next()), Some(at(104)), "it was requested too and may be in transit");
-        assert_eq!(patience.due(BASE.next().next()), None, "other samples may be requested at once");
-        patience.repaired(at(103));
-        assert_eq!(patience.due(BASE), Some(at(109)), "no request while repairs arrive");
-        patience.ended();
-        assert_eq!(patience.due(BASE), Some(Instant(101_500_000)), "the writer has sent all that it wanted to");
+        let mut timer = RetryTimer::new();
+        assert_eq!(timer.due(BASE), None, "no repair was requested");
+        timer.request_sent(at(100), (BASE, BASE.next()), LEAST);
+        assert_eq!(timer.due(BASE), Some(at(104)));
+        assert_eq!(timer.due(BASE.next()), Some(at(104)), "it was requested too and may be in transit");
+        assert_eq!(timer.due(BASE.next().next()), None, "other samples may be requested at once");
+        timer.repaired(at(103));
+        assert_eq!(timer.due(BASE), Some(at(109)), "no request while repairs arrive");
+        timer.ended();
+        assert_eq!(timer.due(BASE), Some(Instant(101_500_000)), "the writer has sent all that it wanted to");
     }
 
     #[test]
     fn requests_become_rarer_and_end_when_nothing_arrives() {
-        let mut patience = RetryTimer::new();
+        let mut timer = RetryTimer::new();
         let mut now = at(0);
         let mut waits = alloc::vec::Vec::new();
-        patience.request_sent(now, (BASE, BASE), LEAST);
-        while let Some(due) = patience.retry() {
+        timer.request_sent(now, (BASE, BASE), LEAST);
+        while let Some(due) = timer.retry() {
             waits.push(due.since(now).as_millis());
             now = due;
-            patience.request_sent(now, (BASE, BASE), LEAST);
+            timer.request_sent(now, (BASE, BASE), LEAST);
         }
         assert_eq!(waits, [4, 4, 4, 8, 16, 32]);
-        patience.repaired(now);
-        patience.request_sent(now, (BASE, BASE), LEAST);
-        assert!(patience.retry().is_some(), "after the first repair, the wait restarts");
+        timer.repaired(now);
+        timer.request_sent(now, (BASE, BASE), LEAST);
+        assert!(timer.retry().is_some(), "after the first repair, the wait restarts");
     }
 }

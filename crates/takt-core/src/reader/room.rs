@@ -16,7 +16,7 @@ use takt_wire::qos::History;
 /// Resource that a sample lacks.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Need {
-    /// A place among the waiting or incomplete samples.
+    /// A slot among the waiting or incomplete samples.
     Slot,
     /// Memory of this length. The oldest sample of the same instance, if that is known, may be
     /// removed.
@@ -175,9 +175,9 @@ impl Reader {
         }
         if let Need::Memory { len, instance } = need {
             let single = instance.filter(|_| self.filter.is_none());
-            let (gives_way, steps) = self.cache.evict_for_memory(len, single);
+            let (evicted, steps) = self.cache.evict_for_memory(len, single);
             ctx.work.steps(steps);
-            if gives_way {
+            if evicted {
                 return true;
             }
         }
@@ -185,22 +185,22 @@ impl Reader {
     }
 
     fn drop_incomplete(&mut self, ctx: &mut Context, now: Instant) -> bool {
-        let (mut forgot, mut from) = (false, 0);
+        let (mut dropped, mut from) = (false, 0);
         while let Some(index) = self.proxies.next_index(from) {
             from = index + 1;
             let Some(proxy) = self.proxies.get_mut(index) else { continue };
-            forgot |= proxy.fragments.drop_idle(now, &mut self.cache.pool, &mut self.reassembly);
+            dropped |= proxy.fragments.drop_idle(now, &mut self.cache.pool, &mut self.reassembly);
             self.give_up_incomplete(ctx, index);
         }
-        if forgot {
+        if dropped {
             return true;
         }
         let Some((_, proxy)) = self.proxies.iter_mut().max_by_key(|(_, proxy)| proxy.waiting) else { return false };
-        forgot = proxy.waiting > 0;
+        dropped = proxy.waiting > 0;
         for stored in proxy.drain() {
             self.cache.discard(stored);
         }
-        forgot
+        dropped
     }
 
     pub(super) fn count_rejection(&mut self, ctx: &mut Context, reason: SampleRejectedReason) {

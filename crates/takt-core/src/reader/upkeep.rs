@@ -5,7 +5,7 @@
 //!   DDS 1.4 §2.2.3.12).
 //! - Samples of instances that are not alive are purged (READER_DATA_LIFECYCLE, DDS 1.4 §2.2.3.22).
 //!
-//! One timer serves all three. It is re-armed only when it fires, or for an earlier due time.
+//! One timer drives all three. It is re-armed only when it fires, or for an earlier due time.
 
 use super::Reader;
 use crate::context::Context;
@@ -27,9 +27,9 @@ impl Reader {
     pub(crate) fn handle_upkeep(&mut self, now: Instant, ctx: &mut Context) {
         let removed =
             self.cache.expire(ctx.wall_clock(now), EXPIRED_PER_CALL) + self.cache.purge(now, EXPIRED_PER_CALL);
-        let shown = self.cache.deliver_due(ctx.clocks(now), EXPIRED_PER_CALL);
-        ctx.work.steps(removed + shown);
-        if shown > 0 {
+        let delivered = self.cache.deliver_due(ctx.clocks(now), EXPIRED_PER_CALL);
+        ctx.work.steps(removed + delivered);
+        if delivered > 0 {
             self.notify_available(ctx);
         }
         if removed > 0 {

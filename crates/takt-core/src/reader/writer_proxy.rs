@@ -217,15 +217,15 @@ impl WriterProxy {
     }
 
     /// Best effort: records that the numbers from `start` to before `end` will not arrive, and are
-    /// not lost. Numbers adjacent to the last GAP extend it; otherwise the last GAP is forgotten.
+    /// not lost. Numbers adjacent to the last GAP extend it; otherwise they replace it.
     pub(super) fn excuse(&mut self, start: SequenceNumber, end: SequenceNumber) {
         let (from, to) = self.excused;
-        let joins = start <= to && end >= from;
-        self.excused = if joins { (from.min(start), to.max(end)) } else { (start, end) };
+        let is_adjacent = start <= to && end >= from;
+        self.excused = if is_adjacent { (from.min(start), to.max(end)) } else { (start, end) };
     }
 
     /// Best effort: returns how many numbers from `start` on the last GAP has named, when `sn` has
-    /// arrived. The GAP is forgotten if it began before.
+    /// arrived. The GAP is cleared if it began before.
     pub(super) fn excused_before(&mut self, start: SequenceNumber, sn: SequenceNumber) -> i64 {
         let (from, to) = self.excused;
         if from <= sn {
@@ -258,7 +258,7 @@ impl WriterProxy {
         (self.highest, self.announced, self.marked) = (highest, highest, highest);
         (self.expected, self.leap, self.refused, self.blocked) = (from, None, None, false);
         (self.acknowledged, self.taken) = (self.acknowledged.min(from), self.taken.min(from));
-        self.first_unstored = self.first_unstored.filter(|unkept| from.is_some_and(|from| *unkept < from));
+        self.first_unstored = self.first_unstored.filter(|first| from.is_some_and(|from| *first < from));
         if from.is_none() {
             (self.history_end, self.early, self.preemptive_acknacks) = (None, None, 0);
         }
@@ -286,8 +286,8 @@ impl WriterProxy {
             Arrival::Irrelevant => IRRELEVANT,
             Arrival::Waiting(stored) => stored.0,
         };
-        let place = self.window_index(sn);
-        let before = core::mem::replace(&mut self.arrivals[place], value);
+        let index = self.window_index(sn);
+        let before = core::mem::replace(&mut self.arrivals[index], value);
         self.waiting = self.waiting + usize::from(value < IRRELEVANT) - usize::from(before < IRRELEVANT);
     }
 

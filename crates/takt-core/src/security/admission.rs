@@ -135,9 +135,9 @@ impl Participant {
                 self.open_channel(now, index, SecurityChannel::Stateless);
                 self.run_security(now);
             }
-            AdmissionState::Refused(why) => {
+            AdmissionState::Refused(reason) => {
                 remote.security.trust = Trust::Refused;
-                remote.security.refusal_reason = Some(why);
+                remote.security.refusal_reason = Some(reason);
                 self.ctx.notify(Event::ParticipantRefused(guid));
             }
         }
@@ -200,12 +200,12 @@ impl Participant {
                 let Some(remote) = self.remotes.get_mut(index) else { return };
                 // The participant may have been admitted without an identity, or authenticated
                 // before.
-                let has_come_back = remote.probation.is_none();
+                let was_admitted = remote.probation.is_none();
                 remote.security.trust = Trust::Authenticated;
                 (remote.security.delayed_message, remote.security.refusal_reason) = (None, None);
                 remote.security.is_confirmed = false;
                 self.ctx.counters.participants_authenticated += 1;
-                if has_come_back {
+                if was_admitted {
                     let writers = [remote.security.stateless.take(), remote.security.volatile.take()];
                     self.remove_endpoints_of(now, prefix, Departure::Lost);
                     self.close_channels(writers);
@@ -213,13 +213,13 @@ impl Participant {
                 }
                 self.open_channel(now, index, SecurityChannel::Volatile);
             }
-            SecurityEvent::Refused { participant, stays_open, reason: why } => {
+            SecurityEvent::Refused { participant, stays_open, reason } => {
                 let Some(&index) = self.remote_by_prefix.get(&participant) else { return };
                 let Some(remote) = self.remotes.get_mut(index) else { return };
                 let guid = remote.data.guid;
                 remote.security.trust = if stays_open { Trust::Open } else { Trust::Refused };
                 remote.security.delayed_message = None;
-                remote.security.refusal_reason = Some(why);
+                remote.security.refusal_reason = Some(reason);
                 self.ctx.counters.participants_refused += 1;
                 self.ctx.notify(Event::ParticipantRefused(guid));
                 if stays_open {
@@ -229,14 +229,14 @@ impl Participant {
                     self.challenge_again(now, index);
                 }
             }
-            SecurityEvent::Expelled { participant, reason: why } if participant == self.header.prefix => {
+            SecurityEvent::Expelled { participant, reason } if participant == self.header.prefix => {
                 let all: Vec<GuidPrefix> = self.remotes.iter().map(|(_, remote)| remote.prefix).collect();
                 for participant in all {
                     self.ctx.work.unit();
-                    self.expel(now, participant, why.clone());
+                    self.expel(now, participant, reason.clone());
                 }
             }
-            SecurityEvent::Expelled { participant, reason: why } => self.expel(now, participant, why),
+            SecurityEvent::Expelled { participant, reason } => self.expel(now, participant, reason),
             SecurityEvent::PermissionsChanged(prefix) if prefix == self.header.prefix => self.recheck_local_endpoints(),
             SecurityEvent::PermissionsChanged(prefix) => self.match_again(now, prefix),
         }
@@ -280,7 +280,7 @@ impl Participant {
 
     /// Expels a participant. It stays known, so that its announcements do not each begin a new
     /// handshake.
-    fn expel(&mut self, now: Instant, prefix: GuidPrefix, why: String) {
+    fn expel(&mut self, now: Instant, prefix: GuidPrefix, reason: String) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get(index) else { return };
         let guid = remote.data.guid;
@@ -288,7 +288,7 @@ impl Participant {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let writers = remote.security.writers();
         remote.security =
-            RemoteSecurity { trust: Trust::Refused, refusal_reason: Some(why), ..RemoteSecurity::default() };
+            RemoteSecurity { trust: Trust::Refused, refusal_reason: Some(reason), ..RemoteSecurity::default() };
         self.close_channels(writers);
         // The participant may authenticate again over this channel, with another certificate.
         self.open_channel(now, index, SecurityChannel::Stateless);
@@ -328,8 +328,8 @@ impl Participant {
             return None;
         }
         let clocks = self.ctx.clocks(now);
-        let why = self.ctx.security.as_mut()?.check_remote_writer(clocks, reader, data).err()?;
-        Some(RefusalReason::Security { reason: why })
+        let reason = self.ctx.security.as_mut()?.check_remote_writer(clocks, reader, data).err()?;
+        Some(RefusalReason::Security { reason })
     }
 
     /// Returns the reason for which a local writer must not be matched with a remote reader.
@@ -343,8 +343,8 @@ impl Participant {
             return None;
         }
         let clocks = self.ctx.clocks(now);
-        let why = self.ctx.security.as_mut()?.check_remote_reader(clocks, writer, data).err()?;
-        Some(RefusalReason::Security { reason: why })
+        let reason = self.ctx.security.as_mut()?.check_remote_reader(clocks, writer, data).err()?;
+        Some(RefusalReason::Security { reason })
     }
 
     /// Informs the plugin of a match of a local endpoint with a remote one.

@@ -134,11 +134,12 @@ impl Participant {
         data.qos.history = history;
         let limits = self.ctx.limits;
         let resources = ResourceLimits { max_samples: Some(VOLATILE_DEPTH), ..ResourceLimits::default() };
-        let kept =
+        let writer_history =
             WriterHistory::new(history_limits(history, &resources, &limits), memory.min(limits.endpoint_memory_bytes));
         let next = self.writers.vacant();
         let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
-        let mut writer = Writer::new(handle, Box::new(data), false, WriterFlows::default(), kept, now, &mut self.ctx);
+        let mut writer =
+            Writer::new(handle, Box::new(data), false, WriterFlows::default(), writer_history, now, &mut self.ctx);
         writer.is_enabled = true;
         writer.addressee = Some(prefix);
         writer.set_protection(self.builtin_protection(channel.writer()), &self.ctx);

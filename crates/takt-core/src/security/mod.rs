@@ -82,7 +82,7 @@ pub enum SecurityChannel {
     Volatile,
 }
 
-/// Security standing of a discovered participant.
+/// Admission state of a discovered participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdmissionState {
     /// The participant cannot authenticate, and may use unprotected topics.

@@ -19,7 +19,7 @@ impl Writer {
         };
         let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
         let (acked, path, live_from) = (proxy.acked, proxy.path, proxy.live_from);
-        let rested = proxy.is_unresponsive_builtin();
+        let was_unresponsive = proxy.is_unresponsive_builtin();
         let (history, more) = (&self.history, self.route.more);
         let fragments = |sn| {
             let change = history.get(sn);
@@ -31,15 +31,15 @@ impl Writer {
             ctx.counters.stale_acknowledgements += 1;
             return;
         }
-        if let Some(channel) = self.route.multicast_group
+        if let Some(group) = self.route.multicast_group
             && !acknack.reader_sn_state.is_empty()
-            && proxy.reachability.is_served_by(channel)
+            && proxy.reachability.is_served_by(group)
         {
-            ctx.schedule_early_probe(now, channel);
+            ctx.schedule_early_probe(now, group);
         }
         proxy.heartbeat_due |= !acknack.is_final;
         self.readers_without_heartbeat |= lacks_heartbeat(proxy);
-        let is_first = rested && !proxy.is_unresponsive_builtin();
+        let is_first = was_unresponsive && !proxy.is_unresponsive_builtin();
         let has_progress = proxy.acked > acked;
         self.handle_reader_answer(index, ctx);
         if has_progress {

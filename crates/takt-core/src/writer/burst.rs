@@ -1,7 +1,7 @@
 //! Repair bursts: flow control of repairs to one reader.
 //!
 //! Repairs must not displace one another from the queue of a slow link, so they are sent in bursts,
-//! oldest first. After each burst a heartbeat asks the reader what it still misses. The answer
+//! oldest first. After each burst a heartbeat requests what the reader still misses. The answer
 //! takes a round trip and shows how much of the burst was lost. An answer without any trace of the
 //! burst was sent before it arrived, unless enough time has passed: it requests samples that are in
 //! transit (RTPS 2.5 §8.4.7.1, `nackSuppressionDuration`). If most of even the smallest bursts is
@@ -142,18 +142,18 @@ impl Burst {
     /// to reflect the last burst.
     pub(super) fn begin(&mut self, now: Instant) -> bool {
         let Some(answered_at) = self.answered_at.take() else { return true };
-        let in_vain = self.sent > 0 && self.lost >= self.sent;
+        let all_lost = self.sent > 0 && self.lost >= self.sent;
         let since = now.since(self.sent_at);
-        if since < self.pause || (in_vain && since < self.wait) {
+        if since < self.pause || (all_lost && since < self.wait) {
             return false;
         }
-        if in_vain {
+        if all_lost {
             self.wait *= 2;
         } else if self.sent > 0 {
-            let took = answered_at.since(self.sent_at);
+            let answer_time = answered_at.since(self.sent_at);
             // For a repeated burst it is unknown which one was answered.
-            let least = if self.repeats { self.wait / 2 } else { Duration::ZERO };
-            self.wait = least.max(took + took / 2);
+            let wait_min = if self.repeats { self.wait / 2 } else { Duration::ZERO };
+            self.wait = wait_min.max(answer_time + answer_time / 2);
         }
         self.wait = self.wait.clamp(WAIT_MIN, WAIT_MAX);
         self.adapt();
@@ -162,7 +162,7 @@ impl Burst {
         } else if self.long[0].is_some() {
             self.long_lost_bursts += 1;
         }
-        (self.repeats, self.datagram, self.long) = (in_vain, None, [None; LONG_WATCHED]);
+        (self.repeats, self.datagram, self.long) = (all_lost, None, [None; LONG_WATCHED]);
         self.bytes_left = self.bytes;
         self.sent = 0;
         self.end = NO_POSITION;
@@ -197,9 +197,9 @@ impl Burst {
     /// Records a sent datagram; returns whether it is the last one of the burst.
     pub(super) fn record_datagram(&mut self, bytes: usize) -> bool {
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
-        let place = self.long.iter_mut().find(|long| long.is_none());
-        if let (Some((first, last)), Some(place)) = (self.datagram.take().filter(|_| bytes > NARROW_LEN), place) {
-            *place = Some(LongDatagram { first, last, is_lost: false });
+        let slot = self.long.iter_mut().find(|long| long.is_none());
+        if let (Some((first, last)), Some(slot)) = (self.datagram.take().filter(|_| bytes > NARROW_LEN), slot) {
+            *slot = Some(LongDatagram { first, last, is_lost: false });
         }
         self.bytes_left == 0
     }
@@ -279,14 +279,14 @@ mod tests {
 
     /// Sends bursts of a long datagram with the fragments 1 to 3 and a short one with the fragment
     /// 4, and answers each with a request for some of them.
-    fn lose(burst: &mut Burst, asked: impl Fn(u64) -> &'static [u32]) -> bool {
+    fn lose(burst: &mut Burst, requested: impl Fn(u64) -> &'static [u32]) -> bool {
         (1..=u64::from(LONG_LOST_BURSTS)).for_each(|n| {
             (1..=3).for_each(|fragment| burst.record_sent(at(100 * n), (SAMPLE, fragment)));
             burst.record_datagram(3_000);
             burst.record_sent(at(100 * n), (SAMPLE, 4));
             burst.record_datagram(1_000);
             burst.answer(at(100 * n + 90));
-            burst.evaluate_fragment_request(SAMPLE, asked(n).iter().copied());
+            burst.evaluate_fragment_request(SAMPLE, requested(n).iter().copied());
             assert!(burst.begin(at(100 * n + 90)));
         });
         burst.path_is_narrow()

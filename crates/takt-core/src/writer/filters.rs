@@ -9,7 +9,7 @@
 //!
 //! Changes do not state which filters were applied (`PID_CONTENT_FILTER_INFO`), so readers apply
 //! theirs as well. Samples are sent unfiltered if they are older than the filter, if the writer has
-//! no place for the filter, or if the writer's PRESENTATION is coherent or of scope GROUP.
+//! no slot for the filter, or if the writer's PRESENTATION is coherent or of scope GROUP.
 //!
 //! INTEROP(Fast DDS 2.9.1): its filtering readers accept the `GAP`s, and receive the samples that
 //! pass.
@@ -42,7 +42,7 @@ const FILTER_STEPS_PER_STEP: u64 = 64;
 /// Most rejected changes after which a reliable reader is sent a GAP.
 const PASSED_OVER_MAX: u32 = 32;
 
-/// Set of filters that reject a change, by their place.
+/// Set of filters that reject a change, by their slot.
 pub(crate) type Verdicts = u32;
 
 /// Filters of a writer's readers.
@@ -51,9 +51,9 @@ pub(crate) struct Filters {
     /// Compiler of filters; `None` if the writer does not filter.
     pub(crate) factory: Option<Arc<dyn FilterFactory>>,
     slots: Vec<Option<Box<dyn ContentFilter>>>,
-    /// Number of places in use.
+    /// Number of slots in use.
     count: usize,
-    /// Places of dropped filters whose readers are still matched.
+    /// Slots of dropped filters whose readers are still matched.
     dropped: Verdicts,
 }
 
@@ -81,32 +81,32 @@ impl ProxyFilter {
 }
 
 impl Filters {
-    /// Assigns the lowest free place to a filter; `None` if there is none.
+    /// Assigns the lowest free slot to a filter; `None` if there is none.
     fn insert(&mut self, filter: Box<dyn ContentFilter>) -> Option<u8> {
-        let mut places = self.slots.iter().enumerate();
-        let free = places.position(|(place, filter)| filter.is_none() && self.dropped >> place & 1 == 0);
-        let place = match free {
-            Some(place) => place,
+        let mut slots = self.slots.iter().enumerate();
+        let free = slots.position(|(slot, filter)| filter.is_none() && self.dropped >> slot & 1 == 0);
+        let slot = match free {
+            Some(slot) => slot,
             None if self.slots.len() < FILTERS_MAX => {
                 self.slots.push(None);
                 self.slots.len() - 1
             }
             None => return None,
         };
-        self.slots[place] = Some(filter);
+        self.slots[slot] = Some(filter);
         self.count += 1;
-        Some(place as u8)
+        Some(slot as u8)
     }
 
-    /// Drops a filter. Its place stays taken, because earlier changes have its verdict.
-    fn drop_at(&mut self, place: usize) {
-        self.slots[place] = None;
-        self.dropped |= 1 << place;
+    /// Drops a filter. Its slot stays in use, because earlier changes have its verdict.
+    fn drop_at(&mut self, slot: usize) {
+        self.slots[slot] = None;
+        self.dropped |= 1 << slot;
     }
 
-    fn remove(&mut self, place: u8) {
-        self.slots[usize::from(place)] = None;
-        self.dropped &= !(1 << place);
+    fn remove(&mut self, slot: u8) {
+        self.slots[usize::from(slot)] = None;
+        self.dropped &= !(1 << slot);
         self.count -= 1;
     }
 }
@@ -123,7 +123,7 @@ impl Filters {
 }
 
 impl Writer {
-    /// Returns which filters reject the data about to be written; looks at each filter. In coherent
+    /// Returns which filters reject the data about to be written; visits each filter. In coherent
     /// sets and groups readers filter for themselves, because they could not distinguish withheld
     /// samples from lost ones.
     pub(super) fn evaluate_filters(&mut self, kind: ChangeKind, payload: PayloadRef, ctx: &mut Context) -> Verdicts {
@@ -132,17 +132,17 @@ impl Writer {
         }
         ctx.work.steps(self.filters.slots.len());
         let bytes = self.history.pool.bytes(payload);
-        let (mut rejected, mut left, mut costliest) = (0, STEPS_PER_WRITE, (0, 0));
-        for (place, filter) in self.filters.slots.iter_mut().enumerate() {
+        let (mut rejected, mut steps_left, mut costliest) = (0, STEPS_PER_WRITE, (0, 0));
+        for (slot, filter) in self.filters.slots.iter_mut().enumerate() {
             let Some(filter) = filter else { continue };
-            let before = left;
-            let verdict = filter.passes_within(bytes, &mut left);
-            let cost = if verdict.is_some() { before - left } else { before };
+            let before = steps_left;
+            let verdict = filter.passes_within(bytes, &mut steps_left);
+            let cost = if verdict.is_some() { before - steps_left } else { before };
             ctx.work.steps((cost / FILTER_STEPS_PER_STEP) as usize);
-            costliest = costliest.max((cost, place));
+            costliest = costliest.max((cost, slot));
             match verdict {
                 Some(true) => {}
-                Some(false) => rejected |= 1 << place,
+                Some(false) => rejected |= 1 << slot,
                 None => {
                     self.drop_filter(costliest.1, ctx);
                     break;
@@ -154,10 +154,10 @@ impl Writer {
 
     /// Drops a filter that exceeds the budget of a write. Its reader gets every sample from now on,
     /// and filters for itself.
-    fn drop_filter(&mut self, place: usize, ctx: &mut Context) {
+    fn drop_filter(&mut self, slot: usize, ctx: &mut Context) {
         ctx.counters.dropped_filters += 1;
         ctx.work.steps(self.proxies.len());
-        self.filters.drop_at(place);
+        self.filters.drop_at(slot);
     }
 
     /// Sets or removes the filter of a matched reader.
@@ -165,16 +165,16 @@ impl Writer {
         let Some(index) = self.proxy_index(guid) else { return };
         // Every reader needs the positions of all changes in their sets and groups.
         let presentation = &self.data.presentation;
-        let has_places = presentation.coherent_access || presentation.access_scope == AccessScope::Group;
-        let factory = self.filters.factory.as_ref().filter(|_| !has_places);
+        let uses_positions = presentation.coherent_access || presentation.access_scope == AccessScope::Group;
+        let factory = self.filters.factory.as_ref().filter(|_| !uses_positions);
         let compiled = factory.and_then(|factory| property.and_then(|property| factory.compile(property)));
         let from = self.history.last_sn().next();
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if let Some(former) = proxy.filter.take() {
             self.filters.remove(former.slot);
         }
-        if let Some(place) = compiled.and_then(|filter| self.filters.insert(filter)) {
-            proxy.filter = Some(ProxyFilter { slot: place, from, passed_over: 0, first_passed_over: None });
+        if let Some(slot) = compiled.and_then(|filter| self.filters.insert(filter)) {
+            proxy.filter = Some(ProxyFilter { slot, from, passed_over: 0, first_passed_over: None });
         }
     }
 
@@ -185,25 +185,25 @@ impl Writer {
         }
     }
 
-    /// Adds the destinations of readers whose filter accepts a change; looks at each reader.
+    /// Adds the destinations of readers whose filter accepts a change; visits each reader.
     pub(super) fn route_of(&self, change: &Change, destinations: &mut Vec<Locator>, ctx: &mut Context) {
         if change.rejected == 0 {
             return destinations.extend_from_slice(&self.route.destinations);
         }
         ctx.work.steps(2 * self.proxies.len());
-        let wanting = || self.proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| !proxy.rejects(change));
+        let accepting = || self.proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| !proxy.rejects(change));
         // A best-effort reader drops samples that others have overtaken, so it gets all samples by
-        // one path. Other readers on the channel apply their own filters.
-        let is_bound = |at: &usize| wanting().any(|proxy| !proxy.reliable && proxy.reachability.is_served_by(*at));
-        let channel = self.route.multicast_group.filter(is_bound);
-        for proxy in wanting() {
-            add_destination(destinations, path_to(proxy, channel, &ctx.multicast_groups).locator);
+        // one path. Other readers of the group apply their own filters.
+        let is_bound = |at: &usize| accepting().any(|proxy| !proxy.reliable && proxy.reachability.is_served_by(*at));
+        let group = self.route.multicast_group.filter(is_bound);
+        for proxy in accepting() {
+            add_destination(destinations, path_to(proxy, group, &ctx.multicast_groups).locator);
         }
     }
 
     /// Records the rejection of a change for the readers that do not get it, and sends a GAP if one
     /// is due. If the change asserted the writer's liveliness, a heartbeat follows at once. Returns
-    /// how many changes were looked at for each reader.
+    /// the number of changes for which every reader was visited.
     pub(super) fn pass_over(&mut self, change: &Change, ctx: &mut Context) -> u32 {
         if self.filters.count == 0 {
             return 0;
@@ -212,7 +212,7 @@ impl Writer {
         if change.rejected != 0 {
             self.assert_by_heartbeat(ctx);
         }
-        let hurries = self.is_nearly_full();
+        let is_urgent = self.is_nearly_full();
         let mut from = 0;
         while let Some(index) = self.proxies.next_index(from) {
             from = index + 1;
@@ -224,9 +224,9 @@ impl Writer {
                 filter.first_passed_over.get_or_insert(change.sn);
                 filter.passed_over += 1;
             }
-            let hurries = hurries || filter.passed_over >= PASSED_OVER_MAX;
-            if hurries || !rejects {
-                self.announce_passed_over_to(index, hurries, ctx);
+            let is_urgent = is_urgent || filter.passed_over >= PASSED_OVER_MAX;
+            if is_urgent || !rejects {
+                self.announce_passed_over_to(index, is_urgent, ctx);
             }
         }
         1
@@ -248,14 +248,14 @@ impl Writer {
 
     /// Queues the `GAP` for the rejected changes of a reader, if there are any. It covers all of
     /// them.
-    fn announce_passed_over_to(&mut self, index: u32, hurries: bool, ctx: &mut Context) {
+    fn announce_passed_over_to(&mut self, index: u32, is_urgent: bool, ctx: &mut Context) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let Some(filter) = &mut proxy.filter else { return };
         filter.passed_over = 0;
         if let Some(first) = filter.first_passed_over.take() {
             // Beyond the window, the reader requests the change.
             proxy.requested.insert(first);
-            proxy.heartbeat_due |= hurries;
+            proxy.heartbeat_due |= is_urgent;
             self.queue_repair(index, ctx);
         }
     }

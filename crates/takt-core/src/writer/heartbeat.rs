@@ -3,13 +3,13 @@
 //! A heartbeat accompanies data when acknowledgements are needed soon: after
 //! [`SAMPLES_PER_HEARTBEAT`] samples, or after an eighth of the writer's sample limit if that is
 //! less and the history fills up; after a quarter of the send window; or when the window is full.
-//! Otherwise a timer sends heartbeats to the lagging readers. Each reader is first asked
+//! Otherwise a timer sends heartbeats to the lagging readers. Each reader is first sent heartbeats
 //! frequently, then ever less often while it acknowledges nothing more. Acknowledgements of other
 //! readers do not reset its period, because among many readers one always acknowledges.
 //!
-//! A builtin reader that answered none of [`UNANSWERED_MAX`] heartbeats is asked at most every
+//! A builtin reader that answered none of [`UNANSWERED_MAX`] heartbeats gets one at most every
 //! [`RARE_PERIOD`]: its participant may have refused this one. Its first answer, which may be a
-//! pre-emptive ACKNACK (RTPS 2.5 §8.4.12.2), restores the normal periods. [`super::stragglers`]
+//! pre-emptive ACKNACK (RTPS 2.5 §8.4.12.2), restores the normal periods. [`super::slow_readers`]
 //! handles readers of the application.
 
 use crate::context::Timing;
@@ -55,8 +55,8 @@ impl HeartbeatRetries {
     }
 
     /// Handles the timer for a lagging reader.
-    pub(super) fn handle_timeout(&mut self, now: Instant, periods: Periods, rests: bool) {
-        if self.due(periods, rests) <= now {
+    pub(super) fn handle_timeout(&mut self, now: Instant, periods: Periods, is_unresponsive: bool) {
+        if self.due(periods, is_unresponsive) <= now {
             *self = Self { last: now, count: self.count.saturating_add(1), is_due: true, ..*self };
         }
     }
@@ -67,12 +67,12 @@ impl HeartbeatRetries {
         self.count <= 1
     }
 
-    /// Returns the time of the next heartbeat. `rests`: see
-    /// [`ReaderProxy::rests`](super::ReaderProxy::rests).
-    pub(super) fn due(&self, periods: Periods, rests: bool) -> Instant {
+    /// Returns the time of the next heartbeat. `is_unresponsive`: see
+    /// [`ReaderProxy::is_unresponsive_builtin`](super::ReaderProxy::is_unresponsive_builtin).
+    pub(super) fn due(&self, periods: Periods, is_unresponsive: bool) -> Instant {
         let doubled = |period: Duration, times: u32| period * 2_u32.pow(times.min(DOUBLINGS_MAX));
         let period = doubled(periods.first, self.count).min(periods.longest);
-        if !rests || self.count <= UNANSWERED_MAX {
+        if !is_unresponsive || self.count <= UNANSWERED_MAX {
             return self.last.after(period);
         }
         let longest = RARE_PERIOD.max(periods.longest);
@@ -89,11 +89,11 @@ pub(super) struct Periods {
 
 impl Periods {
     /// Returns the periods. With more lagging readers, a heartbeat takes more datagrams and the
-    /// answers take longer, so the first period is longer. Both are multiplied by `patience`.
-    pub(super) fn new(timing: &Timing, lagging: u32, patience: u32) -> Self {
+    /// answers take longer, so the first period is longer. Both are multiplied by `multiplier`.
+    pub(super) fn new(timing: &Timing, lagging: u32, multiplier: u32) -> Self {
         let longest = timing.heartbeat_period;
         let first = timing.heartbeat_first.max(TIME_PER_LAGGING_READER * lagging).min(longest);
-        Self { first: first * patience, longest: longest * patience }
+        Self { first: first * multiplier, longest: longest * multiplier }
     }
 }
 
@@ -141,7 +141,7 @@ impl HeartbeatState {
 mod tests {
     use super::*;
 
-    fn periods(lagging: u32, patience: u32) -> Periods {
+    fn periods(lagging: u32, multiplier: u32) -> Periods {
         let ms = Duration::from_millis;
         let timing = Timing {
             heartbeat_period: ms(100),
@@ -149,50 +149,50 @@ mod tests {
             nack_delay: Duration::ZERO,
             nack_suppression: Duration::ZERO,
         };
-        Periods::new(&timing, lagging, patience)
+        Periods::new(&timing, lagging, multiplier)
     }
 
     /// Returns the times between unanswered heartbeats in milliseconds.
-    fn asked<const N: usize>(questions: &mut HeartbeatRetries, periods: Periods, rests: bool) -> [u64; N] {
+    fn asked<const N: usize>(retries: &mut HeartbeatRetries, periods: Periods, is_unresponsive: bool) -> [u64; N] {
         core::array::from_fn(|_| {
-            let (last, due) = (questions.last, questions.due(periods, rests));
-            questions.handle_timeout(due, periods, rests);
+            let (last, due) = (retries.last, retries.due(periods, is_unresponsive));
+            retries.handle_timeout(due, periods, is_unresponsive);
             (due.0 - last.0) / 1_000_000
         })
     }
 
     #[test]
     fn heartbeat_period_doubles_until_the_reader_acknowledges_more() {
-        let mut questions = HeartbeatRetries::default();
-        assert_eq!(asked(&mut questions, periods(1, 1), true), [5, 10, 20, 40, 80, 100, 100]);
-        questions.acknowledged();
-        assert_eq!(asked(&mut questions, periods(1, 1), false), [5]);
-        questions.acknowledged();
-        assert_eq!(asked(&mut questions, periods(100, 1), false), [50, 100, 100], "many readers are probed slower");
+        let mut retries = HeartbeatRetries::default();
+        assert_eq!(asked(&mut retries, periods(1, 1), true), [5, 10, 20, 40, 80, 100, 100]);
+        retries.acknowledged();
+        assert_eq!(asked(&mut retries, periods(1, 1), false), [5]);
+        retries.acknowledged();
+        assert_eq!(asked(&mut retries, periods(100, 1), false), [50, 100, 100], "many readers are probed slower");
         assert_eq!(asked(&mut HeartbeatRetries::default(), periods(1, 6), false), [30, 60, 120, 240, 480, 600, 600]);
     }
 
     #[test]
     fn builtin_reader_gets_rare_heartbeats_when_it_never_answers() {
-        let mut questions = HeartbeatRetries::default();
-        questions.record_answer();
-        assert!(!questions.has_answered, "it was not probed yet");
-        let first: [u64; UNANSWERED_MAX as usize + 1] = asked(&mut questions, periods(1, 1), true);
+        let mut retries = HeartbeatRetries::default();
+        retries.record_answer();
+        assert!(!retries.has_answered, "it was not probed yet");
+        let first: [u64; UNANSWERED_MAX as usize + 1] = asked(&mut retries, periods(1, 1), true);
         assert_eq!((first[6], first[UNANSWERED_MAX as usize]), (100, 100));
         assert!(first.iter().sum::<u64>() > 12_000);
-        assert_eq!(asked(&mut questions, periods(1, 1), true), [200, 400, 800, 1_600, 3_200, 3_200]);
-        questions.record_answer();
-        assert!(questions.has_answered);
-        assert_eq!(asked(&mut questions, periods(1, 1), false), [100, 100]);
+        assert_eq!(asked(&mut retries, periods(1, 1), true), [200, 400, 800, 1_600, 3_200, 3_200]);
+        retries.record_answer();
+        assert!(retries.has_answered);
+        assert_eq!(asked(&mut retries, periods(1, 1), false), [100, 100]);
     }
 
     #[test]
     fn heartbeat_is_not_sent_before_it_is_due() {
-        let mut questions = HeartbeatRetries { last: Instant(1_000_000_000), ..HeartbeatRetries::default() };
-        questions.handle_timeout(Instant(1_004_000_000), periods(1, 1), false);
-        assert!(!questions.is_due);
-        questions.handle_timeout(Instant(1_005_000_000), periods(1, 1), false);
-        assert!(questions.is_due && questions.is_first());
+        let mut retries = HeartbeatRetries { last: Instant(1_000_000_000), ..HeartbeatRetries::default() };
+        retries.handle_timeout(Instant(1_004_000_000), periods(1, 1), false);
+        assert!(!retries.is_due);
+        retries.handle_timeout(Instant(1_005_000_000), periods(1, 1), false);
+        assert!(retries.is_due && retries.is_first());
     }
 
     #[test]

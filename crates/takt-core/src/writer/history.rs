@@ -67,7 +67,7 @@ pub(crate) struct Change {
     pub(crate) rejected: Verdicts,
     /// The change ends a coherent set of which no sample is left.
     is_unprotected: bool,
-    /// The change is removed as soon as it is settled.
+    /// The change is removed as soon as it is acknowledged.
     pub(crate) is_discarded: bool,
     instance: u32,
     previous_in_instance: u32,
@@ -152,11 +152,11 @@ pub(crate) struct WriterHistory {
     instances: Vec<Chain>,
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
-    /// Number of changes that are removed as soon as they are settled.
+    /// Number of changes that are removed as soon as they are acknowledged.
     discarded: usize,
     /// Expiring changes, by slot.
     expiries: Schedule<Expiry>,
-    /// Number of entries looked at to make room since the last query.
+    /// Number of entries visited to make room since the last query.
     visited: Cell<usize>,
 }
 
@@ -195,23 +195,23 @@ impl WriterHistory {
 
     /// Reserves room for the original writers of changes.
     pub(crate) fn keep_origins(&mut self) {
-        let nobody = SampleIdentity { writer: Guid::UNKNOWN, sn: SequenceNumber::UNKNOWN };
-        self.origins = vec![nobody; self.limits.max_samples];
+        let unknown = SampleIdentity { writer: Guid::UNKNOWN, sn: SequenceNumber::UNKNOWN };
+        self.origins = vec![unknown; self.limits.max_samples];
     }
 
     /// Sets the original writer of a change. Has no effect without [`Self::keep_origins`].
     pub(crate) fn set_origin(&mut self, sn: SequenceNumber, origin: SampleIdentity) {
-        if let Ok(place) = self.find(sn)
-            && let Some(kept) = self.origins.get_mut(self.order[place].1 as usize)
+        if let Ok(position) = self.find(sn)
+            && let Some(entry) = self.origins.get_mut(self.order[position].1 as usize)
         {
-            *kept = origin;
+            *entry = origin;
         }
     }
 
     /// Returns the original writer of a change, if that is kept and it was another writer.
     pub(crate) fn origin_of(&self, change: &Change) -> Option<SampleIdentity> {
-        let place = self.find(change.sn).ok()?;
-        self.origins.get(self.order[place].1 as usize).copied().filter(|origin| origin.writer != Guid::UNKNOWN)
+        let position = self.find(change.sn).ok()?;
+        self.origins.get(self.order[position].1 as usize).copied().filter(|origin| origin.writer != Guid::UNKNOWN)
     }
 
     /// Returns the last assigned sequence number; 0 before the first change.
@@ -237,7 +237,7 @@ impl WriterHistory {
     /// Reports whether a change of a disposed and unregistered instance waits for acknowledgement,
     /// which removes the instance.
     pub(crate) fn awaits_end_of_instance(&self) -> bool {
-        let start = self.find(self.acknowledged_upto.next()).unwrap_or_else(|place| place);
+        let start = self.find(self.acknowledged_upto.next()).unwrap_or_else(|position| position);
         let changes = self.order.range(start..).filter_map(|(_, slot)| self.changes.get(*slot as usize));
         changes.into_iter().any(|change| change.kind == ChangeKind::DisposedUnregistered)
     }
@@ -288,7 +288,7 @@ impl WriterHistory {
         Ok(Room { payload, replaced })
     }
 
-    /// Returns how many entries and free memory blocks were looked at to make room since the last
+    /// Returns how many entries and free memory blocks were visited to make room since the last
     /// call.
     pub(crate) fn take_visited(&mut self) -> usize {
         self.visited.take() + self.pool.take_steps()
@@ -359,8 +359,8 @@ impl WriterHistory {
     fn may_free(&self, newest: Option<SequenceNumber>, payload_len: usize) -> bool {
         self.visited.set(self.visited.get() + self.order.len());
         let changes = self.order.iter().filter_map(|(_, slot)| self.changes.get(*slot as usize));
-        let gives = changes.filter(|change| change.is_superseded() || Some(change.sn) == newest);
-        let bytes: usize = gives.map(|change| self.pool.bytes_of(change.payload)).sum();
+        let removable = changes.filter(|change| change.is_superseded() || Some(change.sn) == newest);
+        let bytes: usize = removable.map(|change| self.pool.bytes_of(change.payload)).sum();
         self.pool.free_bytes() + bytes >= payload_len
     }
 
@@ -411,8 +411,8 @@ impl WriterHistory {
         }
         self.enlist(self.last_sn, slot);
         self.live += 1;
-        let kept = &mut self.changes[slot as usize];
-        (kept.sn, kept.instance) = (self.last_sn, instance);
+        let stored = &mut self.changes[slot as usize];
+        (stored.sn, stored.instance) = (self.last_sn, instance);
         let mut chain = self.instances[instance as usize];
         self.link(&mut chain, slot);
         self.instances[instance as usize] = chain;
@@ -470,7 +470,7 @@ impl WriterHistory {
     /// Appends the end of a coherent set. If there is no room, the oldest end whose samples are
     /// gone is removed. Such an end exists, because there is room for more ends than samples. A
     /// lagging reader gets a `GAP` instead.
-    pub(crate) fn append_end(&mut self, place: SetPosition, source_timestamp: Timestamp) -> SequenceNumber {
+    pub(crate) fn append_end(&mut self, position: SetPosition, source_timestamp: Timestamp) -> SequenceNumber {
         if self.ends > self.limits.max_samples
             && let Some(bare) = self.sn_of(self.bare_ends.oldest)
         {
@@ -480,7 +480,7 @@ impl WriterHistory {
         let (kind, payload, directed) = (ChangeKind::Alive, PayloadRef::EMPTY, Directed::default());
         let mut change = Self::change(kind, [0; 16], source_timestamp, payload, directed, u16::MAX, Expiry::NEVER);
         change.sn = self.last_sn;
-        change.position = place;
+        change.position = position;
         let slot = self.put(&change);
         self.enlist(change.sn, slot);
         self.ends += 1;
@@ -555,20 +555,20 @@ impl WriterHistory {
 
     /// Returns the first change at or above `sn`.
     pub(crate) fn at_or_after(&self, sn: SequenceNumber) -> Option<&Change> {
-        let start = self.find(sn).unwrap_or_else(|place| place);
+        let start = self.find(sn).unwrap_or_else(|position| position);
         let (_, slot) = *self.order.get(start)?;
         // The entry is rarely a tombstone.
-        let is_there = |slot: &u32| *slot != NONE;
-        let slot = match Some(slot).filter(is_there) {
-            None => self.order.range(start..).map(|(_, slot)| *slot).find(is_there)?,
+        let is_present = |slot: &u32| *slot != NONE;
+        let slot = match Some(slot).filter(is_present) {
+            None => self.order.range(start..).map(|(_, slot)| *slot).find(is_present)?,
             Some(slot) => slot,
         };
         self.changes.get(slot as usize)
     }
 
     pub(crate) fn set_fragment_size(&mut self, sn: SequenceNumber, size: u16) {
-        if let Ok(place) = self.find(sn)
-            && let Some(change) = self.changes.get_mut(self.order[place].1 as usize)
+        if let Ok(position) = self.find(sn)
+            && let Some(change) = self.changes.get_mut(self.order[position].1 as usize)
         {
             change.fragment_size = size;
         }
@@ -586,22 +586,22 @@ impl WriterHistory {
         }
     }
 
-    /// Reports whether changes are to be removed once they are settled.
+    /// Reports whether changes are to be removed once they are acknowledged.
     pub(crate) fn has_discarded(&self) -> bool {
         self.discarded > 0
     }
 
-    /// Removes a change once it is settled; at once if it is.
+    /// Removes a change once it is acknowledged; at once if it is.
     pub(crate) fn discard(&mut self, sn: SequenceNumber) {
-        let Ok(place) = self.find(sn) else { return };
-        let Some(change) = self.changes.get_mut(self.order[place].1 as usize) else { return };
+        let Ok(position) = self.find(sn) else { return };
+        let Some(change) = self.changes.get_mut(self.order[position].1 as usize) else { return };
         self.discarded += usize::from(!core::mem::replace(&mut change.is_discarded, true));
         if sn <= self.acknowledged_upto {
             self.remove(sn);
         }
     }
 
-    /// Removes an instance and all its changes, each once it is settled. Returns their number.
+    /// Removes an instance and all its changes, each once it is acknowledged. Returns their number.
     pub(crate) fn discard_instance(&mut self, key_hash: KeyHash) -> usize {
         let Some(&instance) = self.by_handle.get(&InstanceHandle(key_hash)) else { return 0 };
         let Chain { oldest: mut slot, count, .. } = self.instances[instance as usize];
@@ -616,17 +616,17 @@ impl WriterHistory {
     }
 
     /// Removes a change and frees its memory. Removes its instance if no change is left and the
-    /// change unregistered the instance or is forgotten.
+    /// change unregistered the instance or is discarded.
     pub(crate) fn remove(&mut self, sn: SequenceNumber) {
-        let Ok(place) = self.find(sn) else { return };
-        let slot = core::mem::replace(&mut self.order[place].1, NONE);
+        let Ok(position) = self.find(sn) else { return };
+        let slot = core::mem::replace(&mut self.order[position].1, NONE);
         if slot == NONE {
             return;
         }
         while self.order.front().is_some_and(|(_, slot)| *slot == NONE) {
             self.order.pop_front();
         }
-        let Change { payload, position: place, expiry, is_unprotected, is_discarded, .. } = self.changes[slot as usize];
+        let Change { payload, position, expiry, is_unprotected, is_discarded, .. } = self.changes[slot as usize];
         self.discarded -= usize::from(is_discarded);
         self.pool.release(payload);
         self.free.push(slot);
@@ -635,7 +635,7 @@ impl WriterHistory {
             self.unlink(&mut ends, slot);
             self.bare_ends = ends;
         }
-        if place.ends {
+        if position.ends {
             self.ends -= 1;
             return;
         }
@@ -644,8 +644,8 @@ impl WriterHistory {
             self.expiries.remove(slot);
         }
         self.unlink_from_instance(slot);
-        if place.set.is_valid() {
-            self.record_set_gone(place.set);
+        if position.set.is_valid() {
+            self.record_set_gone(position.set);
         }
     }
 
@@ -657,8 +657,8 @@ impl WriterHistory {
         };
         if end <= self.acknowledged_upto {
             self.remove(end);
-        } else if let Ok(place) = self.find(end) {
-            self.link_bare_end(self.order[place].1);
+        } else if let Ok(position) = self.find(end) {
+            self.link_bare_end(self.order[position].1);
         }
     }
 

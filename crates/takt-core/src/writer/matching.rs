@@ -14,7 +14,7 @@ pub(super) fn lacks_heartbeat(proxy: &ReaderProxy) -> bool {
     proxy.reliable && !proxy.has_seen_heartbeat
 }
 
-/// Present paths and channels of a participant's readers, as far as known.
+/// Present paths and multicast groups of a participant's readers, as far as known.
 pub(super) type ReaderPaths<'a> = &'a dyn Fn(&Guid) -> Option<(Locator, MulticastReachability)>;
 
 /// Properties of a reader that its writer needs.
@@ -40,8 +40,8 @@ impl Writer {
             proxy.relevant_below = self.history.last_sn().next();
         }
         proxy.reachability = reader.reachability;
-        let way = route::path_to(&proxy, self.route.multicast_group, &ctx.multicast_groups).locator;
-        proxy.set_probed_path(way, self.last_path_probe());
+        let locator = route::path_to(&proxy, self.route.multicast_group, &ctx.multicast_groups).locator;
+        proxy.set_probed_path(locator, self.last_path_probe());
         self.route.add(&proxy, &ctx.multicast_groups);
         self.prepare_probe(ctx);
         self.readers_without_heartbeat |= reader.reliable;
@@ -68,11 +68,11 @@ impl Writer {
     }
 
     /// Redirects a matched reader to another path, if it has changed.
-    pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path, hearing: MulticastReachability) {
+    pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path, reachability: MulticastReachability) {
         let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
         let Some(proxy) = proxy else { return };
-        let is_heard_otherwise = core::mem::replace(&mut proxy.reachability, hearing) != hearing;
-        if proxy.redirect(path) || is_heard_otherwise {
+        let has_changed = core::mem::replace(&mut proxy.reachability, reachability) != reachability;
+        if proxy.redirect(path) || has_changed {
             self.reroute(ctx);
         }
     }
@@ -81,19 +81,19 @@ impl Writer {
     pub(crate) fn update_multicast_reachability(
         &mut self,
         ctx: &mut Context,
-        ears_of: &dyn Fn(GuidPrefix) -> Option<(MulticastSet, MulticastSet)>,
+        groups_of: &dyn Fn(GuidPrefix) -> Option<(MulticastSet, MulticastSet)>,
     ) {
         ctx.work.steps(self.proxies.len());
-        let mut is_news = false;
+        let mut has_changed = false;
         for (_, proxy) in
             self.proxies.iter_mut().filter(|(_, proxy)| proxy.reachability != MulticastReachability::default())
         {
-            if let Some((hears, proven)) = ears_of(proxy.guid.prefix) {
-                let hearing = MulticastReachability { listens: hears, validated: proven, ..proxy.reachability };
-                is_news |= core::mem::replace(&mut proxy.reachability, hearing) != hearing;
+            if let Some((listens, validated)) = groups_of(proxy.guid.prefix) {
+                let reachability = MulticastReachability { listens, validated, ..proxy.reachability };
+                has_changed |= core::mem::replace(&mut proxy.reachability, reachability) != reachability;
             }
         }
-        if is_news {
+        if has_changed {
             self.reroute(ctx);
         }
     }
@@ -103,7 +103,7 @@ impl Writer {
         self.with_grown_reserve(self.route.max_message, ctx)
     }
 
-    /// Returns the channels that the writer would use if all listeners had validated them.
+    /// Returns the groups that the writer would use if all listeners had validated them.
     pub(crate) fn wanted_multicast_groups(&self) -> MulticastSet {
         self.route.wanted
     }
@@ -115,18 +115,18 @@ impl Writer {
         }
     }
 
-    /// Redirects the readers of a participant to their present locators, as far as `way` knows
+    /// Redirects the readers of a participant to their present locators, as far as `path_of` knows
     /// them.
-    pub(crate) fn redirect_readers(&mut self, ctx: &mut Context, prefix: GuidPrefix, way: ReaderPaths<'_>) {
+    pub(crate) fn redirect_readers(&mut self, ctx: &mut Context, prefix: GuidPrefix, path_of: ReaderPaths<'_>) {
         let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
         let mut moved = false;
         for (guid, &index) in self.proxy_by_guid.range(first..).take_while(|(guid, _)| guid.prefix == prefix) {
             ctx.work.steps(1);
-            if let (Some((locator, hearing)), Some(proxy)) = (way(guid), self.proxies.get_mut(index)) {
+            if let (Some((locator, reachability)), Some(proxy)) = (path_of(guid), self.proxies.get_mut(index)) {
                 if core::mem::replace(&mut proxy.path.locator, locator) != locator {
                     (proxy.path_state, moved) = (PathState::default(), true);
                 }
-                moved |= core::mem::replace(&mut proxy.reachability, hearing) != hearing;
+                moved |= core::mem::replace(&mut proxy.reachability, reachability) != reachability;
             }
         }
         if moved {
@@ -178,7 +178,7 @@ impl Writer {
         self.queue_data(ctx);
     }
 
-    /// Checks whether such readers remain; only necessary while there were some.
+    /// Checks whether any reader still lacks a heartbeat; only necessary while there were some.
     pub(super) fn update_lacks_heartbeat(&mut self) {
         self.readers_without_heartbeat &= self.proxies.iter().any(|(_, proxy)| lacks_heartbeat(proxy));
     }

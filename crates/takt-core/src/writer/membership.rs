@@ -87,15 +87,15 @@ impl Writer {
     }
 
     /// Records the position of a written change.
-    pub(super) fn commit_position(&mut self, place: &SetPosition) {
+    pub(super) fn commit_position(&mut self, position: &SetPosition) {
         if let Some(membership) = &mut self.membership {
-            membership.set = place.set;
-            membership.gsn = membership.gsn.max(place.gsn);
+            membership.set = position.set;
+            membership.gsn = membership.gsn.max(position.gsn);
         }
     }
 
-    /// Updates the last group sequence number of the publisher. `tell` is set if readers that keep
-    /// the publisher's order wait for it.
+    /// Updates the last group sequence number of the publisher. `notify` is set if readers that
+    /// keep the publisher's order wait for it.
     pub(crate) fn advance_gsn(&mut self, gsn: SequenceNumber, notify: bool, ctx: &mut Context) {
         let is_reliable = self.route.reliable;
         let Some(membership) = &mut self.membership else { return };

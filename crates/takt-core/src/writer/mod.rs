@@ -10,12 +10,12 @@
 //! Invariants:
 //! - Every change below `cursor` was sent, or found irrelevant, once. No change from `cursor` on
 //!   was sent.
-//! - `history.settled` is the highest change that is sent and acknowledged by every reliable reader
-//!   that keeps pace. A `VOLATILE` writer keeps nothing up to it. Other writers keep no disposed
-//!   and unregistered instance up to it.
-//! - Without readers every change is settled when it is written.
-//! - `window_start`, at or above `history.settled`, is the equivalent for the readers that the send
-//!   window waits for ([`stragglers`]).
+//! - `history.acknowledged_upto` is the highest change that is sent and acknowledged by every
+//!   reliable reader that keeps pace. A `VOLATILE` writer keeps nothing up to it. Other writers
+//!   keep no disposed and unregistered instance up to it.
+//! - Without readers every change counts as acknowledged when it is written.
+//! - `window_start`, at or above `history.acknowledged_upto`, is the equivalent for the readers
+//!   that the send window waits for ([`slow_readers`]).
 //! - `in_flight_bytes` is the sum of `flight_len` of the changes in (`window_start`, `cursor`).
 
 mod acknowledgements;
@@ -354,12 +354,12 @@ impl Writer {
             return Err(Error::NotEnabled.into());
         }
         self.check_contract(now, ctx, write)?;
-        let place = self.position_of(write);
+        let position = self.position_of(write);
         if self.proxies.len() == 0 && !self.keeps_history {
             let sn = self.skip_number();
             self.last_stamp = write.source_timestamp;
             self.begin_separation(now, write);
-            self.commit_position(&place);
+            self.commit_position(&position);
             self.record_write(now, ctx, write);
             return Ok(sn);
         }
@@ -376,7 +376,7 @@ impl Writer {
             self.route.fragment_size,
             self.expiry_of(now, ctx, write),
         );
-        change.position = place;
+        change.position = position;
         change.rejected = rejected;
         if self.loans_to_all(payload) {
             change.flight_len = PAYLOAD_PREFIX_LEN as u32;
@@ -390,7 +390,7 @@ impl Writer {
         self.last_stamp = write.source_timestamp;
         self.begin_separation(now, write);
         self.arm_expiry(now, ctx);
-        self.commit_position(&place);
+        self.commit_position(&position);
         self.source_timestamp = write.source_timestamp;
         if self.proxies.len() == 0 {
             self.skip_sending();
@@ -411,7 +411,7 @@ impl Writer {
     ) -> Result<(PayloadRef, usize), WriteError> {
         let pool = &mut self.history.pool;
         match content {
-            Content::Loan(lent) => Ok((pool.insert_loan(lent.clone()), lent.len())),
+            Content::Loan(loan) => Ok((pool.insert_loan(loan.clone()), loan.len())),
             Content::Serialize(fill) => {
                 let Some(len) = fill(pool.bytes_mut(room)).filter(|len| *len <= room.len()) else {
                     pool.release(room);
@@ -432,7 +432,7 @@ impl Writer {
 
     /// Returns the most steps that one unit of work takes for the writer's state.
     pub(crate) fn steps_max(&self) -> usize {
-        // A write without room looks for a sample to replace, twice for memory, and for whether
+        // A write without room searches for a sample to replace, twice for memory, and for whether
         // room may become free.
         4 * self.history.len() + self.history.pool.steps_max() + self.deadline.len() + self.filters.steps_max()
     }
@@ -464,12 +464,12 @@ impl Writer {
             }
             Full::Memory | Full::TooLarge => memory,
         };
-        let is_for_good = match full {
+        let is_permanent = match full {
             Full::TooLarge => true,
             Full::Instances => !self.history.has_discarded(),
             Full::Samples | Full::SamplesOfInstance | Full::Memory => !self.may_find_room(ctx),
         };
-        if !is_for_good {
+        if !is_permanent {
             self.space_wanted = true;
             return WriteError::WouldBlock;
         }
@@ -617,13 +617,13 @@ impl Writer {
         }
         ctx.work.steps(2 * self.proxies.len());
         let (last, periods) = (self.history.last_sn(), self.heartbeat_periods(ctx));
-        let mut asks = false;
+        let mut is_due = false;
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.lags(last)) {
-            let rests = proxy.is_unresponsive_builtin();
-            proxy.heartbeat_retries.handle_timeout(now, periods, rests);
-            asks |= proxy.heartbeat_retries.is_due;
+            let is_unresponsive = proxy.is_unresponsive_builtin();
+            proxy.heartbeat_retries.handle_timeout(now, periods, is_unresponsive);
+            is_due |= proxy.heartbeat_retries.is_due;
         }
-        if asks {
+        if is_due {
             self.queue_heartbeat(ctx);
         }
         self.queue_data(ctx);
@@ -646,20 +646,20 @@ impl Writer {
         self.route.more += route::HEADROOM_FOR_ORIGIN;
     }
 
-    /// Removes an instance once its changes are settled. Takes a step for each change.
+    /// Removes an instance once its changes are acknowledged. Takes a step for each change.
     pub(crate) fn discard_instance(&mut self, ctx: &mut Context, instance: InstanceHandle) {
         ctx.work.steps(self.history.discard_instance(instance.0));
     }
 
     /// Removes the relayed changes of an original writer above a sequence number, once they are
-    /// settled. Takes a step for each change.
+    /// acknowledged. Takes a step for each change.
     pub(crate) fn discard_relayed(&mut self, ctx: &mut Context, origin: Guid, above: SequenceNumber) {
         let mut next = SequenceNumber::FIRST;
         while let Some(change) = self.history.at_or_after(next) {
             ctx.work.steps(1);
             let sn = change.sn;
-            let is_doubted = |by: SampleIdentity| by.writer == origin && by.sn > above;
-            if self.history.origin_of(change).is_some_and(is_doubted) {
+            let is_above = |by: SampleIdentity| by.writer == origin && by.sn > above;
+            if self.history.origin_of(change).is_some_and(is_above) {
                 self.history.discard(sn);
             }
             next = sn.next();

@@ -54,8 +54,8 @@ impl Writer {
             return Ok(());
         }
         if contract.early_write == EarlyWrite::Refuse {
-            let left = next.since(now);
-            let what = format!("rt.min_sep_ns of the writer allows the next sample in {left:?}");
+            let remaining = next.since(now);
+            let what = format!("rt.min_sep_ns of the writer allows the next sample in {remaining:?}");
             return Err(Error::PreconditionNotMet { what }.into());
         }
         ctx.timers.arm(*timer, *next);

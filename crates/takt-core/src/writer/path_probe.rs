@@ -5,8 +5,8 @@
 //! datagrams beyond [`NARROW_LEN`] to best-effort readers therefore probes these as before a change
 //! of route (`route_change`). A short probe is followed by one that `PAD` (RTPS 2.5 §8.3.8.13)
 //! extends to the length of the path. A participant that answers a long probe receives such
-//! datagrams. A participant that answers [`LONG_IN_VAIN`] consecutive short probes and none of the
-//! long ones does not: the writer sends it shorter datagrams from now on. A participant that
+//! datagrams. A participant that answers [`LONG_LOST_PAIRS`] consecutive short probes and none of
+//! the long ones does not: the writer sends it shorter datagrams from now on. A participant that
 //! answers neither proves nothing.
 //!
 //! The long probe comes last, because a reader may answer both by one acknowledgement, which names
@@ -31,7 +31,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 /// Consecutive short probes that are answered while the long ones are not.
 const LONG_LOST_PAIRS: u32 = 6;
 
-/// Pairs of probes before a [`REST`].
+/// Pairs of probes before a [`PROBE_PAUSE`].
 const PAIRS_MAX: u32 = 12;
 
 /// Wait for answers to the first pair; each further pair waits half as long again.
@@ -77,9 +77,10 @@ impl ReaderProxy {
     }
 
     /// Records the path of the samples to the reader. Results of another path are discarded.
-    pub(super) fn set_probed_path(&mut self, way: Locator, last_probe: SequenceNumber) {
-        if self.path_state.destination != Some(way) {
-            self.path_state = PathState { destination: Some(way), probed_before: last_probe, ..PathState::default() };
+    pub(super) fn set_probed_path(&mut self, locator: Locator, last_probe: SequenceNumber) {
+        if self.path_state.destination != Some(locator) {
+            self.path_state =
+                PathState { destination: Some(locator), probed_before: last_probe, ..PathState::default() };
             self.begin_repair(SequenceNumber::ZERO, 1);
         }
     }
@@ -108,13 +109,13 @@ impl Writer {
         }
     }
 
-    /// Records the path of the samples for the readers that this channel serves.
-    pub(super) fn record_paths(&mut self, channel: Option<usize>, ctx: &mut Context) {
+    /// Records the path of the samples for the readers that this group serves.
+    pub(super) fn record_paths(&mut self, group: Option<usize>, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
         let last_probe = self.last_path_probe();
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| !proxy.reliable) {
-            let way = route::path_to(proxy, channel, &ctx.multicast_groups).locator;
-            proxy.set_probed_path(way, last_probe);
+            let locator = route::path_to(proxy, group, &ctx.multicast_groups).locator;
+            proxy.set_probed_path(locator, last_probe);
         }
     }
 
@@ -166,9 +167,9 @@ impl Writer {
     ) {
         ctx.work.steps(self.proxies.len());
         let Some(probe) = &mut self.path_probe else { return };
-        let channel = self.route.multicast_group;
+        let group = self.route.multicast_group;
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| proxy.may_miss(probe.len)) {
-            route::add_destination(destinations, route::path_to(proxy, channel, &ctx.multicast_groups).locator);
+            route::add_destination(destinations, route::path_to(proxy, group, &ctx.multicast_groups).locator);
         }
         if !probe.is_long {
             (probe.short, probe.is_long) = (number, true);
@@ -187,20 +188,20 @@ impl Writer {
             return;
         }
         let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
-        let mut is_news = false;
+        let mut has_changed = false;
         for (_, &index) in self.proxy_by_guid.range(first..).take_while(|(guid, _)| guid.prefix == prefix) {
             ctx.work.steps(1);
             let proxy = self.proxies.get_mut(index).filter(|proxy| proxy.may_miss(len));
             match proxy.filter(|proxy| number > proxy.path_state.probed_before) {
                 Some(proxy) if is_long => {
                     (proxy.path_state.len, proxy.path_state.answers, proxy.path_state.long_lost) = (len, false, 0);
-                    is_news = true;
+                    has_changed = true;
                 }
                 Some(proxy) => proxy.path_state.answers = true,
                 None => {}
             }
         }
-        if is_news {
+        if has_changed {
             self.reroute(ctx);
         }
     }

@@ -12,7 +12,7 @@ use crate::multicast_group::MulticastReachability;
 use crate::time::Instant;
 use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
 
-/// Most samples whose missing fragments are remembered at once.
+/// Most samples whose missing fragments are recorded at once.
 const FRAGMENT_REQUESTS: usize = 8;
 
 /// Longest packet of any Ethernet in use. Only loopback carries longer ones.
@@ -259,9 +259,9 @@ impl ReaderProxy {
         let same = self.fragment_requests.iter().position(|request| request.is_some_and(|(known, _)| known == sn));
         let free = || self.fragment_requests.iter().position(Option::is_none);
         self.burst.evaluate_fragment_request(sn, fragments.iter());
-        // Without a place the request is dropped; the reader repeats it.
-        if let Some(place) = same.or_else(free) {
-            self.fragment_requests[place] = Some((sn, *fragments));
+        // Without a slot the request is dropped; the reader repeats it.
+        if let Some(slot) = same.or_else(free) {
+            self.fragment_requests[slot] = Some((sn, *fragments));
         }
         true
     }
@@ -314,8 +314,8 @@ impl ReaderProxy {
         true
     }
 
-    /// Records sent repairs. Requests beyond one burst are dropped, because a heartbeat will ask
-    /// the reader again.
+    /// Records sent repairs. Requests beyond one burst are dropped, because a heartbeat will make
+    /// the reader repeat them.
     pub(super) fn record_repairs(&mut self, bytes: usize) {
         let waiting = !self.requested.is_empty() || self.fragment_requests.iter().any(Option::is_some);
         // A best-effort reader would not repeat its requests.

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use takt_wire::message::{Gap, Header};
 use takt_wire::{EntityId, FragmentNumberSet, Full, Locator, SequenceNumber, SequenceNumberSet};
 
-/// Most changes looked at to measure one gap; the reader requests the rest.
+/// Most changes visited to measure one gap; the reader requests the rest.
 const GAP_STEPS: usize = 256;
 
 impl Writer {
@@ -43,9 +43,9 @@ impl Writer {
             ctx.notify(Event::PathNarrowed(self.handle));
             self.reroute(ctx);
         }
-        let way = self.directed_path(self.proxies.get(index)?, ctx);
-        destinations.push(way.locator);
-        let mut message = self.message(frame, way.max_message, header, ctx)?;
+        let path = self.directed_path(self.proxies.get(index)?, ctx);
+        destinations.push(path.locator);
+        let mut message = self.message(frame, path.max_message, header, ctx)?;
         message.builder.info_destination(reader.prefix).ok()?;
         if self.addressee.is_some() {
             self.send_initial_heartbeat(&mut message, ctx);
@@ -88,12 +88,12 @@ impl Writer {
     /// so its directed samples use the path of all samples (RTPS 2.5 §8.4.12.1). `INFO_DST` and the
     /// reader's entity ID exclude other readers on that path.
     fn directed_path(&self, proxy: &ReaderProxy, ctx: &Context) -> Path {
-        let channel = self.route.multicast_group.filter(|_| !proxy.reliable);
-        route::path_to(proxy, channel, &ctx.multicast_groups)
+        let group = self.route.multicast_group.filter(|_| !proxy.reliable);
+        route::path_to(proxy, group, &ctx.multicast_groups)
     }
 
     /// Continues after a best-effort reader may have received its directed changes: changes kept
-    /// for it are settled, and changes that waited for the order are sent.
+    /// for it are released, and changes that waited for the order are sent.
     fn continue_directed(&mut self, index: u32, ctx: &mut Context) {
         if !self.has_pending_directed || self.proxies.get(index).is_some_and(|proxy| self.owes_directed(proxy)) {
             return;
@@ -131,8 +131,8 @@ impl Writer {
             return Some(match history.get(sn) {
                 Some(change) if proxy.is_relevant(change) => Repair::Change(*change),
                 _ => {
-                    let (end, looks) = self.gap_end(index, sn);
-                    Repair::Gap { start: sn, end, steps: looks }
+                    let (end, steps) = self.gap_end(index, sn);
+                    Repair::Gap { start: sn, end, steps }
                 }
             });
         }
@@ -141,8 +141,8 @@ impl Writer {
             return Some(match history.get(sn) {
                 Some(change) if proxy.is_relevant(change) => Repair::Change(*change),
                 _ => {
-                    let (end, looks) = self.gap_end(index, sn);
-                    Repair::Gap { start: sn, end: end.min(live_from), steps: looks }
+                    let (end, steps) = self.gap_end(index, sn);
+                    Repair::Gap { start: sn, end: end.min(live_from), steps }
                 }
             });
         }
@@ -160,12 +160,12 @@ impl Writer {
     }
 
     /// Returns the first sequence number from `start` on that may be relevant to the reader or is
-    /// not sent yet, and the number of changes looked at.
+    /// not sent yet, and the number of changes visited.
     fn gap_end(&self, index: u32, start: SequenceNumber) -> (SequenceNumber, usize) {
         let Some(proxy) = self.proxies.get(index) else { return (start.next(), 0) };
-        let (mut end, mut looks) = (start, 0);
-        while looks < GAP_STEPS {
-            looks += 1;
+        let (mut end, mut steps) = (start, 0);
+        while steps < GAP_STEPS {
+            steps += 1;
             match self.history.at_or_after(end) {
                 None => end = self.cursor.sn,
                 Some(change) if proxy.is_relevant(change) => {
@@ -178,7 +178,7 @@ impl Writer {
                 break;
             }
         }
-        (end.min(self.cursor.sn).max(start.next()), looks)
+        (end.min(self.cursor.sn).max(start.next()), steps)
     }
 
     fn emit_gap(
@@ -217,13 +217,13 @@ impl Writer {
         let (reader, directed_to) = addressee(proxy, change);
         if self.may_loan
             && proxy.path.supports_loans()
-            && let Some(lent) = self.history.pool.loan(change.payload).cloned()
+            && let Some(loan) = self.history.pool.loan(change.payload).cloned()
         {
             if message.builder.len() > empty {
                 return Err(Full);
             }
             self.emit(message, change, reader, directed_to, Part::Loan)?;
-            ctx.loan = Some(lent);
+            ctx.loan = Some(loan);
             ctx.counters.data_sent += 1;
             ctx.counters.repairs_sent += 1;
             self.repaired(index, change.sn);
@@ -288,22 +288,22 @@ impl Writer {
         self.emit(message, change, reader, directed_to, Part::Fragment { number, size, in_tail: false })?;
         ctx.counters.data_frags_sent += 1;
         ctx.counters.repairs_sent += 1;
-        let mut rest = FragmentNumberSet::new(fragments.base());
+        let mut remaining = FragmentNumberSet::new(fragments.base());
         for later in fragments.iter().filter(|later| *later > number && *later <= count) {
-            rest.insert(later);
+            remaining.insert(later);
         }
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
-        proxy.set_fragment_request(change.sn, rest);
-        proxy.heartbeat_due |= rest.is_empty();
+        proxy.set_fragment_request(change.sn, remaining);
+        proxy.heartbeat_due |= remaining.is_empty();
         Ok(())
     }
 
     /// Replaces fragments of another size. The reader holds fragments that were in transit to other
     /// readers when it joined. It gets the whole change instead, and drops those fragments.
-    fn replace_fragments(&mut self, index: u32, sn: SequenceNumber, asked: FragmentNumberSet) -> Result<(), Full> {
+    fn replace_fragments(&mut self, index: u32, sn: SequenceNumber, requested: FragmentNumberSet) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
         proxy.set_fragment_request(sn, FragmentNumberSet::new(1));
-        if asked.is_empty() {
+        if requested.is_empty() {
             proxy.heartbeat_due = true;
         } else {
             proxy.requested.insert(sn);
@@ -331,7 +331,7 @@ impl Writer {
 }
 
 enum Repair {
-    /// `looks`: number of changes looked at to find the end of the gap.
+    /// `steps`: number of changes visited to find the end of the gap.
     Gap {
         start: SequenceNumber,
         end: SequenceNumber,
@@ -344,7 +344,7 @@ enum Repair {
 
 impl Repair {
     fn steps(&self) -> usize {
-        if let Self::Gap { steps: looks, .. } = self { *looks } else { 0 }
+        if let Self::Gap { steps, .. } = self { *steps } else { 0 }
     }
 }
 

@@ -6,8 +6,8 @@
 //! reader, that of its own path.
 //!
 //! If a multicast group reaches enough readers, samples are sent there once for all of them
-//! ([`crate::channel`]). Repairs and other submessages for a single reader are sent to that reader
-//! alone.
+//! ([`crate::multicast_group`]). Repairs and other submessages for a single reader are sent to that
+//! reader alone.
 
 use super::reader_proxy::{Path, ReaderProxy};
 use crate::multicast_group::{MulticastGroups, MulticastReachability, MulticastSet};
@@ -46,9 +46,9 @@ pub(crate) struct Route {
     pub(crate) reliable: bool,
     /// Additional octets of inline QoS.
     pub(super) more: usize,
-    /// Channel among the destinations, instead of the readers it serves.
+    /// Multicast group among the destinations, instead of the readers it serves.
     pub(super) multicast_group: Option<usize>,
-    /// Channels that would be used if all listeners had validated them.
+    /// Groups that would be used if all listeners had validated them.
     pub(super) wanted: MulticastSet,
 }
 
@@ -68,78 +68,76 @@ impl Route {
         }
     }
 
-    /// Returns the route to these readers, by `channel` to those it serves.
+    /// Returns the route to these readers, by `group` to those it serves.
     pub(crate) fn to(
         proxies: &Slots<ReaderProxy>,
         more: usize,
-        channels: &MulticastGroups,
-        channel: Option<usize>,
+        groups: &MulticastGroups,
+        group: Option<usize>,
         wanted: MulticastSet,
     ) -> Self {
-        let mut route = Self { multicast_group: channel, wanted, ..Self::new(more) };
-        proxies.iter().for_each(|(_, proxy)| route.add(proxy, channels));
+        let mut route = Self { multicast_group: group, wanted, ..Self::new(more) };
+        proxies.iter().for_each(|(_, proxy)| route.add(proxy, groups));
         route
     }
 
-    /// Adds a reader to the route, by the chosen channel if that serves it.
-    pub(crate) fn add(&mut self, proxy: &ReaderProxy, channels: &MulticastGroups) {
-        let way = path_to(proxy, self.multicast_group, channels);
-        if !proxy.is_excluded && self.known.insert(way.locator) {
-            self.destinations.push(way.locator);
+    /// Adds a reader to the route, by the chosen group if that serves it.
+    pub(crate) fn add(&mut self, proxy: &ReaderProxy, groups: &MulticastGroups) {
+        let path = path_to(proxy, self.multicast_group, groups);
+        if !proxy.is_excluded && self.known.insert(path.locator) {
+            self.destinations.push(path.locator);
         }
-        self.max_message = self.max_message.min(way.max_message);
-        self.fragment_size = self.fragment_size.min(fragment_size(&way, self.more));
+        self.max_message = self.max_message.min(path.max_message);
+        self.fragment_size = self.fragment_size.min(fragment_size(&path, self.more));
         self.len_validated = self.len_validated.min(proxy.len_validated());
         self.reliable |= proxy.reliable;
     }
 }
 
-/// Returns the path of new samples to a reader: by `channel` if that serves it.
-pub(super) fn path_to(proxy: &ReaderProxy, channel: Option<usize>, channels: &MulticastGroups) -> Path {
-    let served_by = channel.filter(|channel| proxy.reachability.is_served_by(*channel));
-    match served_by.and_then(|channel| channels.list.get(channel)) {
-        Some(channel) => {
-            Path { locator: channel.locator, max_message: proxy.path.max_message.min(channel.max_message) }
-        }
+/// Returns the path of new samples to a reader: by `group` if that serves it.
+pub(super) fn path_to(proxy: &ReaderProxy, group: Option<usize>, groups: &MulticastGroups) -> Path {
+    let served_by = group.filter(|group| proxy.reachability.is_served_by(*group));
+    match served_by.and_then(|group| groups.list.get(group)) {
+        Some(group) => Path { locator: group.locator, max_message: proxy.path.max_message.min(group.max_message) },
         None => proxy.path,
     }
 }
 
 /// Adds a destination to the ordered list, unless it is present.
 pub(super) fn add_destination(destinations: &mut Vec<Locator>, locator: Locator) {
-    if let Err(place) = destinations.binary_search(&locator) {
-        destinations.insert(place, locator);
+    if let Err(position) = destinations.binary_search(&locator) {
+        destinations.insert(position, locator);
     }
 }
 
-/// Returns the channel that saves most datagrams, and the channels that would save some if all
-/// listeners had validated them. A channel is chosen only if it can serve every reader that
+/// Returns the group that saves most datagrams, and the groups that would save some if all
+/// listeners had validated them. A group is chosen only if it can serve every reader that
 /// receives it, so that no reader gets a sample twice.
 pub(super) fn choose_multicast_group(
     proxies: &Slots<ReaderProxy>,
-    channels: &MulticastGroups,
+    groups: &MulticastGroups,
 ) -> (Option<usize>, MulticastSet) {
     let (mut best, mut chosen, mut wanted) = (0, None, 0);
-    for (at, channel) in channels.list.iter().enumerate() {
-        let places_if = |can_serve: &dyn Fn(&MulticastReachability) -> bool| {
-            let mut places = Vec::new();
+    for (at, group) in groups.list.iter().enumerate() {
+        let destinations_if = |can_serve: &dyn Fn(&MulticastReachability) -> bool| {
+            let mut destinations = Vec::new();
             for (_, proxy) in proxies.iter() {
                 match can_serve(&proxy.reachability) {
-                    true => places.push(proxy.path.locator),
+                    true => destinations.push(proxy.path.locator),
                     false if proxy.reachability.listens >> at & 1 != 0 => return 0,
                     false => {}
                 }
             }
-            places.sort_unstable();
-            places.dedup();
-            places.len()
+            destinations.sort_unstable();
+            destinations.dedup();
+            destinations.len()
         };
-        if channels.is_cheaper(channel.listeners, places_if(&|hearing| hearing.allowed >> at & 1 != 0)) {
+        if groups.is_cheaper(group.listeners, destinations_if(&|reachability| reachability.allowed >> at & 1 != 0)) {
             wanted |= 1 << at;
         }
-        let places = places_if(&|hearing| hearing.is_served_by(at));
-        if places > best && channels.is_cheaper(channel.listeners - channel.unreachable, places) {
-            (best, chosen) = (places, Some(at));
+        let destinations = destinations_if(&|reachability| reachability.is_served_by(at));
+        if destinations > best && groups.is_cheaper(group.listeners - group.unreachable, destinations) {
+            (best, chosen) = (destinations, Some(at));
         }
     }
     (chosen, wanted)

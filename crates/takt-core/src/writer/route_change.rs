@@ -32,7 +32,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pending change of the route.
 #[derive(Debug)]
 pub(super) struct RouteChange {
-    /// New channel of the samples, and the channels that would be used if all listeners had
+    /// New group of the samples, and the groups that would be used if all listeners had
     /// validated them.
     next: (Option<usize>, MulticastSet),
     timer: TimerId,
@@ -50,15 +50,15 @@ pub(super) struct RouteChange {
 impl Writer {
     /// Recomputes the route after readers were matched, unmatched or redirected.
     pub(super) fn reroute(&mut self, ctx: &mut Context) {
-        let (channel, wanted) = self.best_multicast_group(ctx);
-        if self.concerned(channel).next().is_none() {
+        let (group, wanted) = self.best_multicast_group(ctx);
+        if self.concerned(group).next().is_none() {
             self.end_change(ctx);
-            return self.take_route(channel, wanted, ctx);
+            return self.take_route(group, wanted, ctx);
         }
-        // The state of the channel in use must be kept meanwhile.
+        // The state of the group in use must be kept meanwhile.
         let in_use = self.route.multicast_group.map_or(0, |at| 1 << at);
         self.take_route(self.route.multicast_group, wanted | in_use, ctx);
-        self.begin_change((channel, wanted), ctx);
+        self.begin_change((group, wanted), ctx);
     }
 
     fn best_multicast_group(&self, ctx: &mut Context) -> (Option<usize>, MulticastSet) {
@@ -66,21 +66,21 @@ impl Writer {
         route::choose_multicast_group(&self.proxies, &ctx.multicast_groups)
     }
 
-    fn take_route(&mut self, channel: Option<usize>, wanted: MulticastSet, ctx: &mut Context) {
-        self.record_paths(channel, ctx);
-        self.route = Route::to(&self.proxies, self.route.more, &ctx.multicast_groups, channel, wanted);
+    fn take_route(&mut self, group: Option<usize>, wanted: MulticastSet, ctx: &mut Context) {
+        self.record_paths(group, ctx);
+        self.route = Route::to(&self.proxies, self.route.more, &ctx.multicast_groups, group, wanted);
         ctx.start_probing(wanted);
         self.prepare_probe(ctx);
     }
 
-    /// Returns the best-effort readers that the new channel would serve differently and that were
-    /// already sent samples, with the channel that serves them now.
+    /// Returns the best-effort readers that the new group would serve differently and that were
+    /// already sent samples, with the group that serves them now.
     fn concerned(&self, next: Option<usize>) -> impl Iterator<Item = (&ReaderProxy, Option<usize>)> {
         let (now, sent) = (self.route.multicast_group, self.cursor.begun());
         self.proxies.iter().filter(move |(_, proxy)| !proxy.reliable && proxy.first_relevant <= sent).filter_map(
             move |(_, proxy)| {
-                let way = |channel: Option<usize>| channel.filter(|at| proxy.reachability.is_served_by(*at));
-                (way(now) != way(next)).then_some((proxy, way(now)))
+                let group_for = |group: Option<usize>| group.filter(|at| proxy.reachability.is_served_by(*at));
+                (group_for(now) != group_for(next)).then_some((proxy, group_for(now)))
             },
         )
     }
@@ -130,9 +130,9 @@ impl Writer {
     }
 
     fn complete_change(&mut self, ctx: &mut Context) {
-        let Some((channel, wanted)) = self.route_change.as_ref().map(|change| change.next) else { return };
+        let Some((group, wanted)) = self.route_change.as_ref().map(|change| change.next) else { return };
         self.end_change(ctx);
-        self.take_route(channel, wanted, ctx);
+        self.take_route(group, wanted, ctx);
     }
 
     /// Prepares the probe with sequence number `number`: adds its destinations.

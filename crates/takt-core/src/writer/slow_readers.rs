@@ -2,7 +2,7 @@
 //! ReaderProxy).
 //!
 //! The send window protects the reorder window of each reliable reader. A reader that keeps it
-//! closed for [`EXCLUDED_AFTER`], while another one has received everything, is *behind*. New
+//! closed for [`EXCLUDED_AFTER`], while another one has received everything, is *excluded*. New
 //! samples are not sent to it. It requests them from the history as fast as it acknowledges, and
 //! keeps pace again once it has nearly all. A KEEP_ALL writer keeps the samples that such a reader
 //! has not acknowledged: `write` blocks when the history is full, and until then the other readers
@@ -80,8 +80,8 @@ impl Silence {
     fn heartbeat_sent(&mut self, now: Instant, participant: Presence) -> bool {
         let since = *self.since.get_or_insert(now);
         self.unanswered = self.unanswered.saturating_add(1);
-        let patience = participant.lease.clamp(SILENT_AFTER_MIN, SILENT_AFTER_MAX);
-        let is_over = self.unanswered > SILENT_HEARTBEATS && now.since(since) >= patience;
+        let silent_after = participant.lease.clamp(SILENT_AFTER_MIN, SILENT_AFTER_MAX);
+        let is_over = self.unanswered > SILENT_HEARTBEATS && now.since(since) >= silent_after;
         is_over && participant.last_received > since && !core::mem::replace(&mut self.is_silent, true)
     }
 
@@ -135,7 +135,7 @@ impl Writer {
         self.queue_data(ctx);
     }
 
-    /// Includes all readers in the send window again if only readers that are behind are left,
+    /// Includes all readers in the send window again if only excluded readers are left,
     /// after one was unmatched.
     pub(super) fn include_readers(&mut self) {
         if self.proxies.iter().any(|(_, proxy)| !proxy.reliable || proxy.pace().is_some()) {
@@ -178,23 +178,23 @@ impl Writer {
         }
     }
 
-    /// Handles an answer of a reader: a silent one is waited for again, and one that is behind may
+    /// Handles an answer of a reader: a silent one is waited for again, and an excluded one may
     /// keep pace again.
     pub(super) fn handle_reader_answer(&mut self, index: u32, ctx: &mut Context) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let was_silent = core::mem::take(&mut proxy.silence).is_silent;
-        let was_behind = proxy.is_excluded;
-        if !was_silent && !was_behind {
+        let was_excluded = proxy.is_excluded;
+        if !was_silent && !was_excluded {
             return;
         }
         let acked = proxy.acked;
-        let is_behind = !self.is_near(acked, ctx);
+        let is_excluded = !self.is_near(acked, ctx);
         let next = self.cursor.sn;
         if let Some(proxy) = self.proxies.get_mut(index) {
-            proxy.is_excluded = is_behind;
+            proxy.is_excluded = is_excluded;
             proxy.pace_from = proxy.pace_from.max(next);
         }
-        if is_behind != was_behind {
+        if is_excluded != was_excluded {
             self.reroute(ctx);
         }
         if was_silent {
@@ -232,12 +232,12 @@ mod tests {
 
     #[test]
     fn reader_is_silent_after_enough_heartbeats_and_time() {
-        let mut often = Silence::default();
-        let asks = |silence: &mut Silence, at_ms| silence.heartbeat_sent(at(at_ms), heard(at(at_ms), 1));
-        assert!((0..100).all(|at_ms| !asks(&mut often, at_ms)), "many heartbeats in a short time");
-        assert!(asks(&mut often, 2_000) && !asks(&mut often, 2_100), "it becomes silent once");
-        let mut seldom = Silence::default();
-        let found: Vec<bool> = (0..10).map(|second| asks(&mut seldom, second * 1_000)).collect();
+        let mut frequent = Silence::default();
+        let heartbeat = |silence: &mut Silence, at_ms| silence.heartbeat_sent(at(at_ms), heard(at(at_ms), 1));
+        assert!((0..100).all(|at_ms| !heartbeat(&mut frequent, at_ms)), "many heartbeats in a short time");
+        assert!(heartbeat(&mut frequent, 2_000) && !heartbeat(&mut frequent, 2_100), "it becomes silent once");
+        let mut rare = Silence::default();
+        let found: Vec<bool> = (0..10).map(|second| heartbeat(&mut rare, second * 1_000)).collect();
         assert_eq!(found.iter().position(|found| *found), Some(8), "few heartbeats in a long time");
     }
 

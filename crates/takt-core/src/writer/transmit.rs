@@ -20,7 +20,7 @@ use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, SequenceNumber, Share
 /// sets, group sequence number and sentinel.
 const INLINE_QOS_LEN: usize = 132;
 
-/// Most changes in one call for which every reader is looked at: those that do not go to all.
+/// Most changes in one call for which every reader is visited: those that do not go to all.
 const DIRECTED_PER_CALL: u32 = 4;
 
 /// Most samples of one datagram. Several datagrams fill the window, so that acknowledgements of the
@@ -91,7 +91,7 @@ struct Datagram {
     audience: Audience,
     /// The next change waits for acknowledgements.
     stalled: bool,
-    /// Number of changes for which every reader was looked at.
+    /// Number of changes for which every reader was visited.
     directed: u32,
     /// First change that does not fit into the datagram.
     full_at: SequenceNumber,
@@ -104,7 +104,7 @@ impl Datagram {
         Self { rejected: None, audience: Audience::All, stalled: false, directed: 0, full_at }
     }
 
-    /// Records that every reader was looked at for so many more changes.
+    /// Records that every reader was visited for so many more changes.
     fn record_visits(&mut self, changes: u32) -> Progress {
         self.directed += changes;
         if self.directed < DIRECTED_PER_CALL { Progress::Continues } else { Progress::Full }
@@ -358,23 +358,24 @@ impl Writer {
         let heartbeat_len = INFO_DESTINATION_LEN + HEARTBEAT_LEN + GroupInfo::LEN + self.reserve(ctx);
         let Self { proxies, history, heartbeat: state, entity_id, membership, data, .. } = self;
         let has_services = data.qos.durability >= Durability::Transient && !entity_id.is_builtin();
-        let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| lacks_heartbeat(proxy));
-        let Some(first) = strangers().map(|proxy| proxy.first_relevant).min() else { return };
+        let new_readers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| lacks_heartbeat(proxy));
+        let Some(first) = new_readers().map(|proxy| proxy.first_relevant).min() else { return };
         if message.builder.remaining() < 2 * heartbeat_len {
             return;
         }
         // Changes removed from the history are not owed to readers that request it.
         let first = first.max(history.first_sn());
-        let mut greet = |message: &mut Message<'_>, reader, first_sn, last_sn: SequenceNumber| {
+        let mut send = |message: &mut Message<'_>, reader, first_sn, last_sn: SequenceNumber| {
             let (writer, count) = (*entity_id, state.next_initial_count());
             let (is_final, liveliness) = (true, false);
             let group = membership.as_ref().and_then(|it| it.group_info(history, first_sn, last_sn));
-            let greeting = Heartbeat { reader, writer, first_sn, last_sn, count, is_final, liveliness, group };
-            ctx.counters.heartbeats_sent += u64::from(message.builder.heartbeat(&greeting).is_ok());
+            let heartbeat = Heartbeat { reader, writer, first_sn, last_sn, count, is_final, liveliness, group };
+            ctx.counters.heartbeats_sent += u64::from(message.builder.heartbeat(&heartbeat).is_ok());
         };
-        greet(message, EntityId::UNKNOWN, history.first_sn(), first.prev());
+        send(message, EntityId::UNKNOWN, history.first_sn(), first.prev());
         let mut is_directed = false;
-        for proxy in strangers().filter(|proxy| proxy.first_relevant == proxy.live_from).take(INITIAL_HEARTBEATS_MAX) {
+        for proxy in new_readers().filter(|proxy| proxy.first_relevant == proxy.live_from).take(INITIAL_HEARTBEATS_MAX)
+        {
             let has_room = message.builder.remaining() >= 2 * heartbeat_len;
             if !has_room || message.builder.info_destination(proxy.guid.prefix).is_err() {
                 break;
@@ -384,7 +385,7 @@ impl Writer {
             // as repetitions only if the writer has announced that it has them.
             let before = proxy.first_relevant.prev();
             let last = if has_services { before.max(history.last_sn()) } else { before };
-            greet(message, proxy.guid.entity_id, proxy.first_relevant, last);
+            send(message, proxy.guid.entity_id, proxy.first_relevant, last);
         }
         let is_for_all = !is_directed || message.builder.info_destination(GuidPrefix::UNKNOWN).is_ok();
         debug_assert!(is_for_all, "one datagram holds all initial heartbeats");
@@ -442,9 +443,9 @@ impl Writer {
         }
         let (number, count) = (self.cursor.fragment, fragment_count(change.payload.len(), size));
         // The last fragment carries a heartbeat, and its sample may be removed once it was sent.
-        let ahead = ctx.scatter_gather && size >= GATHERED_LEN_MIN && number < count;
-        self.emit(message, change, EntityId::UNKNOWN, None, Part::Fragment { number, size, in_tail: ahead })?;
-        if ahead {
+        let in_tail = ctx.scatter_gather && size >= GATHERED_LEN_MIN && number < count;
+        self.emit(message, change, EntityId::UNKNOWN, None, Part::Fragment { number, size, in_tail })?;
+        if in_tail {
             let start = (number as usize - 1) * usize::from(size);
             let range = start..start + usize::from(size);
             ctx.payload_tail = Some(PayloadTail { writer: self.handle.index, payload: change.payload, range });
@@ -577,15 +578,15 @@ impl Writer {
             return None;
         }
         ctx.work.steps(4 * self.proxies.len());
-        let (last, asserting, news) = (self.history.last_sn(), self.asserting, self.take_unsent_gsn());
+        let (last, asserting, has_gsn) = (self.history.last_sn(), self.asserting, self.take_unsent_gsn());
         let is_requested = |proxy: &ReaderProxy| proxy.heartbeat_retries.is_due && proxy.acked < last;
-        let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && (news || is_requested(proxy)));
-        let channel = self.multicast_group_of_heartbeat(concerned);
-        let channel = channel.and_then(|at| ctx.multicast_groups.list.get(at).map(|channel| (at, channel.locator)));
-        for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| concerned(proxy)) {
-            let by_channel =
-                channel.filter(|(at, _)| proxy.reachability.is_served_by(*at) && proxy.heartbeat_retries.is_first());
-            destinations.push(by_channel.map_or(proxy.path.locator, |(_, locator)| locator));
+        let is_addressed = |proxy: &ReaderProxy| asserting || (proxy.reliable && (has_gsn || is_requested(proxy)));
+        let group = self.multicast_group_of_heartbeat(is_addressed);
+        let group = group.and_then(|at| ctx.multicast_groups.list.get(at).map(|group| (at, group.locator)));
+        for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| is_addressed(proxy)) {
+            let by_group =
+                group.filter(|(at, _)| proxy.reachability.is_served_by(*at) && proxy.heartbeat_retries.is_first());
+            destinations.push(by_group.map_or(proxy.path.locator, |(_, locator)| locator));
         }
         self.proxies.iter_mut().for_each(|(_, proxy)| proxy.heartbeat_retries.is_due = false);
         destinations.sort_unstable();
@@ -597,23 +598,23 @@ impl Writer {
         } else if self.readers_without_heartbeat {
             self.send_initial_heartbeats(&mut message, ctx);
         }
-        let is_final = news && !asserting && !self.has_unacknowledged();
+        let is_final = has_gsn && !asserting && !self.has_unacknowledged();
         let fits = self.add_heartbeat(&mut message, is_final, ctx);
         ctx.counters.heartbeats_without_room += u64::from(!fits);
         self.asserting = false;
         (!destinations.is_empty() && fits).then(|| message.builder.len())
     }
 
-    /// Returns the multicast channel of a heartbeat, if it concerns at least half of the readers
-    /// that the channel serves. Only the first heartbeat to a reader uses the channel, because a
+    /// Returns the multicast group of a heartbeat, if it concerns at least half of the readers
+    /// that the group serves. Only the first heartbeat to a reader uses the group, because a
     /// reader that does not answer may no longer receive it. Liveliness assertions never use a
-    /// channel.
-    fn multicast_group_of_heartbeat(&self, concerned: impl Fn(&ReaderProxy) -> bool) -> Option<usize> {
-        let channel = self.route.multicast_group.filter(|_| !self.asserting)?;
-        let is_first = |proxy: &ReaderProxy| concerned(proxy) && proxy.heartbeat_retries.is_first();
-        let served = self.proxies.iter().filter(|(_, proxy)| proxy.reachability.is_served_by(channel));
+    /// group.
+    fn multicast_group_of_heartbeat(&self, is_addressed: impl Fn(&ReaderProxy) -> bool) -> Option<usize> {
+        let group = self.route.multicast_group.filter(|_| !self.asserting)?;
+        let is_first = |proxy: &ReaderProxy| is_addressed(proxy) && proxy.heartbeat_retries.is_first();
+        let served = self.proxies.iter().filter(|(_, proxy)| proxy.reachability.is_served_by(group));
         let (all, half) = served.fold((0, 0), |(all, half), (_, it)| (all + 1, half + 2 * usize::from(is_first(it))));
-        (half >= all).then_some(channel)
+        (half >= all).then_some(group)
     }
 
     /// Adds a heartbeat to a message, or queues it on its own if it does not fit.
@@ -705,7 +706,7 @@ impl Writer {
                 (payload, ChangeKind::Alive) => Payload::Data(payload),
                 (payload, _) => Payload::Key(payload),
             })),
-            Part::Fragment { number, size, in_tail: ahead } => {
+            Part::Fragment { number, size, in_tail } => {
                 let payload = pool.bytes(change.payload);
                 let start = (number as usize - 1) * usize::from(size);
                 let end = (start + usize::from(size)).min(payload.len());
@@ -721,7 +722,7 @@ impl Writer {
                     key: change.kind != ChangeKind::Alive,
                     payload: &payload[start..end],
                 };
-                if ahead {
+                if in_tail {
                     message.builder.data_frag_without_payload(&fragment)
                 } else {
                     message.builder.data_frag(&fragment)
@@ -744,14 +745,14 @@ impl Writer {
             ChangeKind::Unregistered => STATUS_INFO_UNREGISTERED,
             ChangeKind::DisposedUnregistered => STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED,
         };
-        let place = &change.position;
+        let position = &change.position;
         let origin = if self.relays { self.history.origin_of(change) } else { None };
-        let is_plain = status == 0 && directed_to.is_none() && origin.is_none() && *place == SetPosition::default();
+        let is_plain = status == 0 && directed_to.is_none() && origin.is_none() && *position == SetPosition::default();
         if (!self.keyed || self.protection.key) && is_plain {
             return Ok(None);
         }
         // The hash of a short key is the key, which would disclose it.
-        if self.keyed && !place.ends && !self.protection.key {
+        if self.keyed && !position.ends && !self.protection.key {
             inline.key_hash(change.key_hash)?;
         }
         if status != 0 {
@@ -763,8 +764,8 @@ impl Writer {
         if let Some(origin) = origin {
             inline.original_writer(origin)?;
         }
-        if *place != SetPosition::default() {
-            put_position(place, inline)?;
+        if *position != SetPosition::default() {
+            put_position(position, inline)?;
         }
         Ok(Some(inline.finish()?))
     }
@@ -772,18 +773,18 @@ impl Writer {
 
 /// Adds the position of a change to the inline QoS (RTPS 2.5 §9.6.4). The end of a set no longer
 /// names the set of its writer.
-fn put_position(place: &SetPosition, inline: &mut InlineQosBuilder<INLINE_QOS_LEN>) -> Result<(), Full> {
-    if place.ends && !place.gsn.is_valid() {
+fn put_position(position: &SetPosition, inline: &mut InlineQosBuilder<INLINE_QOS_LEN>) -> Result<(), Full> {
+    if position.ends && !position.gsn.is_valid() {
         return inline.coherent_set(SequenceNumber::UNKNOWN);
     }
-    if place.is_member() {
-        inline.coherent_set(place.set)?;
+    if position.is_member() {
+        inline.coherent_set(position.set)?;
     }
-    if place.group_set.is_valid() {
-        inline.group_coherent_set(place.group_set)?;
+    if position.group_set.is_valid() {
+        inline.group_coherent_set(position.group_set)?;
     }
-    if place.gsn.is_valid() {
-        inline.group_seq_num(place.gsn)?;
+    if position.gsn.is_valid() {
+        inline.group_seq_num(position.gsn)?;
     }
     Ok(())
 }

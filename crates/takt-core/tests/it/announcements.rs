@@ -37,10 +37,10 @@ pub mod record {
     pub const BY_STRANGER: u8 = 0x20;
 }
 
-/// Plays a script to its end, and then waits until all participants have been forgotten.
+/// Plays a script to its end, and then waits until all participants have been removed.
 pub fn play(script: &[u8]) {
     let mut session = Session::begin();
-    let mut stranger = Puppet::new(7);
+    let mut unknown = Puppet::new(7);
     let mut script = Script(script);
     for _ in 0..MAX_RECORDS {
         if script.0.is_empty() {
@@ -53,8 +53,8 @@ pub fn play(script: &[u8]) {
             kind => {
                 let payload = script.bytes(usize::from(len));
                 round_trip(kind, payload);
-                let by_stranger = what & record::BY_STRANGER != 0;
-                say(&mut session, by_stranger.then_some(&mut stranger), kind, what & record::IS_KEY != 0, payload);
+                let by_unknown = what & record::BY_STRANGER != 0;
+                say(&mut session, by_unknown.then_some(&mut unknown), kind, what & record::IS_KEY != 0, payload);
                 within_limits(&session);
             }
         }
@@ -73,7 +73,7 @@ fn application(session: &mut Session, script: &[u8]) {
 }
 
 /// Sends the payload as the peer, or as the unknown participant.
-fn say(session: &mut Session, stranger: Option<&mut Puppet>, kind: u8, is_key: bool, bytes: &[u8]) {
+fn say(session: &mut Session, unknown: Option<&mut Puppet>, kind: u8, is_key: bool, bytes: &[u8]) {
     let writer = match kind {
         record::PUBLICATION => EntityId::SEDP_PUB_WRITER,
         record::SUBSCRIPTION => EntityId::SEDP_SUB_WRITER,
@@ -82,7 +82,7 @@ fn say(session: &mut Session, stranger: Option<&mut Puppet>, kind: u8, is_key: b
         record::TYPE_REPLY => EntityId::TYPE_LOOKUP_REPLY_WRITER,
         _ => EntityId::SPDP_WRITER,
     };
-    let puppet = stranger.unwrap_or(&mut session.peer);
+    let puppet = unknown.unwrap_or(&mut session.peer);
     let mut inline = InlineQosBuilder::<32>::new();
     inline.status_info(3).expect("it fits");
     let inline_qos = is_key.then(|| inline.finish().expect("it fits"));
@@ -206,10 +206,10 @@ pub fn record_by(writer: EntityId, payload: &[u8]) -> Option<Vec<u8>> {
 pub fn examples() -> Vec<(&'static str, Vec<u8>)> {
     let wait = record_of(record::WAIT, &[]);
     let drain = record_of(record::APPLICATION, &[3]);
-    let [mut peer, stranger] = [Puppet::new(1), Puppet::new(7)];
+    let [mut peer, unknown] = [Puppet::new(1), Puppet::new(7)];
     peer.serves_types = true;
     let mut examples = Vec::new();
-    for (name, puppet, by) in [("peer", &peer, 0), ("stranger", &stranger, record::BY_STRANGER)] {
+    for (name, puppet, by) in [("peer", &peer, 0), ("stranger", &unknown, record::BY_STRANGER)] {
         let (publication, subscription) = (puppet.publication(1, true), puppet.subscription(1, true));
         let message = ParticipantMessageData {
             prefix: puppet.prefix,
@@ -242,11 +242,11 @@ fn types(peer: &Puppet) -> Vec<Vec<u8>> {
     let id = RequestId { writer: peer.guid(EntityId::TYPE_LOOKUP_REQUEST_WRITER), number: 1 };
     let mut records = Vec::new();
     let ids = vec![type_id(0), type_id(1)];
-    for question in
+    for operation in
         [Operation::Types(ids.clone()), Operation::Dependencies(ids, ContinuationPoint::default()), Operation::Unknown]
     {
         for form in [UnionForm::Appendable, UnionForm::Final] {
-            let request = TypeRequest { id, addressee: Addressee::Any, operation: question.clone(), form };
+            let request = TypeRequest { id, addressee: Addressee::Any, operation: operation.clone(), form };
             records.push(record_of(record::TYPE_REQUEST, &request.to_bytes()));
         }
         records.push(record_of(record::APPLICATION, &[3]));

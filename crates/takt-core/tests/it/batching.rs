@@ -152,15 +152,15 @@ fn deliver(network: &mut Network, from: usize, to: usize, datagram: &[u8]) {
 fn full_send_window_opens_when_a_whole_datagram_fits() {
     let mut network = Network::with_mtu(2, 386, 65_536);
     let (writer, reader) = pair(&mut network, 0, reliable());
-    let (begin, mut under_way) = (sent(&network).1, Vec::new());
+    let (begin, mut in_transit) = (sent(&network).1, Vec::new());
     for number in 0..1_500 {
         network.write(0, writer, &payload(number, 20)).expect("write accepted");
-        under_way.append(&mut datagrams(&mut network, 0));
+        in_transit.append(&mut datagrams(&mut network, 0));
     }
     assert_eq!(sent(&network).1 - begin, 512, "up to the window");
-    assert!(under_way.len() >= 512, "each sample leaves alone");
+    assert!(in_transit.len() >= 512, "each sample leaves alone");
     let (mut taken, mut later) = (0, Vec::new());
-    for datagram in under_way {
+    for datagram in in_transit {
         deliver(&mut network, 0, 1, &datagram);
         taken += network.take_all(1, reader).len();
         for answer in datagrams(&mut network, 1) {
@@ -190,10 +190,10 @@ fn samples_are_sent_when_the_reader_of_a_full_window_is_deleted() {
     network.nodes[1].delete_reader(network.now, reader).expect("it exists");
     network.run(100);
     let qos = DataReaderQos { reliability: best_effort(), ..keep_all_reader() };
-    let newcomer = network.reader(1, reader_spec("T", false, qos));
-    network.await_match((0, writer), (1, newcomer));
+    let late_reader = network.reader(1, reader_spec("T", false, qos));
+    network.await_match((0, writer), (1, late_reader));
     network.run(100);
     network.write(0, writer, &payload(7, 20)).expect("write accepted");
     network.run(0);
-    assert_eq!(network.take_all(1, newcomer).len(), 1);
+    assert_eq!(network.take_all(1, late_reader).len(), 1);
 }

@@ -135,10 +135,10 @@ fn list(write: impl FnOnce(&mut ParameterListBuilder)) -> Vec<u8> {
 }
 
 /// Returns the announcement of an unknown participant, with one more parameter in front.
-fn announcement(stranger: &Puppet, pid: u16, value: &[u8]) -> Vec<u8> {
+fn announcement(unknown: &Puppet, pid: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = list(|list| list.put(pid, |writer| writer.bytes(value)));
     bytes.truncate(bytes.len() - 4);
-    bytes.extend_from_slice(&stranger.announcement().to_bytes()[4..]);
+    bytes.extend_from_slice(&unknown.announcement().to_bytes()[4..]);
     bytes
 }
 
@@ -161,14 +161,14 @@ pub const STRANGER: usize = 2;
 
 /// Returns all cases.
 pub fn cases() -> Vec<Case> {
-    let (peer, stranger) = (Puppet::of_ours(PEER), Puppet::of_ours(STRANGER));
+    let (peer, unknown) = (Puppet::of_ours(PEER), Puppet::of_ours(STRANGER));
     let mut cases = Vec::new();
     framing(&peer, &mut cases);
     data(&peer, &mut cases);
     sequence_numbers_and_payloads(&peer, &mut cases);
     fragments(&peer, &mut cases);
     control(&peer, &mut cases);
-    participants(&peer, &stranger, &mut cases);
+    participants(&peer, &unknown, &mut cases);
     endpoints(&peer, &mut cases);
     filters_and_assertions(&peer, &mut cases);
     cases
@@ -427,74 +427,74 @@ fn control(peer: &Puppet, cases: &mut Vec<Case>) {
     put(cases, "infinite-time-stamp", one, peer, &[raw(0x09, 1, &[0xff, 0xff, 0xff, 0xff, 0xfe, 0xff, 0xff, 0xff])]);
 }
 
-fn participants(peer: &Puppet, stranger: &Puppet, cases: &mut Vec<Case>) {
+fn participants(peer: &Puppet, unknown: &Puppet, cases: &mut Vec<Case>) {
     let spdp = |payload: &[u8]| {
         let mut data = raw_data(5, 16, payload);
         data[12..16].copy_from_slice(&EntityId::SPDP_WRITER.0);
         data
     };
-    let mut say = |name, trace, payload: &[u8]| put(cases, name, trace, stranger, &[spdp(payload)]);
+    let mut add = |name, trace, payload: &[u8]| put(cases, name, trace, unknown, &[spdp(payload)]);
     let moved = |locator: Locator| {
-        let data = ParticipantData { metatraffic_unicast: vec![locator], ..stranger.announcement() };
+        let data = ParticipantData { metatraffic_unicast: vec![locator], ..unknown.announcement() };
         let mut bytes = data.to_bytes();
         // Serialization omits an unusable locator, so it is patched in.
-        let good = Locator { port: 7, ..stranger.address }.to_bytes(Endianness::Little);
-        let at = bytes.windows(24).position(|window| *window == good);
+        let valid = Locator { port: 7, ..unknown.address }.to_bytes(Endianness::Little);
+        let at = bytes.windows(24).position(|window| *window == valid);
         if let Some(at) = at {
             bytes[at..at + 24].copy_from_slice(&locator.to_bytes(Endianness::Little));
         }
         bytes
     };
     let third_party = Locator::udp_v4(std::net::Ipv4Addr::new(192, 0, 2, 1), 53);
-    say("cve-2021-38425-locator-of-a-third-party", Trace::Locator, &moved(third_party));
-    say("cyclonedds-1772-locator-with-port-zero", Trace::Entity, &moved(Locator { port: 0, ..stranger.address }));
-    say("rustdds-286-locator-port-beyond-16-bits", Trace::Entity, &moved(Locator { port: 70_000, ..stranger.address }));
-    say("cve-2023-39945-parameter-beyond-the-end", Trace::Discovery, &[0, 3, 0, 0, 0x50, 0, 0x10, 0, 1, 2, 3, 4]);
-    say(
+    add("cve-2021-38425-locator-of-a-third-party", Trace::Locator, &moved(third_party));
+    add("cyclonedds-1772-locator-with-port-zero", Trace::Entity, &moved(Locator { port: 0, ..unknown.address }));
+    add("rustdds-286-locator-port-beyond-16-bits", Trace::Entity, &moved(Locator { port: 70_000, ..unknown.address }));
+    add("cve-2023-39945-parameter-beyond-the-end", Trace::Discovery, &[0, 3, 0, 0, 0x50, 0, 0x10, 0, 1, 2, 3, 4]);
+    add(
         "cve-2023-39946-property-longer-than-its-parameter",
         Trace::Discovery,
-        &announcement(stranger, PID_PROPERTY_LIST, &[&1_u32.to_le_bytes()[..], &text(0x7fff_fff0, b"name")].concat()),
+        &announcement(unknown, PID_PROPERTY_LIST, &[&1_u32.to_le_bytes()[..], &text(0x7fff_fff0, b"name")].concat()),
     );
-    say(
+    add(
         "cve-2023-39947-properties-by-the-billion",
         Trace::Discovery,
-        &announcement(stranger, PID_PROPERTY_LIST, &[0xff; 16]),
+        &announcement(unknown, PID_PROPERTY_LIST, &[0xff; 16]),
     );
-    say(
+    add(
         "cve-2024-30258-identity-token-of-any-length",
         Trace::Nothing,
-        &announcement(stranger, 0x1001, &[&text(4, b"abc\0")[..], &[0xff; 16]].concat()),
+        &announcement(unknown, 0x1001, &[&text(4, b"abc\0")[..], &[0xff; 16]].concat()),
     );
-    say("cve-2025-62599-permissions-token-of-any-length", Trace::Nothing, &announcement(stranger, 0x1002, &[0xff; 32]));
-    say(
+    add("cve-2025-62599-permissions-token-of-any-length", Trace::Nothing, &announcement(unknown, 0x1002, &[0xff; 32]));
+    add(
         "cve-2025-63829-lease-beyond-a-second-of-fraction",
         Trace::Nothing,
-        &announcement(stranger, PID_PARTICIPANT_LEASE_DURATION, &[0xff; 8]),
+        &announcement(unknown, PID_PARTICIPANT_LEASE_DURATION, &[0xff; 8]),
     );
-    say("discovery-must-understand-the-unknown", Trace::Discovery, &announcement(stranger, 0x7234, &[0; 4]));
-    say("discovery-not-a-list", Trace::Discovery, &[0, 1, 0, 0, 1, 2, 3, 4]);
-    say("discovery-nobody", Trace::Discovery, &[0, 3, 0, 0, 1, 0, 0, 0]);
-    say("discovery-somebody-else", Trace::Discovery, &peer.announcement().to_bytes());
+    add("discovery-must-understand-the-unknown", Trace::Discovery, &announcement(unknown, 0x7234, &[0; 4]));
+    add("discovery-not-a-list", Trace::Discovery, &[0, 1, 0, 0, 1, 2, 3, 4]);
+    add("discovery-nobody", Trace::Discovery, &[0, 3, 0, 0, 1, 0, 0, 0]);
+    add("discovery-somebody-else", Trace::Discovery, &peer.announcement().to_bytes());
     let mut inline = InlineQosBuilder::<32>::new();
     inline.status_info(3).expect("it fits");
     let inline_qos = inline.finish().expect("it fits").to_vec();
     let farewell = key_payload(peer.guid(EntityId::PARTICIPANT));
-    let datagram = stranger.datagram(|message| {
+    let datagram = unknown.datagram(|message| {
         let payload = Payload::Key(&farewell);
         let (reader, writer) = (EntityId::UNKNOWN, EntityId::SPDP_WRITER);
         let sn = SequenceNumber(1);
         message.data(&DataEmit { reader, writer, sn, inline_qos: Some(&inline_qos), payload }).expect("it fits");
     });
     cases.push(Case { name: "cve-2023-50257-farewell-of-somebody-else", trace: Trace::Discovery, datagram });
-    let mut crowd = Vec::new();
+    let mut announcements = Vec::new();
     for number in 0..150_u8 {
         let mut member = Puppet::of_ours(STRANGER);
         member.prefix.0[0] = number;
         member.prefix.0[1] = 0xee;
-        crowd.push(raw(0x0c, 1, &[&[0, 0, 0, 0, 2, 5, 1, 0x7a][..], &member.prefix.0].concat()));
-        crowd.push(spdp(&member.announcement().to_bytes()));
+        announcements.push(raw(0x0c, 1, &[&[0, 0, 0, 0, 2, 5, 1, 0x7a][..], &member.prefix.0].concat()));
+        announcements.push(spdp(&member.announcement().to_bytes()));
     }
-    put(cases, "cve-2026-45092-participants-by-the-hundred", Trace::Nothing, stranger, &crowd);
+    put(cases, "cve-2026-45092-participants-by-the-hundred", Trace::Nothing, unknown, &announcements);
 }
 
 /// Returns the second change of a builtin writer.
@@ -506,51 +506,51 @@ fn builtin(writer: EntityId, payload: &[u8]) -> Vec<u8> {
 }
 
 fn endpoints(peer: &Puppet, cases: &mut Vec<Case>) {
-    let mut say =
+    let mut add =
         |name, trace, payload: &[u8]| put(cases, name, trace, peer, &[builtin(EntityId::SEDP_PUB_WRITER, payload)]);
     let count = |count: u32| count.to_le_bytes();
-    say(
+    add(
         "cve-2020-18735-topic-name-longer-than-its-parameter",
         Trace::Discovery,
         &endpoint(peer, PID_TOPIC_NAME, &text(0xffff, b"T\0")),
     );
-    say(
+    add(
         "cve-2026-49861-representations-by-the-billion",
         Trace::Discovery,
         &endpoint(peer, PID_DATA_REPRESENTATION, &[&count(0x7fff_ffff)[..], &[0; 4]].concat()),
     );
-    say("cve-2026-53589-partitions-by-the-billion", Trace::Discovery, &endpoint(peer, PID_PARTITION, &[0xff; 12]));
-    say(
+    add("cve-2026-53589-partitions-by-the-billion", Trace::Discovery, &endpoint(peer, PID_PARTITION, &[0xff; 12]));
+    add(
         "cve-2026-53590-partition-without-its-end",
         Trace::Discovery,
         &endpoint(peer, PID_PARTITION, &[&count(1)[..], &text(4, b"abcd")].concat()),
     );
-    say(
+    add(
         "cve-2023-23932-partition-that-is-no-text",
         Trace::Discovery,
         &endpoint(peer, PID_PARTITION, &[&count(1)[..], &text(4, &[0xc3, 0x28, 0xff, 0])].concat()),
     );
-    say(
+    add(
         "cve-2026-49862-type-information-of-any-length",
         Trace::Nothing,
         &endpoint(peer, PID_TYPE_INFORMATION, &[0xff; 64]),
     );
-    say(
+    add(
         "cve-2026-49863-user-data-longer-than-its-parameter",
         Trace::Discovery,
         &endpoint(peer, PID_USER_DATA, &[0xff, 0xff, 0xff, 0x7f, 1, 2, 3, 4]),
     );
-    say("locator-cut-short", Trace::Discovery, &endpoint(peer, PID_UNICAST_LOCATOR, &[1, 0, 0, 0, 0, 0, 0, 0]));
-    say("history-of-an-unknown-kind", Trace::Discovery, &endpoint(peer, PID_HISTORY, &[9, 0, 0, 0, 1, 0, 0, 0]));
+    add("locator-cut-short", Trace::Discovery, &endpoint(peer, PID_UNICAST_LOCATOR, &[1, 0, 0, 0, 0, 0, 0, 0]));
+    add("history-of-an-unknown-kind", Trace::Discovery, &endpoint(peer, PID_HISTORY, &[9, 0, 0, 0, 1, 0, 0, 0]));
     let mut patterns = peer.publication(9, true);
     patterns.partition = Partition { names: vec![format!("{}b", "a*".repeat(120)); 64] };
-    say("partitions-that-are-patterns", Trace::Nothing, &patterns.to_bytes());
+    add("partitions-that-are-patterns", Trace::Nothing, &patterns.to_bytes());
     let mut foreign = peer.publication(9, true);
     foreign.guid = Guid { prefix: takt_wire::GuidPrefix([9; 12]), ..foreign.guid };
-    say("endpoint-of-somebody-else", Trace::Discovery, &foreign.to_bytes());
+    add("endpoint-of-somebody-else", Trace::Discovery, &foreign.to_bytes());
     let mut of_ours = peer.publication(9, true);
     of_ours.guid.entity_id = EntityId::SEDP_PUB_WRITER;
-    say("endpoint-that-is-builtin", Trace::Discovery, &of_ours.to_bytes());
+    add("endpoint-that-is-builtin", Trace::Discovery, &of_ours.to_bytes());
 }
 
 fn filters_and_assertions(peer: &Puppet, cases: &mut Vec<Case>) {

@@ -134,12 +134,12 @@ impl Fan {
 
     /// Returns whether new samples go once to the group; otherwise to each reader by unicast.
     fn is_multicast(&mut self) -> bool {
-        let questions = self.probes_sent();
+        let probes = self.probes_sent();
         self.clear_counts();
         (0..10).for_each(|_| _ = self.write());
-        let questions = (self.probes_sent() - questions) as usize;
+        let probes = (self.probes_sent() - probes) as usize;
         let each: Vec<usize> = (1..=self.readers.len()).map(|node| self.sent_to(address(node))).collect();
-        match self.sent_to(multicast_locator()) - questions {
+        match self.sent_to(multicast_locator()) - probes {
             0 => {
                 assert!(each.iter().all(|count| *count >= 10), "each gets each: {each:?}");
                 false
@@ -208,13 +208,13 @@ fn unicast_is_used_when_the_network_drops_multicast() {
         let mut fan = Fan::with(network, 3, 0, reliability, listening);
         assert!(!fan.is_multicast());
         assert_eq!(fan.network.nodes[0].counters().participants_unreachable_by_multicast, 3);
-        let asked = fan.probes_sent();
+        let probes = fan.probes_sent();
         fan.run(20 * SECOND);
-        assert_eq!(fan.probes_sent() - asked, 10, "readers unreachable by multicast are probed every two seconds");
+        assert_eq!(fan.probes_sent() - probes, 10, "readers unreachable by multicast are probed every two seconds");
     }
 }
 
-/// A switch may forget memberships. Reliable readers lose nothing, and all are served by unicast
+/// A switch may lose memberships. Reliable readers lose nothing, and all are served by unicast
 /// until the group works again.
 #[test]
 fn reliable_reader_is_served_by_unicast_when_multicast_stops_arriving() {
@@ -261,15 +261,15 @@ fn multicast_failure_is_detected_while_nothing_is_sent() {
 fn listeners_are_rarely_probed_while_nothing_is_sent() {
     for reliability in [reliable(), best_effort()] {
         let mut fan = Fan::new(3, 0, reliability);
-        let asked = fan.probes_sent();
+        let probes = fan.probes_sent();
         fan.network.run(50 * SECOND);
-        assert_eq!((fan.probes_sent() - asked, fan.sent_to(address(0))), (0, 0), "and no reply is sent");
+        assert_eq!((fan.probes_sent() - probes, fan.sent_to(address(0))), (0, 0), "and no reply is sent");
         fan.write();
         assert_eq!((1..=3).map(|node| fan.sent_to(address(node))).sum::<usize>(), 0, "what was known is used");
         fan.network.run(10 * SECOND);
-        assert_eq!(fan.probes_sent() - asked, 1, "one sample causes one probe");
+        assert_eq!(fan.probes_sent() - probes, 1, "one sample causes one probe");
         fan.run(10 * SECOND);
-        assert_eq!(fan.probes_sent() - asked, 6, "then one every two seconds");
+        assert_eq!(fan.probes_sent() - probes, 6, "then one every two seconds");
     }
 }
 
@@ -279,13 +279,13 @@ fn listeners_are_rarely_probed_while_nothing_is_sent() {
 fn new_listener_is_probed_when_a_sample_is_sent() {
     let mut fan = Fan::new(3, 0, reliable());
     fan.network.run(10 * SECOND);
-    let asked = fan.probes_sent();
-    let newcomer = fan.network.join_with(listening(4));
-    let reader = fan.network.reader(newcomer, reader_spec("T", false, keep_all_reader()));
-    fan.network.await_match((0, fan.writer), (newcomer, reader));
+    let probes = fan.probes_sent();
+    let new_node = fan.network.join_with(listening(4));
+    let reader = fan.network.reader(new_node, reader_spec("T", false, keep_all_reader()));
+    fan.network.await_match((0, fan.writer), (new_node, reader));
     fan.readers.push(reader);
     fan.network.run(5 * SECOND);
-    assert_eq!(fan.probes_sent(), asked);
+    assert_eq!(fan.probes_sent(), probes);
     fan.clear_counts();
     assert_eq!(fan.write(), 0);
     assert!((1..=4).all(|node| fan.sent_to(address(node)) > 0));
@@ -301,17 +301,17 @@ fn late_repair_request_triggers_a_probe() {
     let mut fan = Fan::new(3, 0, reliable());
     fan.network.cut = vec![2];
     fan.network.write(0, fan.writer, &payload(99, 100)).expect("write accepted");
-    let asked = fan.probes_sent();
-    assert!(fan.network.run_until(SECOND, |network| network.nodes[0].counters().multicast_probes_sent == asked + 2));
+    let probes = fan.probes_sent();
+    assert!(fan.network.run_until(SECOND, |network| network.nodes[0].counters().multicast_probes_sent == probes + 2));
     fan.network.cut.clear();
     fan.network.run(0);
     fan.network.cut = vec![2];
     fan.network.run(5 * SECOND);
-    let asked = fan.probes_sent();
+    let probes = fan.probes_sent();
     fan.network.cut.clear();
     fan.network.run(SECOND);
     assert!(fan.network.take(2, fan.readers[1]).is_some(), "it missed the sample and received the second probe");
-    assert_eq!(fan.probes_sent() - asked, 1);
+    assert_eq!(fan.probes_sent() - probes, 1);
 }
 
 /// Multicast is looped back to the sender, whose own reader gets the samples by unicast.
@@ -352,12 +352,12 @@ fn liveliness_assertions_arrive_between_probes() {
     let reader = fan.network.reader(1, reader_spec("L", false, qos));
     fan.network.await_match((0, writer), (1, reader));
     let stale = fan.network.nodes[0].counters().stale_acknowledgements;
-    let (asked, changed) = (fan.probes_sent(), |fan: &mut Fan| {
+    let (probes, changed) = (fan.probes_sent(), |fan: &mut Fan| {
         let status = fan.network.nodes[1].liveliness_changed_status(reader).expect("the reader exists");
         (status.alive_count, status.not_alive_count)
     });
     fan.run(10 * SECOND);
-    assert!(fan.probes_sent() - asked >= 4);
+    assert!(fan.probes_sent() - probes >= 4);
     assert_eq!(changed(&mut fan), (1, 0));
     assert!(fan.is_multicast(), "and the answers are still understood");
     assert_eq!(fan.network.nodes[0].counters().stale_acknowledgements, stale);
@@ -414,10 +414,10 @@ fn best_effort_readers_lose_nothing_when_the_route_changes_to_multicast() {
 fn best_effort_late_joiners_lose_no_history_when_the_route_changes_to_multicast() {
     let mut network = Network::new(0, 3);
     (0..=3).for_each(|node| _ = network.join_with(listening(node)));
-    let proving = network.writer(0, writer_spec("T", false, best_effort_writer()));
+    let probing_writer = network.writer(0, writer_spec("T", false, best_effort_writer()));
     for node in 1..=3 {
         let reader = network.reader(node, reader_spec("T", false, best_effort_reader()));
-        network.await_match((0, proving), (node, reader));
+        network.await_match((0, probing_writer), (node, reader));
     }
     await_answers(&mut network);
     let durability = Durability::TransientLocal;
@@ -512,9 +512,9 @@ fn long_samples_by_unicast(readers_each: usize) -> (Network, WriterHandle, Vec<R
 }
 
 /// Writes samples of `len` octets every 50 ms until the condition holds.
-fn write_until(network: &mut Network, writer: WriterHandle, len: usize, mut is_so: impl FnMut(&mut Network) -> bool) {
+fn write_until(network: &mut Network, writer: WriterHandle, len: usize, mut is_done: impl FnMut(&mut Network) -> bool) {
     let mut written = 0;
-    while !is_so(network) {
+    while !is_done(network) {
         assert!(written < 2_000, "it is so within 100 s");
         network.write(0, writer, &payload(written, len)).expect("write accepted");
         network.run(50);

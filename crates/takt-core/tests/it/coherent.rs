@@ -183,7 +183,7 @@ fn best_effort_reader_presents_only_complete_sets() {
     reader.reliability = best_effort();
     let mut t = pair(704, writer, reader);
     t.network.faults.loss = 10;
-    let mut whole = 0;
+    let mut complete = 0;
     for set in 0..50 {
         t.begin();
         for key in 0..4 {
@@ -194,10 +194,10 @@ fn best_effort_reader_presents_only_complete_sets() {
         t.network.run(1);
         let seen = t.take();
         assert!(seen.len().is_multiple_of(4), "set {set}: {seen:?}");
-        whole += seen.len() / 4;
+        complete += seen.len() / 4;
     }
-    assert!((1..50).contains(&whole), "{whole}");
-    assert_eq!(t.dropped() as usize + whole, 50, "at least its end shows");
+    assert!((1..50).contains(&complete), "{complete}");
+    assert_eq!(t.dropped() as usize + complete, 50, "at least its end shows");
 }
 
 #[test]

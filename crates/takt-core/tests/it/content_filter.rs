@@ -171,9 +171,9 @@ fn each_reader_gets_its_accepted_samples_of_any_size_under_loss() {
     for (len, seed) in [(20, 604), (5_000, 605)] {
         let mut network = Network::new(4, seed);
         let writer = filtering_writer(&mut network, keep_all_writer());
-        let wants = [(1, 3), (2, 5), (3, 1), (3, 7)];
-        let readers =
-            wants.map(|(node, number)| (node, number, filtered_reader(&mut network, node, keep_all_reader(), number)));
+        let multiples = [(1, 3), (2, 5), (3, 1), (3, 7)];
+        let readers = multiples
+            .map(|(node, number)| (node, number, filtered_reader(&mut network, node, keep_all_reader(), number)));
         readers.iter().for_each(|(node, _, reader)| network.await_match((0, writer), (*node, *reader)));
         network.faults = Faults { loss: 20, duplication: 5, reordering: 10 };
         write_numbers(&mut network, writer, 0..100, len);
@@ -218,11 +218,11 @@ fn full_history_ignores_readers_whose_filter_rejects_everything() {
     let writer = filtering_writer(&mut network, DataWriterQos { resource_limits, ..keep_all_writer() });
     let reader = filtered_reader(&mut network, 1, keep_all_reader(), 1_000);
     network.await_match((0, writer), (1, reader));
-    let began = network.now;
+    let begin = network.now;
     write_numbers(&mut network, writer, 1..400, 20);
     await_acknowledgment(&mut network, writer);
     // No round waits for a heartbeat of the timer, except perhaps the last.
-    assert!(network.now.0 - began.0 < 500_000_000, "{} ns", network.now.0 - began.0);
+    assert!(network.now.0 - begin.0 < 500_000_000, "{} ns", network.now.0 - begin.0);
     assert!(numbers(&mut network, reader).is_empty());
 }
 
@@ -307,16 +307,16 @@ fn accepted_sample_is_sent_at_once_when_other_readers_reject_it() {
     let mut network = Network::new(3, 612);
     let writer = filtering_writer(&mut network, keep_all_writer());
     let qos = DataReaderQos { reliability: best_effort(), ..keep_all_reader() };
-    let wants_all = filtered_reader(&mut network, 1, qos, 1);
-    let wants_few = filtered_reader(&mut network, 2, keep_all_reader(), 3);
-    network.await_match((0, writer), (1, wants_all));
-    network.await_match((0, writer), (2, wants_few));
+    let of_all = filtered_reader(&mut network, 1, qos, 1);
+    let of_third = filtered_reader(&mut network, 2, keep_all_reader(), 3);
+    network.await_match((0, writer), (1, of_all));
+    network.await_match((0, writer), (2, of_third));
     network.run(1_000);
     for number in 1..10 {
         network.write(0, writer, &payload(number, 20)).expect("write accepted");
         network.run(0);
-        assert_eq!(numbers(&mut network, wants_all), [number]);
-        let few = network.take_all(2, wants_few).len();
+        assert_eq!(numbers(&mut network, of_all), [number]);
+        let few = network.take_all(2, of_third).len();
         assert_eq!(few, usize::from(number % 3 == 0), "{number}");
     }
     assert_eq!(network.nodes[2].counters().filtered_samples, 0);

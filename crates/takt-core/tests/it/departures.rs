@@ -1,5 +1,5 @@
-//! Deferred departures of participants and writers, which wait until earlier datagrams are handed
-//! in.
+//! Deferred departures of participants and writers, which wait until earlier datagrams are
+//! received.
 
 use crate::network::*;
 use crate::puppet::*;

@@ -96,8 +96,8 @@ fn participant_that_never_answers_is_reported_once() {
         network.run(1_000);
     }
     let guid = puppet.announcement().guid;
-    let told = network.events(0).into_iter().filter(|event| *event == Event::ParticipantSilent(guid)).count();
-    assert_eq!(told, 1);
+    let reports = network.events(0).into_iter().filter(|event| *event == Event::ParticipantSilent(guid)).count();
+    assert_eq!(reports, 1);
     let silent: Vec<_> = network.nodes[0].silent_participants().collect();
     assert_eq!(silent.len(), 1);
     assert_eq!((silent[0].guid, silent[0].locator), (guid, puppet.address));

@@ -181,8 +181,8 @@ fn endpoint_is_removed_by_its_key_hash_without_a_payload() {
     let heartbeat = puppet.heartbeat(takt_wire::EntityId::SEDP_PUB_WRITER, 1, 2);
     puppet.say(node, now, |message| {
         message.heartbeat(&heartbeat).expect("it fits");
-        let gone = crate::puppet::data(takt_wire::EntityId::SEDP_PUB_WRITER, 2, takt_wire::Payload::None);
-        message.data(&takt_wire::DataEmit { inline_qos: Some(&inline_qos), ..gone }).expect("it fits");
+        let deletion = crate::puppet::data(takt_wire::EntityId::SEDP_PUB_WRITER, 2, takt_wire::Payload::None);
+        message.data(&takt_wire::DataEmit { inline_qos: Some(&inline_qos), ..deletion }).expect("it fits");
     });
     assert_eq!(node.matched_publications(reader).expect("the reader exists"), []);
 }

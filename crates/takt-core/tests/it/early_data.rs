@@ -146,8 +146,8 @@ fn history_is_not_complete_after_an_initial_heartbeat() {
     let durability = Durability::TransientLocal;
     let mut matched = Matched::with(DataReaderQos { durability, ..keep_all_reader() }, Puppet::of_ours(9), durability);
     let has_history = |matched: &mut Matched| matched.node.has_history(matched.reader).expect("it exists");
-    let greeting = Heartbeat { is_final: true, ..matched.puppet.heartbeat(WRITER, 1, 0) };
-    matched.puppet.say(&mut matched.node, matched.now, |message| message.heartbeat(&greeting).expect("it fits"));
+    let initial = Heartbeat { is_final: true, ..matched.puppet.heartbeat(WRITER, 1, 0) };
+    matched.puppet.say(&mut matched.node, matched.now, |message| message.heartbeat(&initial).expect("it fits"));
     assert!(!has_history(&mut matched), "an initial heartbeat states the first sample, not the history");
     matched.send(1..=2);
     assert!(!has_history(&mut matched));

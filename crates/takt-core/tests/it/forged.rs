@@ -122,8 +122,8 @@ fn queued_messages_for_a_departed_writer_are_not_sent_to_its_successor() {
     last.publish(&mut node, now, &last.publication(1, false));
     sent.extend(outgoing(&mut node, now));
     let to_last = sent.iter().filter(|(to, _)| *to == [last.address]).count();
-    let asked_user_writer = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(acknack) if acknack.writer == EntityId::user_writer(1, false));
-    assert_eq!(count(&sent, asked_user_writer), 0, "a best-effort writer is never probed");
+    let requests_from_user_writer = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(acknack) if acknack.writer == EntityId::user_writer(1, false));
+    assert_eq!(count(&sent, requests_from_user_writer), 0, "a best-effort writer is never probed");
     assert_eq!(to_last, sent.len(), "only the last one remains: {sent:?}");
 }
 
@@ -332,11 +332,11 @@ fn waiting_samples_are_dropped_for_the_next_one() {
     }
     assert_eq!(node.counters().rejected_samples, 0, "they will be requested again");
     let sent = outgoing(&mut node, now);
-    let asks_for_first = |submessage: &Submessage<'_>| {
+    let requests_first = |submessage: &Submessage<'_>| {
         matches!(submessage, Submessage::AckNack(nack)
             if nack.writer == writer && nack.reader_sn_state.contains(SequenceNumber(1)))
     };
-    assert_eq!(count(&sent, asks_for_first), 3);
+    assert_eq!(count(&sent, requests_first), 3);
     for puppet in &puppets {
         puppet.say(&mut node, now, |message| {
             message.data(&data(writer, 1, Payload::Data(&bytes))).expect("it fits");

@@ -9,7 +9,7 @@ use takt_wire::message::{AckNack, Gap, MessageView, Payload, Submessage};
 use takt_wire::qos::{DataWriterQos, UserData};
 use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
-/// Returns a network in which node 0 forgets node 1 after a second of silence, and node 1 keeps
+/// Returns a network in which node 0 removes node 1 after a second of silence, and node 1 keeps
 /// node 0 for an hour.
 fn network_with_short_lease() -> Network {
     let mut network = Network::new(0, 40);
@@ -48,16 +48,16 @@ fn endpoint_deletion_is_detected_by_a_participant_that_was_lost_meanwhile() {
             network.await_match((0, writer), (1, reader));
         }
         network.run(1_000);
-        let (gone, stays) = if is_first { (0, 1) } else { (1, 0) };
+        let (deleted, remaining) = if is_first { (0, 1) } else { (1, 0) };
         lose_participant(&mut network, |network| {
-            network.nodes[0].delete_writer(network.now, writers[gone]).expect("it exists")
+            network.nodes[0].delete_writer(network.now, writers[deleted]).expect("it exists")
         });
         network.run(5_000);
-        assert_eq!(writers_of(&mut network, readers[gone]), (0, 1), "{is_first}");
-        assert_eq!(writers_of(&mut network, readers[stays]), (1, 1), "{is_first}: it never went");
-        network.write(0, writers[stays], &payload(1, 20)).expect("write accepted");
+        assert_eq!(writers_of(&mut network, readers[deleted]), (0, 1), "{is_first}");
+        assert_eq!(writers_of(&mut network, readers[remaining]), (1, 1), "{is_first}: it never went");
+        network.write(0, writers[remaining], &payload(1, 20)).expect("write accepted");
         network.run(100);
-        assert_eq!(network.take_all(1, readers[stays]).len(), 1);
+        assert_eq!(network.take_all(1, readers[remaining]).len(), 1);
     }
 }
 
@@ -88,8 +88,8 @@ fn acknowledgements_of_a_rediscovering_reader_are_accepted_at_once() {
     assert_eq!(network.take_all(0, reader).len(), 500);
     lose_participant(&mut network, |_| {});
     network.run(1_000);
-    let gone = network.take_all(0, reader);
-    assert!(gone.iter().all(|(info, _)| !info.valid_data), "it was notified that its writer had left");
+    let taken = network.take_all(0, reader);
+    assert!(taken.iter().all(|(info, _)| !info.valid_data), "it was notified that its writer had left");
     network.write(1, writer, &payload(500, 20)).expect("write accepted");
     network.run(1_000);
     assert_eq!(network.take_all(0, reader).len(), 1);
@@ -114,7 +114,7 @@ fn announce(puppet: &mut Puppet, node: &mut Participant, gap_end: i64, (first, l
 
 const START: Instant = Instant(1_000_000_000);
 
-/// Announcement 3 replaced 2 before 2 was sent. While the reader asks for 3 again, 4 replaces it.
+/// Announcement 3 replaced 2 before 2 was sent. While the reader requests 3 again, 4 replaces it.
 /// The writer sends 4 a moment later.
 #[test]
 fn announcement_replaced_while_the_history_is_sent_ends_no_match() {

@@ -80,17 +80,17 @@ fn best_effort_large_samples_arrive_completely_or_not_at_all() {
     let reader = network.reader(1, reader_spec("T", false, reader_qos));
     network.await_match((0, writer), (1, reader));
     network.faults = Faults { loss: 1, duplication: 1, reordering: 1 };
-    let mut whole = 0;
+    let mut complete = 0;
     for number in 0..200 {
         network.write(0, writer, &payload(number, 20_000)).expect("best effort never blocks");
         network.run(1);
         for (_, bytes) in network.take_all(1, reader) {
             let number = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
             assert!(bytes == payload(number, 20_000));
-            whole += 1;
+            complete += 1;
         }
     }
-    assert!((100..200).contains(&whole), "{whole}");
+    assert!((100..200).contains(&complete), "{complete}");
 }
 
 #[test]
@@ -131,14 +131,14 @@ fn long_fragments_except_the_last_are_not_copied() {
     network.run(500);
     let sample = payload(1, 200_000);
     network.write(0, writer, &sample).expect("write accepted");
-    let (now, mut frame, mut ahead) = (network.now, vec![0x5a; 65_507], Vec::new());
+    let (now, mut frame, mut in_tail) = (network.now, vec![0x5a; 65_507], Vec::new());
     let [left, right] = &mut network.nodes[..] else { panic!("there are two nodes") };
     while let Some(transmit) = left.poll_transmit_gathering(now, &mut frame) {
         let datagram = [&frame[..transmit.len], transmit.payload].concat();
-        ahead.extend((!transmit.payload.is_empty()).then_some((transmit.len, transmit.payload.len())));
+        in_tail.extend((!transmit.payload.is_empty()).then_some((transmit.len, transmit.payload.len())));
         right.handle_datagram(now, Received { source: address(0), multicast: false }, &datagram);
     }
-    assert_eq!(ahead, [(68, 64_864); 3], "a header and the fragment itself, three times of four");
+    assert_eq!(in_tail, [(68, 64_864); 3], "a header and the fragment itself, three times of four");
     assert!(network.take(1, reader).is_some_and(|(_, bytes)| bytes == sample));
     network.write(0, writer, &sample).expect("write accepted");
     while let Some(transmit) = network.nodes[0].poll_transmit(now, &mut frame) {

@@ -488,8 +488,8 @@ fn heartbeat_requests_become_rarer_when_they_bring_no_information() {
     // therefore do not contain the information that the other writer's change waits for.
     let mut t = world(734, &["A", "B"], ORDERED, &keep_all_reader());
     let node = t.network.join();
-    let deaf = t.network.reader(node, reader_spec("A", false, keep_all_reader()));
-    t.network.await_match((0, t.writers[0]), (node, deaf));
+    let muted = t.network.reader(node, reader_spec("A", false, keep_all_reader()));
+    t.network.await_match((0, t.writers[0]), (node, muted));
     t.network.run(500);
     t.network.cut = vec![node];
     t.write(&[0; SEND_WINDOW]);
@@ -620,7 +620,7 @@ fn sets_without_group_information_are_presented_per_writer_with_a_caution() {
     // Group information of the changes of a set: none, the group sequence number, or also the group
     // set. The ends of the sets have none.
     let worlds = [(COHERENT, 0), (BOTH, 0), (COHERENT, 1), (BOTH, 1), (COHERENT, 2)];
-    for ((coherent, ordered), says) in worlds {
+    for ((coherent, ordered), gsn_info) in worlds {
         let now = Instant(1_000_000_000);
         let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
         let presentation = group(coherent, ordered);
@@ -661,8 +661,8 @@ fn sets_without_group_information_are_presented_per_writer_with_a_caution() {
         for set in [1, 4, 7] {
             for (at, writer) in (0..).zip(writers) {
                 for member in 0..2 {
-                    let group_set = if says == 2 { 2 * set } else { 0 };
-                    let gsn = (says > 0).then_some((2 * set + 2 * at + member, group_set));
+                    let group_set = if gsn_info == 2 { 2 * set } else { 0 };
+                    let gsn = (gsn_info > 0).then_some((2 * set + 2 * at + member, group_set));
                     send_member(&puppet, &mut node, writer, set + member, Some(set), gsn);
                 }
             }
@@ -757,8 +757,8 @@ fn taken_of(node: &mut Participant, now: Instant, subscriber: SubscriberHandle, 
 
 /// Returns whether an acknowledgement to the writer requests a heartbeat.
 fn requests_heartbeat(sent: &[(Vec<Locator>, Vec<u8>)], writer: EntityId) -> bool {
-    let wants = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(it) if it.writer == writer && !it.is_final);
-    count(sent, wants) > 0
+    let requests = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(it) if it.writer == writer && !it.is_final);
+    count(sent, requests) > 0
 }
 
 #[test]

@@ -81,9 +81,9 @@ fn instances_lose_their_writer_when_its_participant_is_lost() {
     assert_eq!(t.network.take_all(1, t.reader).len(), 2);
     t.network.nodes[0].delete_writer(t.network.now, t.writer).expect("the writer exists");
     t.network.run(1_000);
-    let news = t.network.take_all(1, t.reader);
-    assert_eq!(news.len(), 2);
-    for (info, key) in news {
+    let taken = t.network.take_all(1, t.reader);
+    assert_eq!(taken.len(), 2);
+    for (info, key) in taken {
         assert_eq!((info.valid_data, info.instance_state), (false, InstanceState::NotAliveNoWriters));
         assert_eq!(key[4], info.instance_handle.0[0], "the key is known");
     }

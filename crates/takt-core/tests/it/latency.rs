@@ -45,8 +45,8 @@ fn samples_older_than_the_limit_are_counted_and_reported() {
             network.run(0);
         }
         network.run(10);
-        let told = network.events(1);
-        assert_eq!(told.iter().filter(|event| **event == Event::LatencyExceeded(reader)).count(), 1, "{told:?}");
+        let events = network.events(1);
+        assert_eq!(events.iter().filter(|event| **event == Event::LatencyExceeded(reader)).count(), 1, "{events:?}");
         let first = status(&mut network, reader);
         assert_eq!((first.limit_ns, first.total_count, first.total_count_change), (Some(1_000_000), 1, 1));
         assert!((2_000_000..2_100_000).contains(&first.last_ns), "{}", first.last_ns);

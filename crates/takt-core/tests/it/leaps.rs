@@ -56,8 +56,8 @@ impl Pair {
     /// Sends one datagram to node `to`, with the prefix and address of the other node.
     fn forge(&mut self, to: usize, build: impl FnOnce(&mut MessageBuilder<'_>)) {
         let mut forger = Puppet::new(1 - to);
-        let speaker = if to == 1 { self.writer_guid() } else { self.reader_guid() };
-        forger.prefix = speaker.prefix;
+        let sender = if to == 1 { self.writer_guid() } else { self.reader_guid() };
+        forger.prefix = sender.prefix;
         let now = self.network.now;
         forger.say(&mut self.network.nodes[to], now, build);
     }
@@ -235,14 +235,15 @@ fn delivery_restarts_when_the_first_heartbeat_was_forged() {
             let forged = Heartbeat { reader: reader_id, ..puppet.heartbeat(writer, FAR, FAR) };
             puppet.say(&mut node, now, |message| message.heartbeat(&forged).expect("it fits"));
             outgoing(&mut node, now);
-            // The writer sends a heartbeat to all its readers, is asked, and answers this one.
+            // The writer sends a heartbeat to all its readers, gets a request, and answers this
+            // one.
             let to_all = puppet.heartbeat(writer, 1, 0);
             puppet.say(&mut node, now, |message| message.heartbeat(&to_all).expect("it fits"));
-            let asks = |submessage: &Submessage<'_>| {
+            let requests = |submessage: &Submessage<'_>| {
                 matches!(submessage, Submessage::AckNack(nack)
                     if nack.writer == writer && nack.reader_sn_state.base() <= SequenceNumber(1))
             };
-            assert!(count(&outgoing(&mut node, now), asks) > 0, "{case}");
+            assert!(count(&outgoing(&mut node, now), requests) > 0, "{case}");
             let own = Heartbeat { reader: reader_id, ..puppet.heartbeat(writer, 1, 0) };
             puppet.say(&mut node, now, |message| {
                 message.heartbeat(&own).expect("it fits");

@@ -259,9 +259,9 @@ fn sample_that_expired_in_transit_counts_as_a_write_to_its_instance() {
             network.write_key(node, writer, ChangeKind::Unregistered, hash(1), &[]).expect("write accepted");
             network.run(10);
         }
-        let news: Vec<_> = network.take_all(1, reader).iter().map(|(info, _)| info.instance_state).collect();
+        let states: Vec<_> = network.take_all(1, reader).iter().map(|(info, _)| info.instance_state).collect();
         let expected = if revives { vec![InstanceState::NotAliveNoWriters] } else { vec![] };
-        assert_eq!(news, expected, "{destination_order:?} {ownership:?} {disposed_s}");
+        assert_eq!(states, expected, "{destination_order:?} {ownership:?} {disposed_s}");
     }
 }
 

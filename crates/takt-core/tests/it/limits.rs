@@ -76,15 +76,15 @@ fn oldest_unvalidated_participant_is_replaced_by_a_new_one() {
     for number in 0..1_000 {
         fake(number).announce_itself(node, now);
     }
-    let newcomer = Puppet::new(200);
-    newcomer.announce_itself(node, now);
+    let new_participant = Puppet::new(200);
+    new_participant.announce_itself(node, now);
     for number in 1_000..1_000 + limit - 1 {
         fake(number).announce_itself(node, now);
-        assert!(knows(node, newcomer.prefix), "it has not had the time to answer");
+        assert!(knows(node, new_participant.prefix), "it has not had the time to answer");
     }
     assert_eq!(node.discovered_participants().len(), 1 + limit);
     fake(2_000).announce_itself(node, now);
-    assert!(!knows(node, newcomer.prefix));
+    assert!(!knows(node, new_participant.prefix));
     assert!(knows(node, prefix(1)), "participants that answered stay");
 }
 
@@ -336,7 +336,7 @@ fn instances_of_rejected_samples_are_removed() {
     qos.resource_limits.max_instances = Some(8);
     let reader = network.reader(0, reader_spec("T", true, qos));
     let node = &mut network.nodes[0];
-    let mut say = |number: usize, stays: bool| {
+    let mut announce = |number: usize, stays: bool| {
         let mut puppet = Puppet::new(9 + number);
         puppet.join(node, now);
         let writer = takt_wire::EntityId::user_writer(1, true);
@@ -352,9 +352,9 @@ fn instances_of_rejected_samples_are_removed() {
             puppet.leave(node, now);
         }
     };
-    say(0, true);
-    (1..30).for_each(|number| say(number, false));
-    say(30, true);
+    announce(0, true);
+    (1..30).for_each(|number| announce(number, false));
+    announce(30, true);
     let taken: Vec<_> = network.take_all(0, reader).iter().map(|(info, _)| info.instance_handle.0).collect();
     assert_eq!(taken, [hash(0), hash(30)]);
 }

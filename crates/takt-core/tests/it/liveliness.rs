@@ -158,14 +158,14 @@ fn assertion_for_another_participant_is_counted_and_dropped() {
         network.nodes[0].liveliness_changed_status(reader).expect("the reader exists").alive_count
     };
     assert_eq!(alive(&mut network), 2);
-    let [honest, liar] = &mut puppets;
+    let [honest, forger] = &mut puppets;
     let assertion =
         ParticipantMessageData { prefix: honest.prefix, kind: ParticipantMessageData::KIND_AUTOMATIC, data: &[] };
     let payload = assertion.to_bytes();
-    for (speaker, lives, wrong) in [(liar, 0, 1), (honest, 1, 1)] {
+    for (sender, lives, wrong) in [(forger, 0, 1), (honest, 1, 1)] {
         network.run(400);
         let now = network.now;
-        speaker.announce(&mut network.nodes[0], now, EntityId::P2P_MESSAGE_WRITER, Payload::Data(&payload));
+        sender.announce(&mut network.nodes[0], now, EntityId::P2P_MESSAGE_WRITER, Payload::Data(&payload));
         network.run(200);
         assert_eq!((alive(&mut network), network.nodes[0].counters().malformed_discovery), (lives, wrong));
     }
@@ -188,7 +188,7 @@ fn assertions_by_writes_are_sent_a_few_times_per_lease() {
     run_alone(&mut node, &mut now, 1_000);
     let lost = node.liveliness_lost_status(writers[1]).map(|status| status.total_count);
     assert_eq!(lost, Ok(1), "no writer has written yet");
-    let mut told = 0;
+    let mut reported = 0;
     for number in 0..300 {
         let bytes = payload(number, 20);
         let change = NewChange {
@@ -203,9 +203,9 @@ fn assertions_by_writes_are_sent_a_few_times_per_lease() {
             Some(bytes.len())
         });
         written.expect("KEEP_LAST has room");
-        told += count(&run_alone(&mut node, &mut now, 10), is_assertion);
+        reported += count(&run_alone(&mut node, &mut now, 10), is_assertion);
     }
-    assert!((20..=40).contains(&told), "in ten leases: {told}");
+    assert!((20..=40).contains(&reported), "in ten leases: {reported}");
     assert_eq!(node.liveliness_lost_status(writers[1]).map(|status| status.total_count), lost);
 }
 

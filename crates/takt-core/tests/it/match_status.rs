@@ -24,10 +24,10 @@ fn match_is_counted_when_the_readers_participant_has_acknowledged_the_writer() {
         network.faults = Faults { loss: 10, duplication: 5, reordering: 30 };
         // Both participants know each other before the endpoints are created.
         network.run(3_000);
-        let began = network.now;
+        let begin = network.now;
         let (writer, reader) = best_effort_pair(&mut network);
         assert!(network.run_until(10_000, |network| readers(network, writer) == 1), "seed {seed}");
-        if network.now.since(began) >= std::time::Duration::from_millis(900) {
+        if network.now.since(begin) >= std::time::Duration::from_millis(900) {
             continue;
         }
         counted += 1;

@@ -1,4 +1,4 @@
-//! Participants whose addresses change: they are followed, and reliability is preserved.
+//! Participants whose addresses change: traffic is redirected, and reliability is preserved.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -125,7 +125,7 @@ fn delivery_continues_when_an_interface_vanishes_and_returns() {
     pair.assert_never_unmatched();
 }
 
-/// A participant that is not heard for longer than the lease is rediscovered within two
+/// A participant that is unreachable for longer than the lease is rediscovered within two
 /// announcement periods.
 #[test]
 fn participants_are_rediscovered_when_a_link_fails_for_longer_than_the_lease() {

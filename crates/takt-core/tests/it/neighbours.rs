@@ -1,5 +1,5 @@
-//! Shared-memory locators of participants on this host: the driver is asked whether they are
-//! reachable, and its answer applies.
+//! Shared-memory locators of participants on this host: the path is requested from the driver,
+//! and its answer applies.
 
 use crate::network::*;
 use std::net::Ipv4Addr;
@@ -33,7 +33,7 @@ fn network(at: fn(usize) -> Locator, with_memory: &[usize]) -> Network {
     network
 }
 
-/// Returns the locators that the driver is asked about.
+/// Returns the locators to which the driver is requested to open a path.
 fn requested_locators(network: &mut Network, node: usize) -> Vec<Locator> {
     let events = network.events(node).into_iter();
     events.filter_map(|event| if let Event::LocalPeerAnnounced(at) = event { Some(at) } else { None }).collect()
@@ -79,7 +79,7 @@ fn shared_memory_is_used_while_the_driver_confirms_it() {
 
 /// A path costs memory and descriptors: none is opened to participants without matched endpoints.
 #[test]
-fn driver_is_asked_only_after_a_match() {
+fn path_is_requested_only_after_a_match() {
     let mut network = network(on_one_host, &[0, 1]);
     network.writer(0, writer_spec("T", false, keep_all_writer()));
     network.reader(1, reader_spec("another", false, keep_all_reader()));
@@ -152,7 +152,7 @@ fn participant_is_lost_at_once_when_its_process_ends() {
 }
 
 #[test]
-fn driver_is_asked_only_about_participants_on_this_host() {
+fn path_is_requested_only_for_participants_on_this_host() {
     for (at, with_memory) in [(address as fn(usize) -> Locator, &[0, 1][..]), (on_one_host, &[1]), (on_one_host, &[0])]
     {
         let mut network = network(at, with_memory);
@@ -164,9 +164,9 @@ fn driver_is_asked_only_about_participants_on_this_host() {
     }
 }
 
-/// Its transport has closed and another one has opened: the driver is asked again.
+/// Its transport has closed and another one has opened: the path is requested again.
 #[test]
-fn driver_is_asked_again_when_the_locator_changes() {
+fn path_is_requested_again_when_the_locator_changes() {
     let mut network = network(on_one_host, &[0, 1]);
     let pair = matched(&mut network, false);
     assert_eq!(requested_locators(&mut network, 0), [memory(1, 2)]);

@@ -230,12 +230,12 @@ impl Network {
                     let copies = 1 + usize::from(self.dice.percent(self.faults.duplication));
                     for _ in 0..copies {
                         let datagram = Datagram { from: self.addresses[index], to, bytes: frame[..len].to_vec() };
-                        let place = if self.dice.percent(self.faults.reordering) && !self.wire.is_empty() {
+                        let position = if self.dice.percent(self.faults.reordering) && !self.wire.is_empty() {
                             self.dice.roll(self.wire.len() as u64) as usize
                         } else {
                             self.wire.len()
                         };
-                        self.wire.insert(place, datagram);
+                        self.wire.insert(position, datagram);
                     }
                 }
             }
@@ -252,11 +252,11 @@ impl Network {
         for (index, node) in self.nodes.iter_mut().enumerate() {
             let own = self.addresses[index];
             let loops = datagram.to.port == USER_PORT;
-            let hears = (multicast && (loops || own != datagram.from))
+            let listens = (multicast && (loops || own != datagram.from))
                 || datagram.to == own
                 || self.further.contains(&(index, datagram.to));
-            let eaten = multicast && datagram.to.port == USER_PORT && self.deaf.contains(&index);
-            if hears && !eaten && !self.cut.contains(&index) {
+            let is_dropped = multicast && datagram.to.port == USER_PORT && self.deaf.contains(&index);
+            if listens && !is_dropped && !self.cut.contains(&index) {
                 match self.held_up.get_mut(&index) {
                     Some(waiting) => waiting.push(datagram.clone()),
                     None => node.handle_datagram(self.now, received, &datagram.bytes),
@@ -269,7 +269,7 @@ impl Network {
         true
     }
 
-    /// Suspends a node's process until [`Self::resume`]. Its timers are still served.
+    /// Suspends a node's process until [`Self::resume`]. Its timers are still handled.
     pub fn hold_up(&mut self, node: usize) {
         self.held_up.insert(node, Vec::new());
     }
@@ -281,7 +281,7 @@ impl Network {
     }
 
     /// Resumes a node's process, which reads its sockets one after the other: that of the groups
-    /// first, or its own. A stopped process serves its timers before that.
+    /// first, or its own. A stopped process handles its timers before that.
     pub fn resume(&mut self, node: usize, groups_first: bool) {
         let waiting = self.held_up.remove(&node).expect("it was held up");
         if self.stopped.contains(&node) {

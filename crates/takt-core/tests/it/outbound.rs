@@ -18,19 +18,19 @@ type Statement = (GuidPrefix, Vec<Locator>, EntityId, EntityId, u8, i64, u32);
 
 /// Sends all pending datagrams, and passes each to `keep`.
 pub fn drain(node: &mut Participant, now: Instant, frame: &mut [u8], mut keep: impl FnMut(&[u8])) {
-    let mut said = BTreeMap::new();
+    let mut statements = BTreeMap::new();
     let mut datagrams = 0;
     while let Some(transmit) = node.poll_transmit(now, frame) {
         datagrams += 1;
         assert!(datagrams < MAX_DATAGRAMS, "poll_transmit comes to an end");
         assert!(!transmit.destinations.is_empty());
         let (len, destinations) = (transmit.len, transmit.destinations.to_vec());
-        note(&frame[..len], &destinations, &mut said);
+        note(&frame[..len], &destinations, &mut statements);
         keep(&frame[..len]);
     }
 }
 
-fn note(datagram: &[u8], destinations: &[Locator], said: &mut BTreeMap<Statement, u32>) {
+fn note(datagram: &[u8], destinations: &[Locator], statements: &mut BTreeMap<Statement, u32>) {
     let message = MessageView::parse(datagram).expect("what we send is a message");
     let mut to = GuidPrefix::default();
     for submessage in message.submessages() {
@@ -49,7 +49,7 @@ fn note(datagram: &[u8], destinations: &[Locator], said: &mut BTreeMap<Statement
             _ => continue,
         };
         let statement = (to, destinations.to_vec(), reader, writer, kind, sn, number);
-        let times = said.entry(statement).or_insert(0);
+        let times = statements.entry(statement).or_insert(0);
         *times += 1;
         // Once unsolicited, and a second time for a reader that has lost it.
         let most = if kind < 3 { 1 } else { 2 };

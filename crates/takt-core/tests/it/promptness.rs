@@ -68,8 +68,8 @@ impl Contest {
     fn silence_until(&mut self, event: Event) -> u64 {
         self.network.events(2);
         let begin = self.network.now;
-        let told = self.network.run_until(10_000, |network| network.events(2).contains(&event));
-        assert!(told, "{event:?}");
+        let reported = self.network.run_until(10_000, |network| network.events(2).contains(&event));
+        assert!(reported, "{event:?}");
         (self.network.now.0 - begin.0).div_ceil(MS)
     }
 }
@@ -80,8 +80,8 @@ fn missed_deadline_is_reported_within_the_period_and_a_millisecond() {
     contest.run(1_000);
     contest.write(1);
     let event = Event::RequestedDeadlineMissed(contest.reader);
-    let told = contest.silence_until(event);
-    assert!((PERIOD_MS..=PERIOD_MS + 1).contains(&told), "{told} ms");
+    let delay_ms = contest.silence_until(event);
+    assert!((PERIOD_MS..=PERIOD_MS + 1).contains(&delay_ms), "{delay_ms} ms");
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn silent_writer_is_not_alive_within_its_lease_and_a_millisecond() {
     contest.write(0);
     contest.write(1);
     let event = Event::LivelinessChanged(contest.reader);
-    let told = contest.silence_until(event);
-    assert!((LEASE_MS..=LEASE_MS + 1).contains(&told), "{told} ms");
+    let delay_ms = contest.silence_until(event);
+    assert!((LEASE_MS..=LEASE_MS + 1).contains(&delay_ms), "{delay_ms} ms");
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn writers_of_a_dead_participant_are_not_alive_within_their_lease_and_a_millisec
     contest.run(1_000);
     contest.network.cut = vec![1];
     let event = Event::LivelinessChanged(contest.reader);
-    let told = contest.silence_until(event);
-    assert!(told <= LEASE_MS + 1, "{told} ms");
+    let delay_ms = contest.silence_until(event);
+    assert!(delay_ms <= LEASE_MS + 1, "{delay_ms} ms");
 }
 
 /// By a missed deadline, and by an expired lease: the samples of the next writer are delivered.
@@ -114,7 +114,7 @@ fn next_writer_owns_the_instance_within_the_period_and_a_millisecond() {
         contest.write(1);
         let begin = contest.network.now;
         // One sample per millisecond shows from when the samples are delivered.
-        let heard = (1..=2_000).find(|_| {
+        let first = (1..=2_000).find(|_| {
             contest.write(0);
             contest.network.run(1);
             !contest
@@ -123,8 +123,8 @@ fn next_writer_owns_the_instance_within_the_period_and_a_millisecond() {
                 .iter()
                 .all(|(info, _)| Ok(info.publication) == contest.network.nodes[1].writer_guid(contest.writers[1]))
         });
-        let heard_ms = (contest.network.now.0 - begin.0).div_ceil(MS);
-        assert!(heard.is_some() && (wait_ms..=wait_ms + 2).contains(&heard_ms), "{heard_ms} ms of {wait_ms} ms");
+        let delay_ms = (contest.network.now.0 - begin.0).div_ceil(MS);
+        assert!(first.is_some() && (wait_ms..=wait_ms + 2).contains(&delay_ms), "{delay_ms} ms of {wait_ms} ms");
     }
 }
 

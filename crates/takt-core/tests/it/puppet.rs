@@ -185,12 +185,12 @@ impl Puppet {
 
     /// Returns the number of the next change of a builtin writer.
     pub fn next_number(&mut self, writer: EntityId) -> i64 {
-        let Some(place) = BUILTIN_WRITERS.iter().position(|known| *known == writer) else {
+        let Some(index) = BUILTIN_WRITERS.iter().position(|known| *known == writer) else {
             self.spdp_sn.set(self.spdp_sn.get() + 1);
             return self.spdp_sn.get();
         };
-        self.written[place] += 1;
-        self.written[place]
+        self.written[index] += 1;
+        self.written[index]
     }
 
     /// Returns a heartbeat with the next count.

@@ -42,8 +42,8 @@ fn write_and_disconnect(network: &mut Network, writer: WriterHandle, reader: Rea
     }
     assert_eq!(take(network, reader), count as usize);
     network.cut.push(0);
-    let parted = |n: &mut Network| n.nodes[1].matched_publications(reader).expect("the reader exists").is_empty();
-    assert!(network.run_until(2 * LEASE_MS, parted));
+    let is_unmatched = |n: &mut Network| n.nodes[1].matched_publications(reader).expect("the reader exists").is_empty();
+    assert!(network.run_until(2 * LEASE_MS, is_unmatched));
     network.cut.clear();
     let met = |n: &mut Network| !n.nodes[1].matched_publications(reader).expect("the reader exists").is_empty();
     assert!(network.run_until(2 * LEASE_MS, met));
@@ -116,7 +116,7 @@ fn acknowledgements_with_restarted_counts_are_accepted_and_repetitions_are_not()
         node.write(now, handle, &change, |slot| Some(slot.len())).expect("write accepted");
     }
     outgoing(&mut node, now);
-    let asks = |node: &mut Participant, now: Instant, count: i32, missing: &[i64]| {
+    let requests = |node: &mut Participant, now: Instant, count: i32, missing: &[i64]| {
         let mut reader_sn_state = SequenceNumberSet::new(SequenceNumber(2));
         missing.iter().for_each(|sn| assert!(reader_sn_state.insert(SequenceNumber(*sn))));
         let reader = EntityId::user_reader(1, false);
@@ -125,11 +125,11 @@ fn acknowledgements_with_restarted_counts_are_accepted_and_repetitions_are_not()
         let sent = outgoing(node, now);
         self::count(&sent, |submessage| matches!(submessage, Submessage::Data(data) if data.writer == writer))
     };
-    assert_eq!(asks(&mut node, now, 100, &[]), 0);
-    assert_eq!(asks(&mut node, now, 1, &[2, 3]), 0, "it is from before");
+    assert_eq!(requests(&mut node, now, 100, &[]), 0);
+    assert_eq!(requests(&mut node, now, 1, &[2, 3]), 0, "it is from before");
     run_alone(&mut node, &mut now, 600);
-    assert_eq!(asks(&mut node, now, 1, &[2, 3]), 2);
-    assert_eq!(asks(&mut node, now, 1, &[2, 3]), 0, "it is repeated");
+    assert_eq!(requests(&mut node, now, 1, &[2, 3]), 2);
+    assert_eq!(requests(&mut node, now, 1, &[2, 3]), 0, "it is repeated");
 }
 
 /// A participant receives another one that does not receive it. Each announcement causes a
@@ -148,9 +148,9 @@ fn endpoints_match_within_an_announcement_period_and_320_ms_after_a_one_way_part
         network.muted = vec![0];
         network.run(10_000 + step * 100);
         network.muted.clear();
-        let healed = network.now;
+        let end_of_outage = network.now;
         network.await_match((0, writer), (1, reader));
-        network.now.since(healed)
+        network.now.since(end_of_outage)
     };
     let longest = (0..16).map(delay_of).max().expect("there are delays");
     assert!(longest < period + Duration::from_millis(350), "{longest:?}");

@@ -250,8 +250,8 @@ fn new_samples_follow_once_the_history_of_a_service_is_complete() {
         assert!(got.iter().copied().eq(0..MANY + 5), "{service_first} {got:?}");
         write(&mut network, writer, MANY + 5..MANY + 10);
         network.run(50);
-        let news = numbers(&mut network, 2, reader);
-        assert!(news.into_iter().eq(MANY + 5..MANY + 10), "nothing is waited for any more");
+        let new = numbers(&mut network, 2, reader);
+        assert!(new.into_iter().eq(MANY + 5..MANY + 10), "nothing is waited for any more");
     }
 }
 
@@ -367,7 +367,7 @@ fn relay_instance(
 }
 
 #[test]
-fn forgotten_instance_is_removed_when_a_disconnected_reader_acknowledges_it() {
+fn discarded_instance_is_removed_when_a_disconnected_reader_acknowledges_it() {
     let mut network = Network::new(3, 97);
     let (writer, reader) = relay_of_two_instances(&mut network);
     network.cut = vec![1];
@@ -399,7 +399,7 @@ fn forgotten_instance_is_removed_when_a_disconnected_reader_acknowledges_it() {
 }
 
 #[test]
-fn forgotten_instance_keeps_samples_written_later() {
+fn discarded_instance_keeps_samples_written_later() {
     let mut network = Network::new(3, 98);
     let (writer, reader) = relay_of_two_instances(&mut network);
     network.cut = vec![1];
@@ -436,13 +436,13 @@ fn original_writer_is_ignored_when_the_sender_is_no_service() {
     let origin = guid(&mut network, 0, writer);
     let spec = writer_spec("T", false, durable_writer(History::KeepAll));
     let now = network.now;
-    let liar = network.nodes[1].prepare_writer(now, spec).expect("the writer is valid");
-    network.nodes[1].make_relay(liar).expect("it exists");
-    relay_samples(&mut network, 1, liar, origin, 1_000..1_001);
-    network.nodes[1].enable_writer(now, liar).expect("it can be enabled");
+    let forger = network.nodes[1].prepare_writer(now, spec).expect("the writer is valid");
+    network.nodes[1].make_relay(forger).expect("it exists");
+    relay_samples(&mut network, 1, forger, origin, 1_000..1_001);
+    network.nodes[1].enable_writer(now, forger).expect("it can be enabled");
     network.run(2_000);
     let (info, _) = network.take(2, reader).expect("the forger's sample");
-    assert_eq!(info.origin.writer, guid(&mut network, 1, liar), "it is its own");
+    assert_eq!(info.origin.writer, guid(&mut network, 1, forger), "it is its own");
     write(&mut network, writer, 5..15);
     network.run(1_000);
     assert!(numbers(&mut network, 2, reader).into_iter().eq(5..15));
@@ -450,12 +450,12 @@ fn original_writer_is_ignored_when_the_sender_is_no_service() {
 
 #[test]
 fn service_cannot_suppress_samples_of_a_matched_writer() {
-    for lie in [6, 1_000, 2_000_000_000] {
+    for number in [6, 1_000, 2_000_000_000] {
         let mut network = Network::new(3, 97);
         let (writer, reader) = followed(&mut network);
         let origin = guid(&mut network, 0, writer);
         let service = prepare_relay(&mut network, 1);
-        relay_samples(&mut network, 1, service, origin, lie..lie + 1);
+        relay_samples(&mut network, 1, service, origin, number..number + 1);
         let now = network.now;
         network.nodes[1].enable_writer(now, service).expect("it can be enabled");
         network.run(2_000);
@@ -463,7 +463,7 @@ fn service_cannot_suppress_samples_of_a_matched_writer() {
         write(&mut network, writer, 5..6);
         write(&mut network, writer, 6..15);
         network.run(1_000);
-        assert!(numbers(&mut network, 2, reader).into_iter().eq(5..15), "{lie}");
+        assert!(numbers(&mut network, 2, reader).into_iter().eq(5..15), "{number}");
     }
 }
 
@@ -499,10 +499,10 @@ fn waiting_samples_are_not_requested_again() {
     let now = network.now;
     network.nodes[1].enable_writer(now, service).expect("it can be enabled");
     network.run(5_000);
-    let asked = |network: &Network| network.nodes[2].counters().acknacks_sent;
-    let before = asked(&network);
+    let acknacks = |network: &Network| network.nodes[2].counters().acknacks_sent;
+    let before = acknacks(&network);
     network.run(10_000);
-    let times = asked(&network) - before;
+    let times = acknacks(&network) - before;
     assert!(times <= 10 * ANSWERS_PER_SECOND, "{times} acknowledgements of samples that wait");
     // Delivery of the waiting samples continues once their writer is deleted.
     let now = network.now;

@@ -361,13 +361,13 @@ fn data_follow_an_initial_heartbeat_until_the_reader_has_answered() {
         node.write(now, handle, &change, |slot| Some(slot.len())).expect("write accepted");
         outgoing(node, now)
     };
-    let greeting = |datagram: &[u8]| {
+    let is_initial = |datagram: &[u8]| {
         let first = MessageView::parse(datagram).expect("well formed").submessages().next()?;
         let Ok(Submessage::Heartbeat(heartbeat)) = first else { return None };
         Some((heartbeat.first_sn.0, heartbeat.last_sn.0, heartbeat.is_final))
     };
     let reader = EntityId::user_reader(1, false);
-    let own_greeting = |datagram: &[u8]| {
+    let is_directed = |datagram: &[u8]| {
         let mut submessages = MessageView::parse(datagram).expect("well formed").submessages().skip(1).map(Result::ok);
         let Some(Some(Submessage::InfoDestination(to))) = submessages.next() else { return None };
         let Some(Some(Submessage::Heartbeat(heartbeat))) = submessages.next() else { return None };
@@ -376,9 +376,9 @@ fn data_follow_an_initial_heartbeat_until_the_reader_has_answered() {
     };
     for len in [10, 5_000, 10] {
         let sent = write(&mut node, len);
-        assert_eq!(greeting(&sent[0].1), Some((1, 0, true)));
-        assert_eq!(own_greeting(&sent[0].1), Some((puppet.prefix, reader, 1, 0, GuidPrefix::UNKNOWN)));
-        assert_eq!(sent.iter().filter(|(_, datagram)| greeting(datagram).is_some()).count(), 1);
+        assert_eq!(is_initial(&sent[0].1), Some((1, 0, true)));
+        assert_eq!(is_directed(&sent[0].1), Some((puppet.prefix, reader, 1, 0, GuidPrefix::UNKNOWN)));
+        assert_eq!(sent.iter().filter(|(_, datagram)| is_initial(datagram).is_some()).count(), 1);
     }
     let acknack = AckNack {
         reader,
@@ -388,7 +388,7 @@ fn data_follow_an_initial_heartbeat_until_the_reader_has_answered() {
         is_final: true,
     };
     puppet.say(&mut node, now, |message| message.acknack(&acknack).expect("it fits"));
-    assert_eq!(greeting(&write(&mut node, 10)[0].1), None);
+    assert_eq!(is_initial(&write(&mut node, 10)[0].1), None);
 }
 
 #[test]

@@ -78,16 +78,16 @@ impl Stage {
         });
         let guid = self.honest.guid(WRITER);
         let mut cursor = ReadCursor::default();
-        let mut heard = 0;
+        let mut received = 0;
         loop {
             let sample = self.node.read_next(self.now, self.reader, Selector::TAKE, &mut cursor);
             let Some(sample) = sample.expect("the reader exists") else { break };
             if sample.info.publication == guid {
                 assert_eq!((sample.info.sequence_number.0, sample.payload), (sn, &bytes[..]));
-                heard += 1;
+                received += 1;
             }
         }
-        assert_eq!(heard, 1, "after {after}");
+        assert_eq!(received, 1, "after {after}");
         let sent = outgoing(&mut self.node, self.now);
         let to_honest: Vec<_> = sent.into_iter().filter(|(to, _)| to.contains(&self.honest.address)).collect();
         let acked = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(nack) if nack.reader_sn_state.base().0 == sn + 1);
@@ -175,7 +175,7 @@ fn committed_discovery_data_round_trip() {
 /// Mutations of valid inputs by the fuzz targets are mostly well-formed, and always harmless.
 #[test]
 fn mutations_are_well_formed_and_do_no_harm() {
-    let mut dice = structure::Dice(122);
+    let mut dice = structure::Rng(122);
     let (mut datagrams, mut usable) = (0, 0);
     let mut stage = Stage::new();
     for datagram in session::EXCHANGE.iter().flat_map(|datagram| std::iter::repeat_n(datagram, 20)) {

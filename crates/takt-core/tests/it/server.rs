@@ -103,7 +103,7 @@ fn clients_match_again_after_a_partition_longer_than_the_lease() {
     network.run(60_000);
     assert!(!knows(&network, 2, 1) && !knows(&network, 0, 1));
     network.cut = vec![0];
-    // The server is not needed: both remember the other's address.
+    // The server is not needed: both store the other's address.
     network.run(6_000);
     assert!(knows(&network, 1, 2) && knows(&network, 2, 1));
 }
@@ -127,10 +127,14 @@ fn introductions_arrive_under_loss() {
 }
 
 /// Forwards the announcement of a participant that is outside this network.
-fn introduce(puppet: &Puppet, whom: &ParticipantData, node: &mut Participant, now: Instant) {
-    let announcement = whom.to_bytes();
+fn introduce(puppet: &Puppet, participant: &ParticipantData, node: &mut Participant, now: Instant) {
+    let announcement = participant.to_bytes();
     puppet.say(node, now, |message| {
-        let source = InfoSource { version: whom.protocol_version, vendor: whom.vendor_id, prefix: whom.guid.prefix };
+        let source = InfoSource {
+            version: participant.protocol_version,
+            vendor: participant.vendor_id,
+            prefix: participant.guid.prefix,
+        };
         message.info_source(&source).expect("it fits");
         message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&announcement))).expect("it fits");
     });
@@ -152,24 +156,26 @@ fn sent_to(node: &mut Participant, now: Instant, to: Locator) -> usize {
 #[test]
 fn introductions_are_accepted_only_from_a_configured_validated_server() {
     let now = Instant(1_000_000_000);
-    let whom = far_away();
-    let at = whom.metatraffic_unicast[0];
+    let participant = far_away();
+    let at = participant.metatraffic_unicast[0];
     // The cases: configured or not, announced as a server or not, validated or not.
-    for (named, serves, proven) in [(true, true, true), (false, true, true), (true, false, true), (true, true, false)] {
+    for (named, serves, validated) in
+        [(true, true, true), (false, true, true), (true, false, true), (true, true, false)]
+    {
         let servers: &[usize] = if named { &[5] } else { &[6] };
         let mut node = Participant::new(client(0, servers), now).expect("the configuration is valid");
         let mut puppet = Puppet::new(5);
         puppet.serves_discovery = serves;
-        if proven {
+        if validated {
             puppet.join(&mut node, now);
         } else {
             puppet.announce_itself(&mut node, now);
         }
         outgoing(&mut node, now);
-        introduce(&puppet, &whom, &mut node, now);
-        let believed = named && serves && proven;
-        assert_eq!(node.counters().introductions_received, u64::from(believed));
-        assert_eq!(sent_to(&mut node, now, at) > 0, believed, "{named} {serves} {proven}");
+        introduce(&puppet, &participant, &mut node, now);
+        let accepted = named && serves && validated;
+        assert_eq!(node.counters().introductions_received, u64::from(accepted));
+        assert_eq!(sent_to(&mut node, now, at) > 0, accepted, "{named} {serves} {validated}");
     }
 }
 
@@ -181,12 +187,12 @@ fn traffic_to_an_introduced_address_is_bounded() {
     puppet.serves_discovery = true;
     puppet.join(&mut node, now);
     outgoing(&mut node, now);
-    let whom = far_away();
-    let at = whom.metatraffic_unicast[0];
+    let participant = far_away();
+    let at = participant.metatraffic_unicast[0];
     let (mut received, mut sent) = (0, 0);
     for _ in 0..50 {
-        introduce(&puppet, &whom, &mut node, now);
-        received += whom.to_bytes().len() + 68;
+        introduce(&puppet, &participant, &mut node, now);
+        received += participant.to_bytes().len() + 68;
         sent += sent_to(&mut node, now, at);
         let later = run_alone(&mut node, &mut now, 100);
         sent += later.iter().filter(|(to, _)| to.contains(&at)).map(|(_, bytes)| bytes.len() + 28).sum::<usize>();

@@ -94,7 +94,7 @@ pub fn peer_joins(peer: &mut Puppet, node: &mut Participant, now: Instant) {
     }
 }
 
-/// Plays a script to its end, and then waits until all participants have been forgotten.
+/// Plays a script to its end, and then waits until all participants have been removed.
 pub fn play(script: &[u8]) {
     let mut session = Session::begin();
     let mut script = Script(script);
@@ -223,9 +223,9 @@ impl Session {
             2..=5 => {
                 let writer = self.peer.guid(EntityId::TYPE_LOOKUP_REQUEST_WRITER);
                 let addressee = Addressee::Participant(self.node.guid());
-                let question =
+                let operation =
                     if what & 1 == 0 { Operation::Types(types) } else { Operation::Dependencies(types, point) };
-                let request = TypeRequest { id: RequestId { writer, number }, addressee, operation: question, form };
+                let request = TypeRequest { id: RequestId { writer, number }, addressee, operation, form };
                 self.peer_says(EntityId::TYPE_LOOKUP_REQUEST_WRITER, Payload::Data(&request.to_bytes()));
             }
             _ => {
@@ -327,14 +327,14 @@ impl Session {
             _ if what & 4 == 0 => {
                 let qos = DataReaderQos { reliability: crate::network::reliable(), ..DataReaderQos::default() };
                 let new = self.node.create_reader(self.now, reader_spec("T", what & 8 == 0, qos));
-                let place = usize::from(what >> 4) % self.readers.len();
-                let old = std::mem::replace(&mut self.readers[place], new.expect("the reader is valid"));
+                let index = usize::from(what >> 4) % self.readers.len();
+                let old = std::mem::replace(&mut self.readers[index], new.expect("the reader is valid"));
                 self.node.delete_reader(self.now, old).expect("the reader exists");
             }
             _ => {
                 let new = self.node.create_writer(self.now, writer_spec("K", what & 8 == 0, keep_all_writer()));
-                let place = usize::from(what >> 4) % self.writers.len();
-                let old = std::mem::replace(&mut self.writers[place], new.expect("the writer is valid"));
+                let index = usize::from(what >> 4) % self.writers.len();
+                let old = std::mem::replace(&mut self.writers[index], new.expect("the writer is valid"));
                 self.node.delete_writer(self.now, old).expect("the writer exists");
             }
         }
@@ -343,8 +343,8 @@ impl Session {
     /// Makes the peer or an unknown participant join, leave, or announce an endpoint.
     pub fn peer_discovery(&mut self, script: &mut Script<'_>) {
         let (what, number) = (script.u8(), script.u8());
-        let mut stranger = Puppet::new(2 + usize::from(number % 20));
-        let puppet = if what & 1 == 0 { &mut self.peer } else { &mut stranger };
+        let mut unknown = Puppet::new(2 + usize::from(number % 20));
+        let puppet = if what & 1 == 0 { &mut self.peer } else { &mut unknown };
         let key = u32::from(script.u8() % 8);
         match what >> 1 & 7 {
             0 => puppet.join(&mut self.node, self.now),
@@ -422,8 +422,8 @@ fn edited(script: &mut Script<'_>, datagrams: &[Vec<u8>]) -> Vec<u8> {
     let how = script.u8();
     for _ in 0..how % 8 {
         let (at, value) = (usize::from(script.u16()), script.u8());
-        if let Some(place) = bytes.get_mut(at) {
-            *place = value;
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = value;
         }
     }
     match how >> 3 & 7 {

@@ -168,9 +168,9 @@ fn datagrams_with_the_own_prefix_from_elsewhere_are_ignored() {
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
     network.await_match((0, writer), (0, reader));
     let id = network.nodes[0].writer_guid(writer).expect("it exists").entity_id;
-    let mut liar = Puppet::new(9);
-    liar.prefix = prefix(0);
-    let forged = liar.datagram(|message| message.gap(&Gap { writer: id, ..gap(1, FAR) }).expect("it fits"));
+    let mut forger = Puppet::new(9);
+    forger.prefix = prefix(0);
+    let forged = forger.datagram(|message| message.gap(&Gap { writer: id, ..gap(1, FAR) }).expect("it fits"));
     let now = network.now;
     network.nodes[0].handle_datagram(now, Received { source: address(9), multicast: false }, &forged);
     network.write(0, writer, &payload(1, 20)).expect("write accepted");

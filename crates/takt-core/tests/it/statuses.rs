@@ -28,11 +28,11 @@ fn matches_are_counted_when_they_begin_and_end() {
     assert_eq!(numbers(known_to_writer(&mut network)), [2, 2, 2, 2]);
     assert_eq!(numbers(known_to_reader(&mut network)), [1, 1, 1, 1]);
 
-    let gone = network.nodes[1].reader_guid(readers[0]).expect("it exists");
+    let deleted = network.nodes[1].reader_guid(readers[0]).expect("it exists");
     network.nodes[1].delete_reader(network.now, readers[0]).expect("it exists");
     network.run(1_000);
     let status = known_to_writer(&mut network);
-    assert_eq!((numbers(status), status.last_peer), ([2, 0, 1, -1], Some(gone)));
+    assert_eq!((numbers(status), status.last_peer), ([2, 0, 1, -1], Some(deleted)));
     assert_eq!(numbers(known_to_writer(&mut network)), [2, 0, 1, 0], "it was read");
 
     network.nodes[0].delete_writer(network.now, writer).expect("it exists");
@@ -95,8 +95,8 @@ fn rejected_samples_are_counted_with_the_limit() {
         assert_eq!((again.total_count, again.total_count_change), (status.total_count, 0));
         network.take(1, reader).expect("the first one");
         network.run(1_000);
-        let shown = usize::from(reason != InstancesLimit);
-        assert_eq!(network.take_all(1, reader).len(), shown, "it is sent again; an instance that is alive stays");
+        let delivered = usize::from(reason != InstancesLimit);
+        assert_eq!(network.take_all(1, reader).len(), delivered, "it is sent again; an instance that is alive stays");
     }
 }
 

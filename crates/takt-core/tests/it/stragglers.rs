@@ -132,10 +132,10 @@ fn new_volatile_reader_gets_its_first_sample_while_another_one_is_dead() {
         network.write(0, writer, &payload(number, 100)).expect("write accepted");
         network.run(2);
     }
-    let fresh = network.reader(1, reader_spec("T", false, keep_all_reader()));
-    network.await_match((0, writer), (1, fresh));
+    let new_reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, new_reader));
     network.write(0, writer, &payload(1_000, 100)).expect("write accepted");
-    let newest = |n: &mut Network| n.take_all(1, fresh).iter().any(|(_, bytes)| *bytes == payload(1_000, 100));
+    let newest = |n: &mut Network| n.take_all(1, new_reader).iter().any(|(_, bytes)| *bytes == payload(1_000, 100));
     assert!(network.run_until(1_000, newest), "long before the lease of the dead one ends");
 }
 
@@ -265,7 +265,7 @@ fn late_joiner_of_a_keep_last_writer_does_not_count_replaced_history_as_lost() {
         let early = network.reader(1, reader());
         network.await_match((0, writer), (1, early));
         let mut number = 0_u32;
-        let mut go_on = |network: &mut Network, count: u32| {
+        let mut write = |network: &mut Network, count: u32| {
             for _ in 0..count {
                 let key = (number % 100) as u8;
                 network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(number, 100)).expect("room");
@@ -275,15 +275,15 @@ fn late_joiner_of_a_keep_last_writer_does_not_count_replaced_history_as_lost() {
                 }
             }
         };
-        go_on(&mut network, 5_000);
+        write(&mut network, 5_000);
         let late = network.reader(2, reader());
         // The reader matches the writer later than the writer matches the reader, so an initial
         // heartbeat is its first one.
         network.faults.loss = 40;
         network.run(20);
-        go_on(&mut network, 500);
+        write(&mut network, 500);
         network.faults.loss = 0;
-        go_on(&mut network, 9_500);
+        write(&mut network, 9_500);
         network.run(500);
         let lost = network.nodes[2].sample_lost_status(late).expect("the reader exists").total_count;
         assert_eq!(lost, 0, "seed {seed}: samples replaced before its match are not owed to it");
@@ -309,8 +309,8 @@ fn keep_all_writer_continues_when_an_acknowledging_reader_ignores_it() {
     assert_eq!(write_until_full(&mut network, writer, 200), 100, "the reader is waited for");
     network.events(0);
     let full_since = network.now;
-    let goes_on = |n: &mut Network| n.events(0).contains(&Event::ReaderSilent(writer));
-    assert!(network.run_until(60_000, goes_on));
+    let is_silent = |n: &mut Network| n.events(0).contains(&Event::ReaderSilent(writer));
+    assert!(network.run_until(60_000, is_silent));
     let lease = Config::new(0, prefix(0)).lease_duration;
     let waited = network.now.since(full_since);
     assert!(waited > lease && waited < lease + std::time::Duration::from_secs(6), "{waited:?}");
@@ -337,8 +337,8 @@ fn samples_are_kept_for_a_reader_unreachable_for_less_than_the_lease() {
     assert_eq!(network.nodes[0].counters().silent_readers, 0);
 }
 
-/// Among many readers one always acknowledges something, and the others would be asked frequently
-/// without end.
+/// Among many readers one always acknowledges something, and the others would get heartbeats
+/// frequently without end.
 #[test]
 fn heartbeats_to_an_unanswering_reader_become_rarer_while_another_one_answers() {
     let (mut network, writer, _, _) = trio(933, keep_all_reader());
@@ -349,8 +349,8 @@ fn heartbeats_to_an_unanswering_reader_become_rarer_while_another_one_answers() 
         network.run(20);
     }
     let sent = |node| network.sent_to.get(&address(node)).copied().unwrap_or(0);
-    let asked = sent(2) - 100;
-    assert!((20..=30).contains(&asked), "after 5, 15, 35, 75 and 155 ms, then every 100 ms: {asked}");
+    let heartbeats = sent(2) - 100;
+    assert!((20..=30).contains(&heartbeats), "after 5, 15, 35, 75 and 155 ms, then every 100 ms: {heartbeats}");
     assert_eq!(sent(1), 200, "a reader that answers is probed once after each sample");
 }
 

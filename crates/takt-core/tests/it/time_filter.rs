@@ -110,7 +110,7 @@ fn limits_count_only_presented_samples_and_waiting_ones_block_none() {
 fn disposal_is_not_delayed_by_the_separation() {
     let mut network = Network::new(2, 344);
     let (writer, reader) = pair(&mut network, filtered(500, reliable()));
-    let shown = |network: &mut Network| -> Vec<_> {
+    let presented = |network: &mut Network| -> Vec<_> {
         network.run(50);
         let taken = network.take_all(1, reader);
         taken.iter().map(|(info, bytes)| info.valid_data.then(|| bytes[8])).collect()
@@ -118,17 +118,17 @@ fn disposal_is_not_delayed_by_the_separation() {
     write(&mut network, writer, 1, 1);
     write(&mut network, writer, 1, 2);
     network.write_key(0, writer, ChangeKind::Unregistered, hash(1), &[]).expect("write accepted");
-    assert_eq!(shown(&mut network), [Some(1), Some(2), None], "its writer takes it along");
+    assert_eq!(presented(&mut network), [Some(1), Some(2), None], "its writer takes it along");
     write(&mut network, writer, 1, 3);
-    assert_eq!(shown(&mut network), [Some(3)], "the instance starts from the beginning");
+    assert_eq!(presented(&mut network), [Some(3)], "the instance starts from the beginning");
     write(&mut network, writer, 1, 4);
     network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("write accepted");
-    assert_eq!(shown(&mut network), [None]);
+    assert_eq!(presented(&mut network), [None]);
     write(&mut network, writer, 1, 5);
     write(&mut network, writer, 1, 6);
-    assert_eq!(shown(&mut network), [Some(5)]);
+    assert_eq!(presented(&mut network), [Some(5)]);
     network.nodes[0].delete_writer(network.now, writer).expect("the writer exists");
-    assert_eq!(shown(&mut network), [Some(6), None]);
+    assert_eq!(presented(&mut network), [Some(6), None]);
 }
 
 #[test]

@@ -12,9 +12,9 @@ struct Pair {
     reader: ReaderHandle,
 }
 
-fn pair(seed: u64, infos: [Option<&[u8]>; 2], force: bool, asks: bool) -> Pair {
+fn pair(seed: u64, infos: [Option<&[u8]>; 2], force: bool, checks: bool) -> Pair {
     let mut network = Network::new(2, seed);
-    if asks {
+    if checks {
         network.nodes.iter_mut().for_each(Participant::check_types);
     }
     let now = network.now;
@@ -39,9 +39,9 @@ impl Pair {
     /// Returns the pending type check of each participant, once.
     fn checks(&mut self) -> [Option<TypeCheck>; 2] {
         [0, 1].map(|node| {
-            let told = self.network.events(node).contains(&Event::TypeChecks);
+            let notified = self.network.events(node).contains(&Event::TypeChecks);
             let check = self.network.nodes[node].poll_type_check();
-            assert_eq!(told, check.is_some());
+            assert_eq!(notified, check.is_some());
             assert_eq!(self.network.nodes[node].poll_type_check(), None, "once");
             check
         })
@@ -97,20 +97,20 @@ fn negative_verdict_is_an_inconsistent_topic_on_both_sides() {
 
 #[test]
 fn type_names_decide_without_checks_or_without_type_information() {
-    for (infos, asks) in [([A, B], false), ([None, B], true), ([A, None], true), ([None, None], true)] {
-        let mut pair = pair(4, infos, false, asks);
-        assert_eq!(pair.matched(), [true, true], "{infos:?} {asks}");
-        assert_eq!(pair.checks(), [None, None], "{infos:?} {asks}");
+    for (infos, checks) in [([A, B], false), ([None, B], true), ([A, None], true), ([None, None], true)] {
+        let mut pair = pair(4, infos, false, checks);
+        assert_eq!(pair.matched(), [true, true], "{infos:?} {checks}");
+        assert_eq!(pair.checks(), [None, None], "{infos:?} {checks}");
     }
 }
 
 #[test]
 fn forced_type_validation_refuses_missing_type_information() {
-    for (infos, who) in [([None, B], "writer"), ([A, None], "reader"), ([None, None], "writer")] {
+    for (infos, side) in [([None, B], "writer"), ([A, None], "reader"), ([None, None], "writer")] {
         let mut pair = pair(5, infos, true, true);
         assert_eq!(pair.matched(), [false, false], "{infos:?}");
-        let why = format!("their types differ: force_type_validation is set, but the {who} announces no type");
-        assert_eq!(pair.refusals(), [why.as_str(); 2]);
+        let reason = format!("their types differ: force_type_validation is set, but the {side} announces no type");
+        assert_eq!(pair.refusals(), [reason.as_str(); 2]);
     }
 }
 

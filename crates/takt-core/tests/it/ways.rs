@@ -80,7 +80,7 @@ fn user_data_use_ethernet_while_discovery_uses_udp() {
     let before = [0, 1].map(|node| sent_to(&network, address(node)));
     assert!(before[0] > 0 && before[1] > 0);
     exchange(&mut network, writer, reader);
-    // Samples travel one way, acknowledgements the other.
+    // Samples travel in one direction, acknowledgements in the other.
     assert!(sent_to(&network, mac(1)) >= 20 && sent_to(&network, mac(0)) >= 1, "{:?}", network.sent_to);
     assert_eq!([0, 1].map(|node| sent_to(&network, address(node))), before, "discovery has nothing to say meanwhile");
 }

@@ -60,9 +60,9 @@ impl Flows {
         let id = FlowId(u16::try_from(free).ok()?); // tidy-allow(dropped-cause): there are never so many flows.
         let mut port = self.flows.first()?.as_ref()?.header.port;
         if spec.own_port {
-            let mut at = self.ports.partition_point(|known| known.0 < EPHEMERAL);
+            let mut at = self.ports.partition_point(|entry| entry.0 < EPHEMERAL);
             port = EPHEMERAL;
-            while self.ports.get(at).is_some_and(|known| known.0 == port) {
+            while self.ports.get(at).is_some_and(|entry| entry.0 == port) {
                 (at, port) = (at + 1, port.checked_add(1)?);
             }
             self.ports.insert(at, (port, id));
@@ -80,16 +80,16 @@ impl Flows {
         if id == FlowId::DEFAULT {
             return true;
         }
-        let Some(place) = self.flows.get_mut(usize::from(id.0)) else {
+        let Some(slot) = self.flows.get_mut(usize::from(id.0)) else {
             return false;
         };
-        let Some(flow) = place else {
+        let Some(flow) = slot else {
             return false;
         };
         flow.users -= 1;
         if flow.users == 0 {
-            *place = None;
-            self.ports.retain(|known| known.1 != id);
+            *slot = None;
+            self.ports.retain(|entry| entry.1 != id);
         }
         true
     }
@@ -110,7 +110,7 @@ impl Flows {
 
     /// Returns the flow of a port.
     pub(super) fn flow_of(&self, port: u16) -> Option<FlowId> {
-        let at = self.ports.binary_search_by_key(&port, |known| known.0).ok()?; // tidy-allow(dropped-cause): no flow has this port.
+        let at = self.ports.binary_search_by_key(&port, |entry| entry.0).ok()?; // tidy-allow(dropped-cause): no flow has this port.
         Some(self.ports[at].1)
     }
 }

@@ -1,7 +1,7 @@
 //! Queue of frames that wait for the hardware address of a neighbor, or for the loaned frame to be
 //! free.
 //!
-//! Fixed number of places, allocated once. FIFO, as far as the neighbors' replies allow.
+//! Fixed number of frames, allocated once. FIFO, as far as the neighbors' replies allow.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -35,10 +35,10 @@ impl WaitingFrames {
     /// Allocates `count` frames of `frame_len` octets, of which one neighbor can have
     /// `per_neighbour`.
     pub(super) fn new(count: usize, per_neighbour: usize, frame_len: usize) -> Self {
-        let place = || WaitingFrame { bytes: vec![0; frame_len].into(), len: 0, to: None, since: Duration::ZERO };
+        let new_frame = || WaitingFrame { bytes: vec![0; frame_len].into(), len: 0, to: None, since: Duration::ZERO };
         Self {
             queue: VecDeque::with_capacity(count),
-            free: std::iter::repeat_with(place).take(count).collect(),
+            free: std::iter::repeat_with(new_frame).take(count).collect(),
             per_neighbour,
         }
     }
@@ -64,14 +64,14 @@ impl WaitingFrames {
         if of_same >= self.per_neighbour {
             return false;
         }
-        let Some(mut place) = self.free.pop() else {
+        let Some(mut frame) = self.free.pop() else {
             return false;
         };
-        let len = write(&mut place.bytes);
-        (place.len, place.to, place.since) = (len.unwrap_or(0), to, since);
+        let len = write(&mut frame.bytes);
+        (frame.len, frame.to, frame.since) = (len.unwrap_or(0), to, since);
         match len {
-            Some(_) => self.queue.push_back(place),
-            None => self.free.push(place),
+            Some(_) => self.queue.push_back(frame),
+            None => self.free.push(frame),
         }
         true
     }
@@ -117,10 +117,10 @@ mod tests {
     #[test]
     fn one_neighbour_cannot_take_all_the_room() {
         let mut frames = WaitingFrames::new(5, 3, 8);
-        let taken: Vec<bool> = (0..5).map(|n| push(&mut frames, A, n)).collect();
-        assert_eq!(taken, [true, true, true, false, false]);
-        let taken: Vec<bool> = (5..8).map(|n| push(&mut frames, B, n)).collect();
-        assert_eq!(taken, [true, true, false], "the room for all is up");
+        let pushed: Vec<bool> = (0..5).map(|n| push(&mut frames, A, n)).collect();
+        assert_eq!(pushed, [true, true, true, false, false]);
+        let pushed: Vec<bool> = (5..8).map(|n| push(&mut frames, B, n)).collect();
+        assert_eq!(pushed, [true, true, false], "the room for all is up");
         assert_eq!(all(&mut frames), [0, 1, 2, 5, 6]);
     }
 

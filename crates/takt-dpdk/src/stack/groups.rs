@@ -61,8 +61,8 @@ impl Membership {
                 }
                 self.spread = self.spread.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let within = Duration::from_millis(u64::from(max_response) * 100);
-                let answer = now + within.mul_f32((self.spread >> 16) as f32 / 65_536.0);
-                self.due = Some(self.due.map_or(answer, |due| due.min(answer)));
+                let reply_at = now + within.mul_f32((self.spread >> 16) as f32 / 65_536.0);
+                self.due = Some(self.due.map_or(reply_at, |due| due.min(reply_at)));
             }
             // Another member has replied already, and in version 2 one reply suffices
             // (RFC 2236 §3).

@@ -272,7 +272,7 @@ impl<P: FramePort> UdpStack<P> {
 
     /// Repeats ARP requests for waiting datagrams, and drops those that have waited too long.
     fn retry_requests(&mut self) {
-        let mut asked = [None; WAITING_MAX];
+        let mut requests = [None; WAITING_MAX];
         let mut count = 0;
         let Self { waiting, neighbours, counters, stats, now, .. } = self;
         waiting.remove_if(|frame| {
@@ -283,18 +283,18 @@ impl<P: FramePort> UdpStack<P> {
                 return true;
             }
             if neighbours.lookup(to, *now).must_request && count < WAITING_MAX {
-                asked[count] = Some(to);
+                requests[count] = Some(to);
                 count += 1;
             }
             false
         });
-        asked.into_iter().flatten().for_each(|to| self.send_arp_request(MacAddress::BROADCAST, to));
+        requests.into_iter().flatten().for_each(|to| self.send_arp_request(MacAddress::BROADCAST, to));
     }
 
     /// Sends an ARP request for an address: to all hosts, or to the presumed owner.
-    fn send_arp_request(&mut self, whom: MacAddress, of: Ipv4Addr) {
+    fn send_arp_request(&mut self, to: MacAddress, of: Ipv4Addr) {
         let (own, tag) = (self.own, self.tag);
-        if self.replies.push(None, self.now, |frame| wire::arp(frame, whom, tag, wire::arp_request(own, of))) {
+        if self.replies.push(None, self.now, |frame| wire::arp(frame, to, tag, wire::arp_request(own, of))) {
             self.counters.requests_out += 1;
         } else {
             self.counters.replies_lost += 1;
@@ -316,7 +316,7 @@ impl<P: FramePort> UdpStack<P> {
             return;
         }
         self.has_resolved = false;
-        let Self { port, replies: answers, waiting, neighbours, stats, headers_len, has_resolved: has_news, .. } = self;
+        let Self { port, replies, waiting, neighbours, stats, headers_len, has_resolved, .. } = self;
         let mut send = |bytes: &[u8], to: Option<MacAddress>| {
             let frame = port.loan();
             frame[..bytes.len()].copy_from_slice(bytes);
@@ -325,13 +325,13 @@ impl<P: FramePort> UdpStack<P> {
             }
             port.send(bytes.len())
         };
-        answers.remove_if(|frame| send(frame.bytes(), None));
+        replies.remove_if(|frame| send(frame.bytes(), None));
         waiting.remove_if(|frame| {
             let mac = frame.to.and_then(|to| neighbours.known(to));
             // If the port has no free frame, this frame and those behind it are retried at the next
             // call.
-            if mac.is_none() || *has_news || !send(frame.bytes(), mac) {
-                *has_news |= mac.is_some();
+            if mac.is_none() || *has_resolved || !send(frame.bytes(), mac) {
+                *has_resolved |= mac.is_some();
                 return false;
             }
             stats.datagrams_out += 1;
@@ -352,46 +352,46 @@ impl<P: FramePort> UdpStack<P> {
             {
                 break;
             }
-            let Some((place, meta)) = self.handle() else { continue };
+            let Some((location, meta)) = self.handle() else { continue };
             let urgency = self.flows.urgency(meta.flow);
             if self.urgency_buffer.is_wanted(urgency, wanted) {
-                return Ok(Some((place, meta)));
+                return Ok(Some((location, meta)));
             }
             let Self { port, reassembly, urgency_buffer: buffer, .. } = self;
-            let datagram = match place {
+            let datagram = match location {
                 Location::Reassembled(at, len, range) => &reassembly.payload(at, len)[range],
                 Location::Frame(range) => &port.received()[range],
                 Location::Buffered(_) => unreachable!("the frame is from the port"),
             };
             self.counters.malformed += u64::from(!buffer.push(urgency, meta, datagram));
         }
-        Ok(self.urgency_buffer.pop(wanted).map(|(place, meta)| (Location::Buffered(place), meta)))
+        Ok(self.urgency_buffer.pop(wanted).map(|(slot, meta)| (Location::Buffered(slot), meta)))
     }
 
     /// Returns the octets of a datagram.
-    fn bytes(&self, place: Location) -> &[u8] {
-        match place {
+    fn bytes(&self, location: Location) -> &[u8] {
+        match location {
             Location::Frame(range) => &self.port.received()[range],
             Location::Reassembled(at, len, range) => &self.reassembly.payload(at, len)[range],
-            Location::Buffered(place) => self.urgency_buffer.bytes(&place),
+            Location::Buffered(slot) => self.urgency_buffer.bytes(&slot),
         }
     }
 
     /// Handles the current frame of the port, and returns its datagram if it is for this
     /// participant.
     fn handle(&mut self) -> Option<(Location, RxMeta)> {
-        let (place, datagram) = match wire::parse(self.port.received(), self.vlan) {
+        let (location, datagram) = match wire::parse(self.port.received(), self.vlan) {
             Ok(FrameContent::Datagram(datagram)) => (Location::Frame(datagram.payload.clone()), datagram),
-            Ok(FrameContent::Fragment(part)) => {
+            Ok(FrameContent::Fragment(fragment)) => {
                 self.counters.fragments_in += 1;
-                if !is_ours(part.destination(), self.own.1, self.multicast.as_ref())
-                    || part.protocol() != takt_packet::UDP
+                if !is_ours(fragment.destination(), self.own.1, self.multicast.as_ref())
+                    || fragment.protocol() != takt_packet::UDP
                 {
                     self.counters.not_addressed += 1;
                     return None;
                 }
-                let (source, destination) = (part.source(), part.destination());
-                let (at, len) = self.reassembly.add(&part, self.now)?;
+                let (source, destination) = (fragment.source(), fragment.destination());
+                let (at, len) = self.reassembly.add(&fragment, self.now)?;
                 match wire::datagram(self.reassembly.payload(at, len), source, destination) {
                     Ok(datagram) => (Location::Reassembled(at, len, datagram.payload.clone()), datagram),
                     Err(why) => return self.count_refused(why),
@@ -406,7 +406,7 @@ impl<P: FramePort> UdpStack<P> {
         let meta = self.meta(&datagram)?;
         self.stats.datagrams_in += 1;
         self.stats.bytes_in += datagram.payload.len() as u64;
-        Some((place, meta))
+        Some((location, meta))
     }
 
     fn count_refused<T>(&mut self, why: Refused) -> Option<T> {
@@ -456,9 +456,9 @@ impl<P: FramePort> UdpStack<P> {
             self.has_resolved |= !self.waiting.is_empty();
         }
         if is_for_us && packet.operation == ArpOperation::Request {
-            let answer = ArpPacket { operation: ArpOperation::Reply, sender: self.own, target: (mac, ip) };
+            let reply = ArpPacket { operation: ArpOperation::Reply, sender: self.own, target: (mac, ip) };
             let tag = self.tag;
-            self.queue_reply(|frame| wire::arp(frame, mac, tag, answer));
+            self.queue_reply(|frame| wire::arp(frame, mac, tag, reply));
         }
         None
     }
@@ -472,10 +472,10 @@ impl<P: FramePort> UdpStack<P> {
     }
 
     fn reply_to_echo<T>(&mut self) -> Option<T> {
-        let Self { port, replies: answers, own, now, counters, .. } = self;
+        let Self { port, replies, own, now, counters, .. } = self;
         let request = port.received();
-        let is_room = answers.push(None, *now, |frame| wire::echo_reply(frame, request, own.0));
-        *if is_room { &mut counters.replies_out } else { &mut counters.replies_lost } += 1;
+        let has_room = replies.push(None, *now, |frame| wire::echo_reply(frame, request, own.0));
+        *if has_room { &mut counters.replies_out } else { &mut counters.replies_lost } += 1;
         None
     }
 
@@ -516,12 +516,12 @@ impl<P: FramePort> UdpStack<P> {
                 self.stats.send_errors.unserved += 1;
                 continue;
             };
-            let known = match MacAddress::of_group(ip.into()) {
+            let resolved = match MacAddress::of_group(ip.into()) {
                 Some(group) => Ok(group),
                 None if ip == self.own.1 => Ok(self.own.0),
                 None => self.resolve(self.next_hop(ip).unwrap_or(ip)),
             };
-            match known {
+            match resolved {
                 Ok(mac) => {
                     if let Some(before) = last.replace(End { mac, ip, port }) {
                         self.send(len, header, before, true);
@@ -542,8 +542,8 @@ impl<P: FramePort> UdpStack<P> {
         if found.must_request {
             self.send_arp_request(found.mac.unwrap_or(MacAddress::BROADCAST), hop);
         }
-        let is_in_turn = self.waiting.is_empty() || !self.waiting.has_frame_to(hop);
-        found.mac.filter(|_| is_in_turn).ok_or(hop)
+        let is_first = self.waiting.is_empty() || !self.waiting.has_frame_to(hop);
+        found.mac.filter(|_| is_first).ok_or(hop)
     }
 
     /// Copies the loaned datagram to the queue of those that wait for hardware addresses.
@@ -552,11 +552,11 @@ impl<P: FramePort> UdpStack<P> {
         let Self { port, waiting, now, headers_len, counters, stats, .. } = self;
         counters.waited += 1;
         let payload = &port.loan()[*headers_len..*headers_len + len];
-        let is_room = waiting.push(Some(hop), *now, |frame| {
+        let has_room = waiting.push(Some(hop), *now, |frame| {
             frame.get_mut(*headers_len..*headers_len + len)?.copy_from_slice(payload);
             wire::encapsulate(frame, len, ends, tag, marks)
         });
-        if !is_room {
+        if !has_room {
             counters.unresolved += 1;
             stats.send_errors.host_unreachable += 1;
         }
@@ -565,11 +565,11 @@ impl<P: FramePort> UdpStack<P> {
     /// Sends the loaned datagram or a copy of it.
     fn send(&mut self, len: usize, header: FlowHeader, to: End, as_copy: bool) {
         let (ends, tag, marks) = self.headers_for(header, to);
-        let Some(whole) = wire::encapsulate(self.port.loan(), len, ends, tag, marks) else {
+        let Some(frame_len) = wire::encapsulate(self.port.loan(), len, ends, tag, marks) else {
             self.stats.send_errors.too_large += 1;
             return;
         };
-        let is_sent = if as_copy { self.port.send_copy(whole) } else { self.port.send(whole) };
+        let is_sent = if as_copy { self.port.send_copy(frame_len) } else { self.port.send(frame_len) };
         if is_sent {
             self.stats.datagrams_out += 1;
             self.stats.bytes_out += len as u64;

@@ -1,8 +1,8 @@
 //! Neighbor table: hardware addresses in a bounded table, resolved by ARP (RFC 826).
 //!
-//! An entry is fresh for [`REACHABLE_TIME`] after it was confirmed. Later, it is still used, but
-//! verified; it is removed after [`TRIES`] unanswered requests. Only replies to own requests, and
-//! requests for the own address, create an entry; other packets update existing ones. When the
+//! An entry is reachable for [`REACHABLE_TIME`] after it was confirmed. Later, it is still used,
+//! but verified; it is removed after [`TRIES`] unanswered requests. Only replies to own requests,
+//! and requests for the own address, create an entry; other packets update existing ones. When the
 //! table is full, the least recently used entry is evicted.
 
 use std::net::Ipv4Addr;
@@ -69,9 +69,9 @@ impl Neighbours {
             return Found { mac: None, must_request: false };
         };
         neighbour.used = now;
-        let needs_wakeup = neighbour.mac.is_some() && now.saturating_sub(neighbour.confirmed) < REACHABLE_TIME;
-        let asked_lately = neighbour.requested.is_some_and(|asked| now.saturating_sub(asked) < RETRY);
-        if neighbour.is_static || needs_wakeup || asked_lately {
+        let is_reachable = neighbour.mac.is_some() && now.saturating_sub(neighbour.confirmed) < REACHABLE_TIME;
+        let requested_lately = neighbour.requested.is_some_and(|requested| now.saturating_sub(requested) < RETRY);
+        if neighbour.is_static || is_reachable || requested_lately {
             return Found { mac: neighbour.mac, must_request: false };
         }
         if neighbour.tries >= TRIES {
@@ -104,7 +104,7 @@ impl Neighbours {
     }
 
     /// Returns the entry of an address, making an empty one if necessary. `None` if all entries are
-    /// fixed.
+    /// static.
     fn entry(&mut self, ip: Ipv4Addr, now: Duration) -> Option<&mut Neighbour> {
         let at = match self.search(ip) {
             Ok(at) => at,
@@ -146,15 +146,15 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    fn found(mac: Option<MacAddress>, ask: bool) -> Found {
-        Found { mac, must_request: ask }
+    fn found(mac: Option<MacAddress>, must_request: bool) -> Found {
+        Found { mac, must_request }
     }
 
     #[test]
     fn address_is_requested_once_a_second_until_a_reply() {
         let mut table = Neighbours::new(&[]);
-        for (ms, ask) in [(0, true), (1, false), (999, false), (1_000, true), (1_500, false), (9_000, true)] {
-            assert_eq!(table.lookup(A, at(ms)), found(None, ask), "after {ms} ms");
+        for (ms, must_request) in [(0, true), (1, false), (999, false), (1_000, true), (1_500, false), (9_000, true)] {
+            assert_eq!(table.lookup(A, at(ms)), found(None, must_request), "after {ms} ms");
         }
         table.record(A, MAC, true, at(9_100));
         assert_eq!(table.lookup(A, at(9_100)), found(Some(MAC), false));

@@ -1,8 +1,8 @@
 //! Reassembly of fragmented IPv4 packets, from senders whose kernel fragments datagrams longer than
 //! a frame.
 //!
-//! Each incomplete packet has its own place, of which there are [`PACKETS_MAX`]; when all are
-//! taken, the oldest packet is dropped. A packet is also dropped after [`PATIENCE`]. Overlapping
+//! At most [`PACKETS_MAX`] packets are incomplete at a time; beyond that, the oldest one is
+//! dropped. A packet is also dropped after [`FRAGMENT_TIMEOUT`]. Overlapping
 //! fragments indicate an attack, so the packet is dropped (RFC 5722 requires that for IPv6).
 
 use std::net::Ipv4Addr;
@@ -44,7 +44,7 @@ pub(super) struct Reassembly {
 
 impl Reassembly {
     pub(super) fn new() -> Self {
-        let place = || PartialPacket {
+        let packet = || PartialPacket {
             key: None,
             since: Duration::ZERO,
             bytes: vec![0; LEN_MAX].into(),
@@ -52,7 +52,7 @@ impl Reassembly {
             units_count: 0,
             len: None,
         };
-        Self { packets: std::iter::repeat_with(place).take(PACKETS_MAX).collect(), dropped: 0 }
+        Self { packets: std::iter::repeat_with(packet).take(PACKETS_MAX).collect(), dropped: 0 }
     }
 
     /// Returns the number of packets that were dropped because fragments were missing or
@@ -61,54 +61,54 @@ impl Reassembly {
         self.dropped
     }
 
-    /// Adds a fragment. Returns the place and length of a packet that is complete now; it stays
-    /// there until the next call.
-    pub(super) fn add(&mut self, part: &Ipv4Packet<'_>, now: Duration) -> Option<(usize, usize)> {
-        let key = (part.source(), part.destination(), part.protocol(), part.identification());
+    /// Adds a fragment. Returns the index and length of a packet that is complete now; it stays
+    /// valid until the next call.
+    pub(super) fn add(&mut self, fragment: &Ipv4Packet<'_>, now: Duration) -> Option<(usize, usize)> {
+        let key = (fragment.source(), fragment.destination(), fragment.protocol(), fragment.identification());
         let at = self.find_or_create(key, now);
-        let place = &mut self.packets[at];
-        match place.add(part.fragment_offset(), part.payload(), part.has_more_fragments()) {
+        let packet = &mut self.packets[at];
+        match packet.add(fragment.fragment_offset(), fragment.payload(), fragment.has_more_fragments()) {
             Err(()) => {
-                place.key = None;
+                packet.key = None;
                 self.dropped += 1;
                 None
             }
             Ok(false) => None,
             Ok(true) => {
-                place.key = None;
-                Some((at, place.len.unwrap_or(0)))
+                packet.key = None;
+                Some((at, packet.len.unwrap_or(0)))
             }
         }
     }
 
     /// Returns the complete payload that [`add`](Self::add) reported.
     pub(super) fn payload(&self, at: usize, len: usize) -> &[u8] {
-        self.packets.get(at).map_or(&[], |place| &place.bytes[..len])
+        self.packets.get(at).map_or(&[], |packet| &packet.bytes[..len])
     }
 
     /// Drops packets that have exceeded the time limit.
     pub(super) fn expire(&mut self, now: Duration) {
-        for place in &mut self.packets {
-            if place.key.is_some() && now.saturating_sub(place.since) >= FRAGMENT_TIMEOUT {
-                place.key = None;
+        for packet in &mut self.packets {
+            if packet.key.is_some() && now.saturating_sub(packet.since) >= FRAGMENT_TIMEOUT {
+                packet.key = None;
                 self.dropped += 1;
             }
         }
     }
 
     fn find_or_create(&mut self, key: Key, now: Duration) -> usize {
-        if let Some(at) = self.packets.iter().position(|place| place.key == Some(key)) {
+        if let Some(at) = self.packets.iter().position(|packet| packet.key == Some(key)) {
             return at;
         }
-        let free = self.packets.iter().position(|place| place.key.is_none());
+        let free = self.packets.iter().position(|packet| packet.key.is_none());
         let at = free.unwrap_or_else(|| {
             self.dropped += 1;
-            let by_age = self.packets.iter().enumerate().min_by_key(|(_, place)| place.since);
+            let by_age = self.packets.iter().enumerate().min_by_key(|(_, packet)| packet.since);
             by_age.map_or(0, |(at, _)| at)
         });
-        let place = &mut self.packets[at];
-        place.units.fill(0);
-        (place.key, place.since, place.units_count, place.len) = (Some(key), now, 0, None);
+        let packet = &mut self.packets[at];
+        packet.units.fill(0);
+        (packet.key, packet.since, packet.units_count, packet.len) = (Some(key), now, 0, None);
         at
     }
 }
@@ -162,8 +162,8 @@ mod tests {
         bytes
     }
 
-    fn add_fragment(reassembly: &mut Reassembly, part: &[u8], ms: u64) -> Option<(usize, usize)> {
-        reassembly.add(&Ipv4Packet::parse(part).expect("a part"), Duration::from_millis(ms))
+    fn add_fragment(reassembly: &mut Reassembly, bytes: &[u8], ms: u64) -> Option<(usize, usize)> {
+        reassembly.add(&Ipv4Packet::parse(bytes).expect("a part"), Duration::from_millis(ms))
     }
 
     #[test]
@@ -204,8 +204,8 @@ mod tests {
         ];
         for parts in wrong {
             let mut reassembly = Reassembly::new();
-            for part in parts {
-                assert_eq!(add_fragment(&mut reassembly, part, 0), None);
+            for fragment in parts {
+                assert_eq!(add_fragment(&mut reassembly, fragment, 0), None);
             }
             assert_eq!(reassembly.dropped(), 1, "{} parts", parts.len());
         }

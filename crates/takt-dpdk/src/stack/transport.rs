@@ -28,7 +28,7 @@ impl<P: FramePort> UdpStack<P> {
         }
         let found = self.receive_wanted(scan, wanted)?;
         self.send_waiting();
-        Ok(found.map(|(place, meta)| RxFrame::new(self.bytes(place), meta)))
+        Ok(found.map(|(location, meta)| RxFrame::new(self.bytes(location), meta)))
     }
 }
 
@@ -89,8 +89,8 @@ impl<P: FramePort> Transport for UdpStack<P> {
         if len > self.max_message_len {
             return Err(misuse("the message is longer than the frame"));
         }
-        let exit = self.flows.header(flow).ok_or_else(|| misuse("the flow is not open"))?;
-        self.distribute(len, exit, destinations);
+        let flow_header = self.flows.header(flow).ok_or_else(|| misuse("the flow is not open"))?;
+        self.distribute(len, flow_header, destinations);
         self.loaned = false;
         self.send_waiting();
         Ok(())
@@ -115,7 +115,7 @@ impl<P: FramePort> Transport for UdpStack<P> {
         }
         let found = self.receive_wanted(Scan::Hot, Wanted::Above(above))?;
         self.send_waiting();
-        Ok(found.map(|(place, meta)| RxFrame::new(self.bytes(place), meta)))
+        Ok(found.map(|(location, meta)| RxFrame::new(self.bytes(location), meta)))
     }
 
     fn descriptors(&self) -> &[RawFd] {
@@ -136,7 +136,7 @@ impl<P: FramePort> Transport for UdpStack<P> {
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
-        let exit = self.flows.header(flow).filter(|_| destination.kind == Locator::KIND_UDP_V4)?;
-        Some(Locator::udp_v4(self.own.1, exit.port))
+        let flow_header = self.flows.header(flow).filter(|_| destination.kind == Locator::KIND_UDP_V4)?;
+        Some(Locator::udp_v4(self.own.1, flow_header.port))
     }
 }

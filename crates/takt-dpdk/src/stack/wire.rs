@@ -100,18 +100,18 @@ pub(super) fn igmp(
 /// Writes the reply to the echo request in this frame, and returns its length. `None` if it does
 /// not fit or is damaged.
 pub(super) fn echo_reply(frame: &mut [u8], request: &[u8], own: MacAddress) -> Option<usize> {
-    let seen = EthernetFrame::parse(request).ok()?; // tidy-allow(dropped-cause): it was parsed before.
-    let packet = Ipv4Packet::parse(seen.payload()).ok()?; // tidy-allow(dropped-cause): as above.
-    let at = seen.header().header_len();
+    let request_frame = EthernetFrame::parse(request).ok()?; // tidy-allow(dropped-cause): it was parsed before.
+    let packet = Ipv4Packet::parse(request_frame.payload()).ok()?; // tidy-allow(dropped-cause): as above.
+    let at = request_frame.header().header_len();
     let message = at + packet.header_len();
     let end = message + packet.payload().len();
-    let answer = frame.get_mut(..end)?;
-    answer.copy_from_slice(request.get(..end)?);
-    ethernet(answer, seen.header().source, own, seen.header().tag, EtherType::IPV4)?;
+    let reply = frame.get_mut(..end)?;
+    reply.copy_from_slice(request.get(..end)?);
+    ethernet(reply, request_frame.header().source, own, request_frame.header().tag, EtherType::IPV4)?;
     // Swapping the addresses does not change the checksum.
-    answer[at + 12..at + 16].copy_from_slice(&packet.destination().octets());
-    answer[at + 16..at + 20].copy_from_slice(&packet.source().octets());
-    reply_to_echo(&mut answer[message..]).ok()?; // tidy-allow(dropped-cause): damaged, as documented.
+    reply[at + 12..at + 16].copy_from_slice(&packet.destination().octets());
+    reply[at + 16..at + 20].copy_from_slice(&packet.source().octets());
+    reply_to_echo(&mut reply[message..]).ok()?; // tidy-allow(dropped-cause): damaged, as documented.
     Some(end)
 }
 
@@ -212,9 +212,9 @@ mod tests {
 
     fn encapsulated(len: usize, tag: Option<VlanTag>) -> Vec<u8> {
         let mut frame = vec![0x5a; 1600];
-        let whole =
+        let frame_len =
             encapsulate(&mut frame, len, [end(1), end(2)], tag, [0xb8, 64]).expect("the buffer is large enough");
-        frame.truncate(whole);
+        frame.truncate(frame_len);
         frame
     }
 
@@ -265,15 +265,15 @@ mod tests {
         let own = (end(1).mac, end(1).ip);
         for (tag, vlan) in [(None, None), (Some(TAG), Some(7))] {
             let mut frame = [0; 64];
-            let asked = arp_request(own, end(2).ip);
-            let len = arp(&mut frame, MacAddress::BROADCAST, tag, asked).expect("the buffer is large enough");
-            assert!(matches!(parse(&frame[..len], vlan), Ok(FrameContent::Arp(seen)) if seen == asked));
+            let request = arp_request(own, end(2).ip);
+            let len = arp(&mut frame, MacAddress::BROADCAST, tag, request).expect("the buffer is large enough");
+            assert!(matches!(parse(&frame[..len], vlan), Ok(FrameContent::Arp(parsed)) if parsed == request));
             let message = IgmpMessage::ReportV3 { group: Ipv4Addr::new(239, 255, 0, 1), is_change: true };
             let len = igmp(&mut frame, own, tag, message).expect("the buffer is large enough");
             assert!(matches!(parse(&frame[..len], vlan), Ok(FrameContent::Igmp(seen)) if seen == message));
             assert_eq!(frame[..6], [0x01, 0x00, 0x5e, 0, 0, 22]);
             assert_eq!(
-                (arp(&mut [0; 41], end(2).mac, tag, asked), igmp(&mut [0; 50], own, tag, message)),
+                (arp(&mut [0; 41], end(2).mac, tag, request), igmp(&mut [0; 50], own, tag, message)),
                 (None, None)
             );
         }

@@ -27,7 +27,7 @@ fn pair() -> [DpdkPort; 2] {
 fn exchange(here: &mut impl Transport, there: &mut impl Transport) {
     let to: Locator = there.locators().default_unicast[0];
     let (mut received, mut count) = (0, 0);
-    let made = with_counted_calls(|calls| {
+    let system_calls = with_counted_calls(|calls| {
         calls.during(|| {
             count = allocations(|| {
                 for n in 0..COUNT {
@@ -42,8 +42,8 @@ fn exchange(here: &mut impl Transport, there: &mut impl Transport) {
             });
         })
     });
-    let Some(made) = made else { return };
-    assert_eq!((received, count, made), (COUNT, 0, vec![]));
+    let Some(system_calls) = system_calls else { return };
+    assert_eq!((received, count, system_calls), (COUNT, 0, vec![]));
 }
 
 /// Asserts that no frame was copied at either end; `others` is the number of frames that are no
@@ -55,7 +55,7 @@ fn assert_no_copies(here: &DpdkPort, there: &DpdkPort, others: u64) {
 
 #[test]
 fn udp_datagram_is_not_copied_and_takes_no_system_call() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let mut n = 0;
     let [mut here, mut there] = pair().map(|port| {
         n += 1;
@@ -71,7 +71,7 @@ fn udp_datagram_is_not_copied_and_takes_no_system_call() {
 
 #[test]
 fn layer_2_frame_is_not_copied_and_takes_no_system_call() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let [mut here, mut there] =
         pair().map(|port| EthernetTransport::open(port, &EthernetConfig::new(0)).expect("the port is not in use"));
     exchange(&mut here, &mut there);

@@ -116,16 +116,16 @@ fn check_requirements(device: Device) -> Result<(), String> {
     }
 }
 
-/// Runs `errand` with a bench, in a network namespace where the devices need one. If they are not
+/// Runs `test` with a bench, in a network namespace where the devices need one. If they are not
 /// available, reports that the test cannot run.
-pub fn with_bench(device: Device, errand: impl FnOnce(&Bench) + Send) {
+pub fn with_bench(device: Device, test: impl FnOnce(&Bench) + Send) {
     if let Err(why) = check_requirements(device) {
         return not_run(why);
     }
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let takes_links = matches!(device, Device::Packet | Device::Xdp | Device::Tap);
     // Made where it is used: its resources belong to the namespace of the thread.
-    let run = || errand(&Bench { device, switch: (!takes_links).then(Switch::new), count: Cell::new(0) });
+    let run = || test(&Bench { device, switch: (!takes_links).then(Switch::new), count: Cell::new(0) });
     let own = match device {
         Device::Ring | Device::Memif => return run(),
         Device::Packet => None,

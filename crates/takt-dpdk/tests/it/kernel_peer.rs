@@ -63,7 +63,7 @@ fn receive(at: &mut impl Transport, other: &mut impl Transport) -> Vec<u8> {
 
 #[test]
 fn datagrams_of_all_sizes_arrive_and_groups_reach_all() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(false), network.host(false));
     // For the device, the kernel reassembles fragments, so it needs room for the whole datagram.
@@ -109,7 +109,7 @@ fn datagrams_of_all_sizes_arrive_and_groups_reach_all() {
 
 #[test]
 fn fragments_of_the_kernel_are_reassembled() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let Some(network) = Network::new() else { return };
     if let Err(why) = require::file(TUN) {
         return not_run(why);
@@ -139,7 +139,7 @@ fn fragments_of_the_kernel_are_reassembled() {
 
 #[test]
 fn ping_of_a_host_is_answered() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     if let Err(why) = require::program("ping") {
         return not_run(why);
     }
@@ -162,7 +162,7 @@ fn ping_of_a_host_is_answered() {
 
 #[test]
 fn igmp_snooping_switch_learns_the_membership() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let Some(network) = Network::new() else { return };
     let host = network.host(false);
     host.run(|| {

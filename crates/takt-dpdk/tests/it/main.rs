@@ -18,8 +18,8 @@ mod kernel_peer;
 mod participants;
 #[cfg(feature = "dpdk")]
 #[allow(dead_code)]
-#[path = "../../../takt-xdp/tests/it/parties.rs"]
-mod parties;
+#[path = "../../../takt-xdp/tests/it/participants_helper.rs"]
+mod participants_helper;
 #[cfg(feature = "dpdk")]
 mod ports;
 #[cfg(feature = "dpdk")]

@@ -9,8 +9,8 @@ use takt_transport::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, 
 use super::devices::{config, lock_devices, mac, unique_name};
 use super::kernel_peer::{by_dpdk, by_kernel};
 use super::network::Network;
-use super::parties::{self, party_of};
-use super::resident::Resident;
+use super::participants_helper::{self, participant_from};
+use super::resident::TransportOnHost;
 
 /// Exchanges samples between participants with only these transports.
 fn exchange(here: Box<dyn Transport>, there: Box<dyn Transport>) {
@@ -19,17 +19,17 @@ fn exchange(here: Box<dyn Transport>, there: Box<dyn Transport>) {
 
 /// Exchanges samples between the participants of these builders.
 fn exchange_by([here, there]: [DomainParticipantBuilder; 2]) {
-    let parties = [party_of(here, "There", "Back"), party_of(there, "Back", "There")];
-    parties::exchange(&parties.map(|party| party.expect("a participant")), 40);
+    let participants = [participant_from(here, "There", "Back"), participant_from(there, "Back", "There")];
+    participants_helper::exchange(&participants.map(|participant| participant.expect("a participant")), 40);
 }
 
 #[test]
 fn one_by_dpdk_and_one_by_the_kernel_exchange_samples() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(false), network.host(false));
     let udp = by_kernel(&there);
-    exchange(Box::new(by_dpdk(&here, |config| config)), Box::new(Resident::new(udp, there)));
+    exchange(Box::new(by_dpdk(&here, |config| config)), Box::new(TransportOnHost::new(udp, there)));
 }
 
 /// Makes two ports connected by shared memory as between processes, here in one.
@@ -43,7 +43,7 @@ fn joined_ports() -> [DpdkPort; 2] {
 
 #[test]
 fn two_by_dpdk_exchange_samples_through_shared_memory() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let [here, there] = joined_ports();
     let udp = |n: u8, port| {
         let address = UdpStackConfig::new(0, [10, 78, 0, n].into(), 24);
@@ -55,7 +55,7 @@ fn two_by_dpdk_exchange_samples_through_shared_memory() {
 /// DPDK carries everything, including discovery; no other transport is opened.
 #[test]
 fn participants_with_dpdk_by_name_discover_each_other_over_it() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     // The first port determines the arguments of DPDK: those of all tests.
     drop(DpdkPort::ring_pair(&config(&unique_name("ring")), &config("")).expect("rings"));
     takt_dpdk::register();
@@ -69,7 +69,7 @@ fn participants_with_dpdk_by_name_discover_each_other_over_it() {
 
 #[test]
 fn two_by_dpdk_exchange_samples_without_ip() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let [here, there] = joined_ports()
         .map(|port| Box::new(EthernetTransport::open(port, &EthernetConfig::new(0)).expect("the port is not in use")));
     exchange(here, there);
@@ -77,7 +77,7 @@ fn two_by_dpdk_exchange_samples_without_ip() {
 
 #[test]
 fn one_by_dpdk_and_one_by_packet_sockets_exchange_samples_without_ip() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(false), network.host(false));
     let device = config(&format!("{},iface=eth0", unique_name("net_af_packet")));
@@ -87,5 +87,5 @@ fn one_by_dpdk_and_one_by_packet_sockets_exchange_samples_without_ip() {
         let port = PacketPort::open(&PacketConfig::new("eth0")).expect("AF_PACKET can be opened");
         EthernetTransport::open(port, &EthernetConfig::new(0)).expect("the port is not in use")
     });
-    exchange(Box::new(dpdk), Box::new(Resident::new(packet, there)));
+    exchange(Box::new(dpdk), Box::new(TransportOnHost::new(packet, there)));
 }

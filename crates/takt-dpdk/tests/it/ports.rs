@@ -13,9 +13,9 @@ use super::devices::{config, lock_devices, mac, unique_name};
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Waits for a condition, up to the time limit of a test.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let since = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(since.elapsed() < TIMEOUT, "{what}");
         std::thread::yield_now();
     }
@@ -43,7 +43,7 @@ fn memif(set: impl Fn(DpdkConfig) -> DpdkConfig) -> [DpdkConfig; 2] {
 
 #[test]
 fn link_loss_is_counted_and_the_link_returns() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let [server, client] = memif(|config| config).map(|config| DpdkConfig { link_period: Duration::ZERO, ..config });
     let mut here = DpdkPort::open(&server).expect("a virtual device");
     assert!(!here.link_is_up());
@@ -75,14 +75,14 @@ fn link_loss_is_counted_and_the_link_returns() {
 /// unmaps the memory.
 #[test]
 fn port_survives_the_end_of_its_peer_during_traffic() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     for round in 0..60_u64 {
         let [server, client] = memif(|config| config);
         let [mut here, mut there] = [&server, &client].map(|end| DpdkPort::open(end).expect("a virtual device"));
         wait_until("no link", || here.check_link() & there.check_link());
         let (at_here, at_there) = (here.mac(), there.mac());
         std::thread::scope(|scope| {
-            let stays = scope.spawn(move || {
+            let thread = scope.spawn(move || {
                 wait_until("still a link", || {
                     for _ in 0..32 {
                         here.recv(Scan::Hot).expect("receive succeeds");
@@ -97,14 +97,14 @@ fn port_survives_the_end_of_its_peer_during_traffic() {
                 while there.recv(Scan::Hot).expect("receive succeeds") {}
             }
             drop(there);
-            assert!(stays.join().expect("the thread detects the link change") > 0);
+            assert!(thread.join().expect("the thread detects the link change") > 0);
         });
     }
 }
 
 #[test]
 fn frame_of_several_parts_is_received_whole() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let [server, client] = memif(|config| config);
     let mut here = DpdkPort::open(&DpdkConfig { rx_room: Some(512), ..server }).expect("a virtual device");
     let mut there = DpdkPort::open(&client).expect("a virtual device");
@@ -123,7 +123,7 @@ fn frame_of_several_parts_is_received_whole() {
 
 #[test]
 fn foreign_frames_are_dropped_and_own_ones_return() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&unique_name("ring")) });
     let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
     let group = MacAddress([0x01, 0x00, 0x5e, 0x7f, 0, 1]);
@@ -148,7 +148,7 @@ fn foreign_frames_are_dropped_and_own_ones_return() {
 
 #[test]
 fn frames_that_are_not_received_run_out_and_come_back() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&unique_name("ring")) });
     let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
     for _ in 0..5_000 {
@@ -170,10 +170,10 @@ fn frames_that_are_not_received_run_out_and_come_back() {
 
 #[test]
 fn failed_open_is_an_error_with_the_reason() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let why = |config: &DpdkConfig| DpdkPort::open(config).expect_err("the configuration is refused").to_string();
-    let absent = why(&config("net_nothing0"));
-    assert!(absent.contains("net_nothing0"), "{absent}");
+    let error = why(&config("net_nothing0"));
+    assert!(error.contains("net_nothing0"), "{error}");
     for mtu in [0, 63, 9_217] {
         let [ring, other] = [unique_name("ring"), unique_name("ring")].map(|name| config(&name));
         let why = DpdkPort::ring_pair(&DpdkConfig { mtu: Some(mtu), ..ring }, &other).expect_err("refused");
@@ -185,8 +185,8 @@ fn failed_open_is_an_error_with_the_reason() {
     here.take();
     let null = config(&unique_name("net_null"));
     let first = DpdkPort::open(&null).expect("a virtual device");
-    let taken = why(&null);
-    assert!(taken.contains("another transport"), "{taken}");
+    let error = why(&null);
+    assert!(error.contains("another transport"), "{error}");
     drop((first, pair));
     drop(DpdkPort::open(&null).expect("the port is free again"));
     let different = DpdkConfig { eal: vec!["--no-pci".into()], ..null };
@@ -196,7 +196,7 @@ fn failed_open_is_an_error_with_the_reason() {
 
 #[test]
 fn frames_are_moved_without_allocating() {
-    let _turn = lock_devices();
+    let _guard = lock_devices();
     let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&unique_name("ring")) });
     let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
     let mut count = 0;

@@ -101,8 +101,8 @@ fn datagrams_waiting_for_an_arp_reply_are_sent_in_order() {
     for n in 0..20 {
         send(&mut stack, &[n; 30], PEER);
     }
-    let asked = arp_in(&peer.take().expect("a question")).expect("ARP");
-    assert_eq!((asked.operation, asked.target.1), (ArpOperation::Request, PEER));
+    let request = arp_in(&peer.take().expect("a question")).expect("ARP");
+    assert_eq!((request.operation, request.target.1), (ArpOperation::Request, PEER));
     assert_eq!(peer.take(), None, "only one ARP request is sent");
     // A loaned frame belongs to the user alone.
     stack.loan().expect("a frame is loaned")[..3].copy_from_slice(b"own");
@@ -111,14 +111,14 @@ fn datagrams_waiting_for_an_arp_reply_are_sent_in_order() {
     assert_eq!(peer.take(), None, "queued frames wait for the commit of the loaned frame");
     assert_eq!(&stack.loan().expect("a frame is loaned")[..3], b"own");
     stack.commit(3, FlowId::DEFAULT, &[Locator::udp_v4(PEER, 7411)]).expect("the frame is accepted");
-    let mut got = Vec::new();
+    let mut received = Vec::new();
     while let Some(frame) = peer.take() {
         let ethernet = EthernetFrame::parse(&frame).expect("a frame");
         assert_eq!((ethernet.header().destination, ethernet.header().source), (mac(2), mac(1)));
         let packet = Ipv4Packet::parse(ethernet.payload()).expect("a packet");
-        got.push(UdpDatagram::parse(packet.payload()).expect("a datagram").payload()[0]);
+        received.push(UdpDatagram::parse(packet.payload()).expect("a datagram").payload()[0]);
     }
-    assert_eq!(got, (0..16).collect::<Vec<u8>>(), "the queue keeps as many as it can hold");
+    assert_eq!(received, (0..16).collect::<Vec<u8>>(), "the queue keeps as many as it can hold");
     let counters = stack.counters();
     assert_eq!((counters.waited, counters.unresolved), (21, 5));
     assert_eq!((stack.stats().datagrams_out, stack.stats().send_errors.host_unreachable), (16, 5));
@@ -154,9 +154,9 @@ fn arp_requests_are_answered_and_their_senders_recorded() {
     peer.put(&arp(ArpOperation::Request, (mac(2), PEER), (MacAddress::default(), OWN)));
     peer.put(&arp(ArpOperation::Request, (mac(2), PEER), (MacAddress::default(), Ipv4Addr::new(10, 77, 0, 9))));
     assert_eq!(recv(&mut stack), None);
-    let heard: Vec<_> = std::iter::from_fn(|| peer.take()).filter_map(|frame| arp_in(&frame)).collect();
-    let replies: Vec<_> = heard.iter().filter(|packet| packet.operation == ArpOperation::Reply).collect();
-    assert_eq!(replies.len(), 1, "{heard:?}");
+    let received: Vec<_> = std::iter::from_fn(|| peer.take()).filter_map(|frame| arp_in(&frame)).collect();
+    let replies: Vec<_> = received.iter().filter(|packet| packet.operation == ArpOperation::Reply).collect();
+    assert_eq!(replies.len(), 1, "{received:?}");
     assert_eq!((replies[0].sender, replies[0].target), ((mac(1), OWN), (mac(2), PEER)));
     send(&mut stack, b"known", PEER);
     assert_eq!(stack.counters().waited, 0);
@@ -193,9 +193,9 @@ fn ping_is_answered_and_foreign_packets_are_not() {
     peer.put(&packet(us, 1, &ping));
     assert_eq!(recv(&mut stack), None);
     let frame = peer.take().expect("an answer");
-    let answer = Ipv4Packet::parse(&frame[14..]).expect("a packet");
-    assert_eq!((answer.source(), answer.destination(), answer.header_is_intact()), (OWN, PEER, true));
-    assert_eq!((answer.payload()[0], &answer.payload()[4..]), (0, &ping[4..]));
+    let reply = Ipv4Packet::parse(&frame[14..]).expect("a packet");
+    assert_eq!((reply.source(), reply.destination(), reply.header_is_intact()), (OWN, PEER, true));
+    assert_eq!((reply.payload()[0], &reply.payload()[4..]), (0, &ping[4..]));
     assert_eq!(frame[..6], mac(2).0);
     ping[20] ^= 1;
     peer.put(&packet(us, 1, &ping));
@@ -237,8 +237,8 @@ fn igmp_query_is_answered() {
     let (mut stack, mut peer) = stack(config());
     while peer.take().is_some() {}
     let mut query = [0; 8];
-    let asked = IgmpMessage::Query { version: 2, group: Ipv4Addr::UNSPECIFIED, max_response: 1 };
-    asked.emit(&mut query).expect("the buffer is large enough");
+    let message = IgmpMessage::Query { version: 2, group: Ipv4Addr::UNSPECIFIED, max_response: 1 };
+    message.emit(&mut query).expect("the buffer is large enough");
     let all = Ipv4Addr::new(224, 0, 0, 1);
     peer.put(&packet((MacAddress::of_group(all.into()).expect("a group"), all), IGMP, &query));
     let report = loop {
@@ -285,8 +285,8 @@ fn invalid_configuration_is_refused() {
         (UdpStackConfig { participant_index: 120, ..config() }, "at most 119"),
         (UdpStackConfig { domain_id: 4_000, ..config() }, "no ports for that domain"),
     ] {
-        let said = refused(config).expect("the configuration is refused");
-        assert!(said.contains(why), "{said}");
+        let error = refused(config).expect("the configuration is refused");
+        assert!(error.contains(why), "{error}");
     }
 }
 
@@ -313,8 +313,8 @@ fn arbitrary_bytes_are_only_counted() {
         }
     }
     peer.put(&good[0]);
-    let got = std::iter::from_fn(|| recv(&mut stack)).last();
-    assert_eq!(got.as_deref(), Some(&b"payload"[..]));
+    let received = std::iter::from_fn(|| recv(&mut stack)).last();
+    assert_eq!(received.as_deref(), Some(&b"payload"[..]));
 }
 
 #[test]

@@ -74,9 +74,9 @@ fn run(added: &Receiver<(DpdkPort, Sender<()>)>, ends: &AtomicBool) {
 
 /// Forwards a frame to the port of its destination, or to all others.
 fn forward(ports: &mut [(DpdkPort, [u8; 6])], from: usize, frame: &[u8]) {
-    let known = ports.iter().position(|(_, address)| frame[..6] == *address);
+    let destination = ports.iter().position(|(_, address)| frame[..6] == *address);
     for (at, (port, _)) in ports.iter_mut().enumerate() {
-        if at != from && known.is_none_or(|known| known == at) {
+        if at != from && destination.is_none_or(|destination| destination == at) {
             port.loan()[..frame.len()].copy_from_slice(frame);
             port.send(frame.len());
         }

@@ -34,7 +34,7 @@ fn full_disk_budget_still_replaces_samples_by_keep_last() {
 }
 
 #[test]
-fn departed_writers_without_samples_are_forgotten_except_the_latest() {
+fn departed_writers_without_samples_are_removed_except_the_latest() {
     let mut group = persistent(History::KeepLast(1));
     let of = |writer: u64| {
         let mut bytes = [0; 16];
@@ -62,8 +62,8 @@ fn relayed_number_beyond_its_live_writer_is_not_stored() {
     let relayed = |sn| Record { is_relayed: true, ..record(1, sn, 0, ChangeKind::Alive) };
     group.waiting.extend([relayed(500 + LEAD_MAX), relayed(i64::MAX)]);
     let mut room = 1_000;
-    let kept = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(500)));
-    assert_eq!((kept.expect("no DDS"), group.index.len(), group.unconfirmed), (None, 1, 1));
+    let limit = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(500)));
+    assert_eq!((limit.expect("no DDS"), group.index.len(), group.unconfirmed), (None, 1, 1));
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn forged_number_received_before_discovery_does_not_block_the_writer() {
     assert_eq!(keep(&mut group, [own(1), forged], 1_000), None);
     group.waiting.extend((1..=9).map(own));
     let (mut room, mut batch) = (1_000, Batch::default());
-    let kept = group.store_credible(&mut room, &mut batch, |_| Ok(Some(9)));
-    assert_eq!(kept.expect("no DDS"), None);
+    let limit = group.store_credible(&mut room, &mut batch, |_| Ok(Some(9)));
+    assert_eq!(limit.expect("no DDS"), None);
     let numbers: Vec<i64> = group.stored.values().map(|record| record.origin.sn.0).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9], "its first change was there before");
     assert_eq!((group.unconfirmed, group.repeated), (1, 1));
@@ -89,8 +89,8 @@ fn credible_relayed_changes_remain_when_a_forged_number_is_corrected() {
     assert_eq!(keep(&mut group, [relayed(1), relayed(2), relayed(i64::MAX)], 1_000), None);
     group.waiting.extend((2..=4).map(own));
     let (mut room, mut batch) = (1_000, Batch::default());
-    let kept = group.store_credible(&mut room, &mut batch, |_| Ok(Some(4)));
-    assert_eq!(kept.expect("no DDS"), None);
+    let limit = group.store_credible(&mut room, &mut batch, |_| Ok(Some(4)));
+    assert_eq!(limit.expect("no DDS"), None);
     let numbers: Vec<i64> = group.stored.values().map(|record| record.origin.sn.0).collect();
     assert_eq!(numbers, [1, 2, 3, 4]);
 }
@@ -102,8 +102,8 @@ fn announced_numbers_of_a_writer_count_as_repeated() {
     assert_eq!(keep(&mut group, (1..=2_000).map(relayed), 100_000), None);
     group.waiting.extend((1_000..=2_001).map(|sn| record(1, sn, 0, ChangeKind::Alive)));
     let mut room = 1_000;
-    let kept = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(2_001)));
-    assert_eq!((kept.expect("no DDS"), group.index.len(), group.repeated), (None, 2_001, 1_001));
+    let limit = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(2_001)));
+    assert_eq!((limit.expect("no DDS"), group.index.len(), group.repeated), (None, 2_001, 1_001));
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn repeated_changes_do_not_replace_later_changes_of_another_writer() {
     // The history of the first writer arrives again; none of it is stored any more.
     group.waiting.extend(of(1));
     let mut room = 1_000;
-    let kept = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(3)));
-    assert_eq!((kept.expect("no DDS"), group.repeated), (None, 3));
+    let limit = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(3)));
+    assert_eq!((limit.expect("no DDS"), group.repeated), (None, 3));
     let origins: Vec<_> = group.stored.values().map(|record| record.origin).collect();
     assert_eq!(origins, [record(2, 3, 0, ChangeKind::Alive).origin]);
 }
@@ -224,12 +224,12 @@ fn topic_first_announced_in_xml_is_served_after_a_restart_in_the_stored_represen
         let mut group = persistent(History::KeepAll);
         group.announcement.type_name = "T".to_owned();
         group.announcement.qos.data_representation = DataRepresentation(vec![DataRepresentation::XML]);
-        let kept = (1..=3).map(|sn| {
+        let stored = (1..=3).map(|sn| {
             let mut record = record(1, sn, 0, ChangeKind::Alive);
             record.payload[..2].copy_from_slice(&encapsulation);
             (sn as u64, record)
         });
-        group.restore(kept.collect(), &[(Guid::from_bytes([1; 16]), 3)]);
+        group.restore(stored.collect(), &[(Guid::from_bytes([1; 16]), 3)]);
         let options = Options { settling_time: Duration::ZERO, ..Options::default() };
         assert!(group.serve(&participant, &options).expect("open"), "{:?}", group.take_remark());
         assert_eq!((group.unserved(), group.index.len()), (0, 3));

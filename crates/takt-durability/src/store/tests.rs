@@ -11,8 +11,8 @@ fn topic(name: &str) -> PublicationData {
 }
 
 fn batch(numbers: std::ops::Range<u64>) -> Batch {
-    let kept = numbers.map(|number| (1, number, record(5, number as i64 + 1, 0, ChangeKind::Alive))).collect();
-    Batch { topics: vec![(1, topic("T"))], stored: kept, ..Batch::default() }
+    let stored = numbers.map(|number| (1, number, record(5, number as i64 + 1, 0, ChangeKind::Alive))).collect();
+    Batch { topics: vec![(1, topic("T"))], stored, ..Batch::default() }
 }
 
 #[test]

@@ -74,8 +74,8 @@ fn in_a_mount_namespace(name: &str, test: fn()) {
     if std::env::var_os(INSIDE).is_some() {
         return test();
     }
-    if let Err(why) = require::mount_namespaces() {
-        return not_run(why);
+    if let Err(reason) = require::mount_namespaces() {
+        return not_run(reason);
     }
     let program = std::env::current_exe().expect("this program");
     let mut inside = Command::new("unshare");
@@ -96,10 +96,10 @@ fn receive_and_end() {
     let (publisher, mut notes) = (participant(domain), Vec::new());
     let writer = numbers(&publisher);
     let mut service = Service::new(options.clone()).expect("a service");
-    let heard = |topic: &'static str| {
+    let has_reader = |topic: &'static str| {
         move |notes: &[String]| notes.iter().any(|note| note.starts_with(&format!("{topic}: heard")))
     };
-    step_until(&mut service, &mut notes, "the topic", heard("Numbers"));
+    step_until(&mut service, &mut notes, "the topic", has_reader("Numbers"));
     service.step().expect("there is space");
     drop((service, writer));
     notes.clear();
@@ -113,11 +113,11 @@ fn receive_and_end() {
         }
         is_full
     });
-    assert!(!notes.iter().any(|note| note.starts_with("Numbers: ended")), "{notes:?}");
+    assert!(!notes.iter().any(|note| note.starts_with("Numbers: no longer served")), "{notes:?}");
     let writer = numbers(&publisher);
-    step_until(&mut service, &mut notes, "the topic", heard("Numbers"));
+    step_until(&mut service, &mut notes, "the topic", has_reader("Numbers"));
     drop(writer);
-    let has_ended = |notes: &[String]| notes.iter().any(|note| note.starts_with("Numbers: ended"));
+    let has_ended = |notes: &[String]| notes.iter().any(|note| note.starts_with("Numbers: no longer served"));
     step_until(&mut service, &mut notes, "its end", has_ended);
     let quiet = Instant::now() + Duration::from_millis(300);
     step_until(&mut service, &mut notes, "the service goes on", |_| Instant::now() > quiet);

@@ -43,7 +43,7 @@ fn excluded_and_excess_topics_are_ignored() {
     let domain = domain();
     let publisher = participant(domain);
     let _writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
-    for (options, heard) in [
+    for (options, is_stored) in [
         (Options { topics: vec!["Letters".to_owned()], ..options(domain, None) }, false),
         (Options { topics_max: 0, ..options(domain, None) }, false),
         (Options { topics: vec!["Num*".to_owned()], ..options(domain, None) }, true),
@@ -54,7 +54,7 @@ fn excluded_and_excess_topics_are_ignored() {
         while Instant::now() < until {
             service.step().expect("nothing is stored");
         }
-        assert_eq!(service.totals().topics == 1, heard);
+        assert_eq!(service.totals().topics == 1, is_stored);
         assert_eq!(service.take_notes().iter().any(|note| note.contains("refused, topic limit 0")), has_limit);
     }
 }
@@ -234,9 +234,9 @@ fn changes_without_room_are_served_once_and_in_order_when_there_is_room() {
     });
     // The remaining samples fit into the serving writer.
     for key in 0..6 {
-        let gone = Number { key, value: 0 };
-        writer.dispose(&gone).expect("room");
-        writer.unregister_instance(&gone).expect("room");
+        let disposed = Number { key, value: 0 };
+        writer.dispose(&disposed).expect("room");
+        writer.unregister_instance(&disposed).expect("room");
     }
     until("all that was written", || {
         service.step().expect("nothing is stored");

@@ -108,19 +108,19 @@ fn disposed_instance_is_removed_after_the_cleanup_delay() {
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
     write(&writer, 0..14);
-    let gone = Number { key: 3, value: 0 };
-    writer.dispose(&gone).expect("room");
-    writer.unregister_instance(&gone).expect("room");
+    let disposed = Number { key: 3, value: 0 };
+    writer.dispose(&disposed).expect("room");
+    writer.unregister_instance(&disposed).expect("room");
     await_durability(&writer);
     let subscriber = participant(domain);
-    let kept = || {
+    let received = || {
         let reader = reader(&subscriber, Durability::Persistent);
         until("history", || !reader.matched_publications().expect("open").is_empty());
         take(&reader, 12)
     };
     drop((writer, publisher));
-    until("cleaning", || kept().len() == 12);
-    assert!(kept().iter().all(|sample| sample.data.as_ref().is_some_and(|number| number.key != 3)));
+    until("cleaning", || received().len() == 12);
+    assert!(received().iter().all(|sample| sample.data.as_ref().is_some_and(|number| number.key != 3)));
     assert_eq!(service.stop().samples, 12);
     assert_eq!(Running::start(options(domain, Some(&directory))).stop().samples, 12, "on disk too");
 }

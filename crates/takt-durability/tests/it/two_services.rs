@@ -21,8 +21,8 @@ fn service_catches_up_from_another_one_and_continues_without_it() {
     await_durability(&writer);
     // Serving begins when the service has caught up; a reader that needs the history of both
     // writers shows this.
-    let witness = participant(domain);
-    let reader = reader(&witness, Durability::Persistent);
+    let observer = participant(domain);
+    let reader = reader(&observer, Durability::Persistent);
     until("three", || reader.matched_publications().expect("open").len() == 3);
     let samples = take(&reader, 300);
     assert_eq!(samples.len(), 300, "each once, from two services and a writer");

@@ -24,9 +24,9 @@ fn sleep_state_request_lasts_until_it_is_dropped() {
     // Opening the file to read it adds a request of its own, with the default value.
     assert!(before > 7, "another process holds it at {before} us");
     let wanted = Duration::from_micros(7);
-    let held = ProcessSettings { cpu_latency: Some(wanted), ..ProcessSettings::default() }.apply().expect("it may");
+    let request = ProcessSettings { cpu_latency: Some(wanted), ..ProcessSettings::default() }.apply().expect("it may");
     assert_eq!(shortest_latency_us(), 7);
-    drop(held);
+    drop(request);
     assert_eq!(shortest_latency_us(), before);
 }
 

@@ -97,7 +97,7 @@ fn thread_runs_on_the_given_processors() {
     let status = bound(vec![0, 0]).expect("there is one");
     assert!(status.contains("\nCpus_allowed_list:\t0\n"), "{status}");
     let refusal = bound(vec![1024]).expect_err("beyond all that can be named");
-    assert!(refusal.to_string().contains("at most 1024"), "{refusal}");
+    assert!(refusal.to_string().contains("the highest number is below 1024"), "{refusal}");
     // A nonexistent processor, alone and with an existing one.
     for cpus in [vec![1023], vec![0, 1023]] {
         let refusal = bound(cpus).expect_err("no such processor");

@@ -14,21 +14,21 @@ const NOBODY: u32 = 65_534;
 fn refusals() -> [(String, &'static str); 3] {
     let fifo = ThreadSettings { scheduling: Some(Scheduling::Fifo(80)), ..ThreadSettings::default() };
     let locked = ProcessSettings { lock_memory: true, ..ProcessSettings::default() };
-    let awake = ProcessSettings { cpu_latency: Some(Duration::ZERO), ..ProcessSettings::default() };
-    let told =
+    let latency = ProcessSettings { cpu_latency: Some(Duration::ZERO), ..ProcessSettings::default() };
+    let message =
         |refusal: Option<takt_exec::Refusal>| refusal.map_or("granted".to_owned(), |refusal| refusal.to_string());
     [
-        (told(fifo.apply().err()), "CAP_SYS_NICE"),
-        (told(locked.apply().err()), "CAP_IPC_LOCK"),
-        (told(awake.apply().err()), "/dev/cpu_dma_latency"),
+        (message(fifo.apply().err()), "CAP_SYS_NICE"),
+        (message(locked.apply().err()), "CAP_IPC_LOCK"),
+        (message(latency.apply().err()), "/dev/cpu_dma_latency"),
     ]
 }
 
 #[test]
 fn refusal_names_the_missing_capability_or_limit() {
     if std::env::var_os("TAKT_TEST_AS_NOBODY").is_some() {
-        for (told, missing) in refusals() {
-            assert!(told.contains(missing), "{told}");
+        for (message, missing) in refusals() {
+            assert!(message.contains(missing), "{message}");
         }
         return;
     }

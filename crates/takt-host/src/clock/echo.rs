@@ -248,9 +248,9 @@ mod tests {
     #[test]
     fn clock_step_restarts_the_estimate_and_is_counted() {
         let mut estimator = OffsetEstimator::new(100);
-        let way = 10 * MICROSECOND;
-        estimator.handle_echo(World { offset_ns: 0, drift_ppm: 0 }.echo(0, way, 0, way));
-        estimator.handle_echo(World { offset_ns: SECOND, drift_ppm: 0 }.echo(SECOND, way, 0, way));
+        let one_way = 10 * MICROSECOND;
+        estimator.handle_echo(World { offset_ns: 0, drift_ppm: 0 }.echo(0, one_way, 0, one_way));
+        estimator.handle_echo(World { offset_ns: SECOND, drift_ppm: 0 }.echo(SECOND, one_way, 0, one_way));
         let offset = estimator.offset(SECOND).expect("echoes were received");
         assert!(offset.offset_ns.abs_diff(SECOND) <= offset.uncertainty_ns, "{offset:?}");
         assert_eq!(estimator.restarts(), 1);

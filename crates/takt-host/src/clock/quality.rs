@@ -25,7 +25,8 @@ pub enum Source {
     /// The kernel, with the error that the disciplining program reported.
     Kernel,
     /// No source: the clock is not synchronized.
-    Nobody,
+    #[serde(rename = "nobody")]
+    None,
 }
 
 /// Clock of a network card.
@@ -59,7 +60,7 @@ impl ClockQuality {
             Some(uncertainty_ns) => (Source::Chrony, Some(uncertainty_ns)),
             None => match kernel() {
                 Some(microseconds) => (Source::Kernel, Some(microseconds.unsigned_abs().saturating_mul(1000))),
-                None => (Source::Nobody, None),
+                None => (Source::None, None),
             },
         };
         let devices = Machine::default().names("/dev").into_iter().filter(|name| name.starts_with("ptp"));
@@ -180,6 +181,6 @@ mod tests {
         let quality = ClockQuality::now();
         let is_synchronised = timex.status & libc::STA_UNSYNC == 0 || quality.source == Source::Chrony;
         assert_eq!(quality.offset_uncertainty_ns.is_some(), is_synchronised, "{quality:?}");
-        assert_eq!(quality.source == Source::Nobody, !is_synchronised, "{quality:?}");
+        assert_eq!(quality.source == Source::None, !is_synchronised, "{quality:?}");
     }
 }

@@ -44,8 +44,8 @@ fn begin(command: u8, interface: &str) -> io::Result<(Netlink, u16, Vec<u8>)> {
 /// exist.
 pub(crate) fn read(interface: &str, value: Value) -> io::Result<u32> {
     let (mut generic, family, body) = begin(GET, interface)?;
-    let answer = generic.get(family, &body)?;
-    let octets = answer.get(GENERIC_LEN..).and_then(|rest| find(rest, value.attribute));
+    let reply = generic.get(family, &body)?;
+    let octets = reply.get(GENERIC_LEN..).and_then(|rest| find(rest, value.attribute));
     let found = octets.and_then(|octets| match octets {
         [octet] => Some(u32::from(*octet)),
         octets => number(octets),

@@ -6,7 +6,7 @@
 //! | [`numbers`] | numbers of queues, features, and all numeric parameters by name |
 //! | [`coalescing`] | interrupt coalescing |
 //! | [`rules`] | rules that assign flows to a queue, as `ethtool -N` |
-//! | [`spread`] | the queues over which all other flows are distributed, as `ethtool -X` |
+//! | [`indirection`] | the queues over which all other flows are distributed, as `ethtool -X` |
 
 #![allow(unsafe_code)]
 
@@ -23,10 +23,10 @@ pub use numbers::Parameter;
 /// ioctl number of ethtool, from linux/sockios.h.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
-/// Sends a command to a driver: its number and data. The answer replaces the command.
+/// Sends a command to a driver: its number and data. The reply replaces the command.
 pub(crate) type Driver<'a> = dyn Fn(&str, &mut [u8]) -> io::Result<()> + 'a;
 
-/// Longest answer that a driver gives to a command without a count, in octets. It is the minimum
+/// Longest reply of a driver to a command without a count, in octets. It is the minimum
 /// size of a command buffer.
 const ROOM: usize = 256;
 

@@ -51,8 +51,8 @@ pub(crate) fn table(driver: &Driver<'_>, interface: &str) -> io::Result<(u32, Ve
     let mut octets = command(GET_ALL, 4 * count as usize);
     put(&mut octets, COUNT_AT, count);
     driver(interface, &mut octets)?;
-    let taken = (0..get(&octets, COUNT_AT).min(count)).map(|index| get(&octets, LOCATIONS_AT + 4 * index as usize));
-    Ok((get(&octets, DATA_AT), taken.collect()))
+    let locations = (0..get(&octets, COUNT_AT).min(count)).map(|index| get(&octets, LOCATIONS_AT + 4 * index as usize));
+    Ok((get(&octets, DATA_AT), locations.collect()))
 }
 
 /// Reads the rule at a location.

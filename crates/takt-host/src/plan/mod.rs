@@ -123,12 +123,13 @@ impl Request {
     }
 }
 
-/// Change of one knob.
+/// Change of one setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// Changed knob.
-    pub knob: Setting,
+    /// Changed setting.
+    #[serde(rename = "knob")]
+    pub setting: Setting,
     /// Present value, for readers of the plan.
     pub from: String,
     /// New value.
@@ -145,8 +146,9 @@ pub struct MissingFeature {
     pub what: String,
     /// Reason given by the kernel or the driver.
     pub why: String,
-    /// Alternative.
-    pub instead: String,
+    /// What to do instead.
+    #[serde(rename = "instead")]
+    pub alternative: String,
 }
 
 /// Changes in the order of their application. As JSON, a plan can be stored, compared and edited.
@@ -156,8 +158,8 @@ pub struct Plan {
     /// Changes of the plan.
     pub changes: Vec<Change>,
     /// Missing features.
-    #[serde(default)]
-    pub lacks: Vec<MissingFeature>,
+    #[serde(rename = "lacks", default)]
+    pub missing_features: Vec<MissingFeature>,
 }
 
 /// Error of a request that this machine cannot fulfill.
@@ -219,30 +221,34 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Adds a change of a knob, unless it already has the value. Adds a missing feature if the knob
-    /// does not exist or is read-only.
-    fn set(&mut self, knob: Setting, to: &str, why: &str, instead: &str) {
-        match self.machine.read(&knob) {
+    /// Adds a change of a setting, unless it already has the value. Adds a missing feature if the
+    /// setting does not exist or is read-only.
+    fn set(&mut self, setting: Setting, to: &str, why: &str, alternative: &str) {
+        match self.machine.read(&setting) {
             Ok(from) if from == to => {}
-            Ok(_) if !self.machine.is_settable(&knob) => {
-                self.add_missing_feature(&format!("{knob} as {to:?}"), "it is read-only here", instead);
+            Ok(_) if !self.machine.is_settable(&setting) => {
+                self.add_missing_feature(&format!("{setting} as {to:?}"), "it is read-only here", alternative);
             }
-            Ok(from) => self.change(knob, &from, to, why),
-            Err(error) => self.add_missing_feature(&knob.to_string(), &absence(&error), instead),
+            Ok(from) => self.change(setting, &from, to, why),
+            Err(error) => self.add_missing_feature(&setting.to_string(), &absence(&error), alternative),
         }
     }
 
-    /// Adds a change of a knob that exists, or will exist at that point.
-    fn change(&mut self, knob: Setting, from: &str, to: &str, why: &str) {
-        self.plan.changes.push(Change { knob, from: from.to_owned(), to: to.to_owned(), why: why.to_owned() });
+    /// Adds a change of a setting that exists, or will exist at that point.
+    fn change(&mut self, setting: Setting, from: &str, to: &str, why: &str) {
+        self.plan.changes.push(Change { setting, from: from.to_owned(), to: to.to_owned(), why: why.to_owned() });
     }
 
-    fn add_missing_feature(&mut self, what: &str, why: &str, instead: &str) {
-        self.plan.lacks.push(MissingFeature { what: what.into(), why: why.into(), instead: instead.into() });
+    fn add_missing_feature(&mut self, what: &str, why: &str, alternative: &str) {
+        self.plan.missing_features.push(MissingFeature {
+            what: what.into(),
+            why: why.into(),
+            alternative: alternative.into(),
+        });
     }
 }
 
-/// Describes why a knob does not exist.
+/// Describes why a setting does not exist.
 fn absence(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOENT) => "not supported by this kernel, driver or machine".into(),

@@ -18,21 +18,21 @@ impl Planner<'_> {
     pub(super) fn sockets(&mut self, busy_poll_us: Option<u32>) {
         let machines = "set it in the initial network namespace, since it is global";
         for name in ["rmem_max", "wmem_max"] {
-            let knob = Setting::file(format!("/proc/sys/net/core/{name}"));
-            let now = self.machine.read(&knob).ok().and_then(|now| now.parse::<u64>().ok()); // tidy-allow(dropped-cause): `set` says why.
+            let setting = Setting::file(format!("/proc/sys/net/core/{name}"));
+            let now = self.machine.read(&setting).ok().and_then(|now| now.parse::<u64>().ok()); // tidy-allow(dropped-cause): `set` says why.
             if now.is_none_or(|now| now < SOCKET_BUFFER) {
-                self.set(knob, &SOCKET_BUFFER.to_string(), "the buffers hold bursts", machines);
+                self.set(setting, &SOCKET_BUFFER.to_string(), "the buffers hold bursts", machines);
             }
         }
         if let Some(time) = busy_poll_us {
             for (name, what) in [("busy_read", "a receiving socket"), ("busy_poll", "poll and epoll")] {
-                let knob = Setting::file(format!("/proc/sys/net/core/{name}"));
-                self.set(knob, &time.to_string(), &format!("{what} polls the driver before it sleeps"), machines);
+                let setting = Setting::file(format!("/proc/sys/net/core/{name}"));
+                self.set(setting, &time.to_string(), &format!("{what} polls the driver before it sleeps"), machines);
             }
         }
     }
 
-    pub(super) fn interface(&mut self, facts: &InterfaceFacts, machine: &Facts, wish: &Request, others: &[usize]) {
+    pub(super) fn interface(&mut self, facts: &InterfaceFacts, machine: &Facts, request: &Request, others: &[usize]) {
         let name = &facts.name;
         let base = format!("/sys/class/net/{name}");
         let none = "nothing: the driver raises an interrupt per frame, or polls";
@@ -40,7 +40,7 @@ impl Planner<'_> {
             let parameter = Parameter::named(parameter).expect("a known parameter");
             self.set(Setting::Ethtool(name.clone(), parameter), "0", "each frame raises an interrupt at once", none);
         }
-        let (deferred, why) = match wish.busy_poll_us {
+        let (deferred, why) = match request.busy_poll_us {
             Some(_) => (DEFERRED, "interrupts are deferred while sockets poll"),
             None => (("0", "0"), "each frame raises an interrupt at once"),
         };
@@ -53,25 +53,29 @@ impl Planner<'_> {
             self.set(Setting::file(format!("{base}/threaded")), "0", why, UNAVAILABLE);
         }
         for queue in 0..facts.rx_queues {
-            let knob = Setting::file(format!("{base}/queues/rx-{queue}/rps_cpus"));
-            self.set(knob, "0", "the processor that receives the interrupt processes the frames", UNAVAILABLE);
+            let setting = Setting::file(format!("{base}/queues/rx-{queue}/rps_cpus"));
+            self.set(setting, "0", "the processor that receives the interrupt processes the frames", UNAVAILABLE);
         }
         if facts.rx_queues < 2 {
-            let instead = "AF_XDP (docs/guide/xdp.md); for egress, marked frames first: --dscp 46 --line-rate RATE";
+            let alternative = "AF_XDP (docs/guide/xdp.md); for egress, marked frames first: --dscp 46 --line-rate RATE";
             self.add_missing_feature(
                 &format!("a queue of {name} only for real-time traffic"),
                 "the interface has one queue",
-                instead,
+                alternative,
             );
         }
-        self.traffic(facts, wish, others);
-        for groups in &wish.groups {
-            let knob = Setting::Route(name.clone(), *groups);
-            if self.machine.read(&knob).is_ok_and(|way| way == "elsewhere") {
-                let instead = "remove that route, or configure the interface in each program";
-                self.add_missing_feature(&format!("{knob} as \"here\""), "the route uses another interface", instead);
+        self.traffic(facts, request, others);
+        for groups in &request.groups {
+            let setting = Setting::Route(name.clone(), *groups);
+            if self.machine.read(&setting).is_ok_and(|route| route == "elsewhere") {
+                let alternative = "remove that route, or configure the interface in each program";
+                self.add_missing_feature(
+                    &format!("{setting} as \"here\""),
+                    "the route uses another interface",
+                    alternative,
+                );
             } else {
-                self.set(knob, "here", "programs without a configured interface send through this one", UNAVAILABLE);
+                self.set(setting, "here", "programs without a configured interface send through this one", UNAVAILABLE);
             }
         }
     }

@@ -11,38 +11,39 @@ const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 const CONTROL_GROUP: &str = "/sys/fs/cgroup/takt";
 
 impl Planner<'_> {
-    pub(super) fn kernel(&mut self, facts: &Facts, wish: &Request) {
+    pub(super) fn kernel(&mut self, facts: &Facts, request: &Request) {
         if !facts.is_preempt_rt {
-            let instead = "install a kernel with PREEMPT_RT (Debian: linux-image-rt-amd64); other kernels delay threads by milliseconds";
-            self.add_missing_feature("PREEMPT_RT", "/sys/kernel/realtime is not 1", instead);
+            let alternative = "install a kernel with PREEMPT_RT (Debian: linux-image-rt-amd64); other kernels delay threads by milliseconds";
+            self.add_missing_feature("PREEMPT_RT", "/sys/kernel/realtime is not 1", alternative);
         }
-        let shared =
-            |known: &[usize]| -> Vec<usize> { wish.cpus.iter().copied().filter(|cpu| !known.contains(cpu)).collect() };
-        if wish.has_control_group {
-            self.control_group(&wish.cpus);
+        let shared = |known: &[usize]| -> Vec<usize> {
+            request.cpus.iter().copied().filter(|cpu| !known.contains(cpu)).collect()
+        };
+        if request.has_control_group {
+            self.control_group(&request.cpus);
         } else if let shared @ [_, ..] = &*shared(&facts.isolated) {
             let cpus = list(shared);
-            let instead =
+            let alternative =
                 format!("boot with isolcpus={cpus} nohz_full={cpus} rcu_nocbs={cpus}, or plan with --control-group");
             self.add_missing_feature(
                 "isolated processors",
                 &format!("the scheduler uses {cpus} for all threads"),
-                &instead,
+                &alternative,
             );
         }
         if let ticking @ [_, ..] = &*shared(&facts.without_tick) {
             let cpus = list(ticking);
-            let instead = format!("boot with nohz_full={cpus} rcu_nocbs={cpus}");
-            self.add_missing_feature("processors without tick", &format!("the timer interrupts {cpus}"), &instead);
+            let alternative = format!("boot with nohz_full={cpus} rcu_nocbs={cpus}");
+            self.add_missing_feature("processors without tick", &format!("the timer interrupts {cpus}"), &alternative);
         }
-        let instead = "nothing: not supported by this kernel";
+        let alternative = "nothing: not supported by this kernel";
         self.set(
             Setting::file("/proc/sys/vm/stat_interval"),
             "120",
             "the kernel updates its counters less often",
-            instead,
+            alternative,
         );
-        self.set(Setting::file("/proc/sys/kernel/nmi_watchdog"), "0", "no watchdog interrupts", instead);
+        self.set(Setting::file("/proc/sys/kernel/nmi_watchdog"), "0", "no watchdog interrupts", alternative);
     }
 
     /// Plans a control group with exclusive processors.
@@ -51,21 +52,21 @@ impl Planner<'_> {
         let controllers = self.machine.read(&Setting::file(format!("{CONTROL_GROUPS}/cgroup.controllers")));
         if !controllers.is_ok_and(|names| names.split(' ').any(|name| name == "cpuset")) {
             let cpus = list(cpus);
-            let instead = format!("boot with cgroup_no_v1=cpuset if cgroup v1 has cpuset, or with isolcpus={cpus}");
+            let alternative = format!("boot with cgroup_no_v1=cpuset if cgroup v1 has cpuset, or with isolcpus={cpus}");
             return self.add_missing_feature(
                 "cpuset control groups",
                 "cgroup v2 has no cpuset controller here",
-                &instead,
+                &alternative,
             );
         }
-        let given = Setting::file(format!("{CONTROL_GROUPS}/cgroup.subtree_control"));
-        let now = self.machine.read(&given).unwrap_or_default();
+        let delegated = Setting::file(format!("{CONTROL_GROUPS}/cgroup.subtree_control"));
+        let now = self.machine.read(&delegated).unwrap_or_default();
         let mut names: Vec<_> = now.split_whitespace().collect();
         if !names.contains(&"cpuset") {
             names.push("cpuset");
             names.sort_unstable();
             self.set(
-                given,
+                delegated,
                 &names.join(" "),
                 "control groups can reserve processors",
                 "nothing: not supported by this kernel",
@@ -89,19 +90,19 @@ impl Planner<'_> {
     pub(super) fn processor(&mut self, cpu: usize) {
         let base = format!("/sys/devices/system/cpu/cpu{cpu}");
         let governor = Setting::file(format!("{base}/cpufreq/scaling_governor"));
-        let instead = "configure the frequency in the firmware, or on the host of the virtual machine";
-        self.set(governor, "performance", "the processor keeps its maximum frequency", instead);
+        let alternative = "configure the frequency in the firmware, or on the host of the virtual machine";
+        self.set(governor, "performance", "the processor keeps its maximum frequency", alternative);
         let idle = format!("{base}/cpuidle");
         let states = self.machine.names(&idle);
         if states.is_empty() {
-            let instead = "set ProcessSettings::cpu_latency of a participant, which holds /dev/cpu_dma_latency";
-            self.add_missing_feature(&idle, "no sleep state can be disabled", instead);
+            let alternative = "set ProcessSettings::cpu_latency of a participant, which holds /dev/cpu_dma_latency";
+            self.add_missing_feature(&idle, "no sleep state can be disabled", alternative);
         }
         for state in states {
-            let takes = self.machine.read(&Setting::file(format!("{idle}/{state}/latency")));
-            if takes.is_ok_and(|takes| takes != "0") {
-                let knob = Setting::file(format!("{idle}/{state}/disable"));
-                self.set(knob, "1", "no wakeup latency of the sleep state", "hold /dev/cpu_dma_latency");
+            let latency = self.machine.read(&Setting::file(format!("{idle}/{state}/latency")));
+            if latency.is_ok_and(|latency| latency != "0") {
+                let setting = Setting::file(format!("{idle}/{state}/disable"));
+                self.set(setting, "1", "no wakeup latency of the sleep state", "hold /dev/cpu_dma_latency");
             }
         }
     }
@@ -111,27 +112,27 @@ impl Planner<'_> {
     pub(super) fn keep_away(
         &mut self,
         facts: &Facts,
-        wish: &Request,
+        request: &Request,
         others: &[usize],
         interface: Option<&InterfaceFacts>,
     ) {
         let work = Setting::file("/sys/devices/virtual/workqueue/cpumask");
         self.set(work, &mask(others), "kernel work runs on other processors", "nothing: not supported by this kernel");
         let managed = "the driver controls its affinity: boot with isolcpus=managed_irq, and the processors";
-        let own = interface.map(|interface| self.own_interrupts(interface, wish.queue)).unwrap_or_default();
+        let own = interface.map(|interface| self.own_interrupts(interface, request.queue)).unwrap_or_default();
         for interrupt in &facts.interrupts {
-            let knob = Setting::file(format!("/proc/irq/{interrupt}/smp_affinity_list"));
-            let Ok(now) = self.machine.read(&knob) else { continue };
-            let goes_to = numbers(&now);
+            let setting = Setting::file(format!("/proc/irq/{interrupt}/smp_affinity_list"));
+            let Ok(now) = self.machine.read(&setting) else { continue };
+            let present = numbers(&now);
             if own.contains(interrupt) {
                 self.set(
-                    knob,
-                    &list(&wish.cpus[..1]),
+                    setting,
+                    &list(&request.cpus[..1]),
                     "the processor of the receiving thread processes its frames",
                     managed,
                 );
-            } else if goes_to.iter().any(|cpu| wish.cpus.contains(cpu)) {
-                self.set(knob, &list(others), "it interrupts other processors", managed);
+            } else if present.iter().any(|cpu| request.cpus.contains(cpu)) {
+                self.set(setting, &list(others), "it interrupts other processors", managed);
             }
         }
     }

@@ -35,34 +35,38 @@ impl Planner<'_> {
     }
 
     fn tree(&mut self, interface: &str, tree: &str, why: &str) {
-        let instead = "the tree stays unchanged: set it manually, and plan again";
-        self.set(Setting::Qdisc(interface.to_owned()), tree, why, instead);
+        let alternative = "the tree stays unchanged: set it manually, and plan again";
+        self.set(Setting::Qdisc(interface.to_owned()), tree, why, alternative);
     }
 
     /// Plans the steering program at clsact.
     fn steer(&mut self, interface: &str, steering: &str) {
         let clsact = Setting::Clsact(interface.to_owned());
-        if self.machine.read(&clsact).is_ok_and(|beside| beside == "ingress") {
-            let instead = "remove it and plan again: clsact replaces it, and both exclude each other";
-            return self.add_missing_feature(&clsact.to_string(), "the discipline ingress occupies its place", instead);
+        if self.machine.read(&clsact).is_ok_and(|present| present == "ingress") {
+            let alternative = "remove it and plan again: clsact replaces it, and both exclude each other";
+            return self.add_missing_feature(
+                &clsact.to_string(),
+                "the discipline ingress occupies its place",
+                alternative,
+            );
         }
         self.set(clsact, "clsact", "filters can be attached", "nothing: not supported by this kernel");
-        let knob = Setting::Steering(interface.to_owned());
-        let instead = "SO_PRIORITY and a discipline that uses it, such as pfifo_fast";
-        self.set(knob, steering, "marked frames leave through their own queue or class", instead);
+        let setting = Setting::Steering(interface.to_owned());
+        let alternative = "SO_PRIORITY and a discipline that uses it, such as pfifo_fast";
+        self.set(setting, steering, "marked frames leave through their own queue or class", alternative);
     }
 
     fn egress(&mut self, facts: &InterfaceFacts, request: &Request, queue: usize, others: &[usize]) {
         let own = mask(&request.cpus);
         // These precede the tree and are restored after it, since a change of classes resets them.
         for index in 0..facts.tx_queues {
-            let knob = Setting::file(format!("/sys/class/net/{}/queues/tx-{index}/xps_cpus", facts.name));
+            let setting = Setting::file(format!("/sys/class/net/{}/queues/tx-{index}/xps_cpus", facts.name));
             let (to, why) = match (request.has_marks(), index == queue) {
                 (true, _) => ("0".to_owned(), "marks select the queue"),
                 (false, true) => (own.clone(), "frames that these processors send have their own queue"),
                 (false, false) => (mask(others), "frames of other processors use the other queues"),
             };
-            self.set(knob, &to, why, "nothing: XPS is not supported by this kernel");
+            self.set(setting, &to, why, "nothing: XPS is not supported by this kernel");
         }
         let mut reserved = Reserved {
             queues: facts.tx_queues,
@@ -111,9 +115,9 @@ impl Planner<'_> {
     }
 
     /// Reports whether the kernel has a kind of discipline. Adds a missing feature if not.
-    fn has_kind(&mut self, kind: &str, instead: &str) -> bool {
-        let has_it = tc::has_kind(kind);
-        let why = match &has_it {
+    fn has_kind(&mut self, kind: &str, alternative: &str) -> bool {
+        let support = tc::has_kind(kind);
+        let why = match &support {
             Ok(true) => return true,
             Ok(false) => {
                 let option = kind.to_uppercase();
@@ -123,7 +127,7 @@ impl Planner<'_> {
             }
             Err(why) => format!("the query failed: {why}"),
         };
-        self.add_missing_feature(&format!("the discipline {kind}"), &why, instead);
+        self.add_missing_feature(&format!("the discipline {kind}"), &why, alternative);
         false
     }
 
@@ -166,29 +170,33 @@ impl Planner<'_> {
 
     fn ingress(&mut self, facts: &InterfaceFacts, request: &Request, queue: u32) {
         let name = &facts.name;
-        let instead =
+        let alternative =
             "AF_XDP, which receives RTPS from its queues (docs/guide/xdp.md); limit other traffic to this machine";
-        let (size, taken) = match rules::table(&driver, name) {
+        let (size, occupied) = match rules::table(&driver, name) {
             Ok(table) => table,
             Err(error) => {
                 let what = format!("rules of {name} that steer received frames to queue {queue}");
-                return self.add_missing_feature(&what, &super::absence(&error), instead);
+                return self.add_missing_feature(&what, &super::absence(&error), alternative);
             }
         };
-        let there: Vec<_> = taken.iter().filter_map(|place| rules::read(&driver, name, *place).ok()).collect(); // tidy-allow(dropped-cause): one that is gone is not there
+        let rules_present: Vec<_> =
+            occupied.iter().filter_map(|location| rules::read(&driver, name, *location).ok()).collect(); // tidy-allow(dropped-cause): one that is gone is not there
         let of_dscp = request.dscp.iter().flat_map(|dscp| ["udp4", "udp6"].map(|flow| format!("{flow} dscp {dscp}")));
         let of_pcp = request.pcp.iter().map(|pcp| format!("vlan pcp {pcp}"));
         let wanted = of_dscp.chain(of_pcp).map(|rule| format!("{rule} queue {queue}"));
-        let mut free = (0..size).filter(|place| !taken.contains(place));
+        let mut free = (0..size).filter(|location| !occupied.contains(location));
         let ntuple = Parameter::named("ntuple").expect("a known parameter");
-        self.set(Setting::Ethtool(name.clone(), ntuple), "1", "receive rules are active", instead);
-        for rule in wanted.filter(|rule| !there.contains(rule)) {
+        self.set(Setting::Ethtool(name.clone(), ntuple), "1", "receive rules are active", alternative);
+        for rule in wanted.filter(|rule| !rules_present.contains(rule)) {
             match free.next() {
-                Some(place) => {
-                    self.set(Setting::Rule(name.clone(), place), &rule, "marked frames arrive in the queue", instead)
-                }
+                Some(location) => self.set(
+                    Setting::Rule(name.clone(), location),
+                    &rule,
+                    "marked frames arrive in the queue",
+                    alternative,
+                ),
                 None => {
-                    self.add_missing_feature(&format!("rule/{name}: {rule}"), "the driver's table is full", instead)
+                    self.add_missing_feature(&format!("rule/{name}: {rule}"), "the driver's table is full", alternative)
                 }
             }
         }
@@ -199,7 +207,7 @@ impl Planner<'_> {
                     Setting::Indirection(name.clone()),
                     &to,
                     "unmarked frames arrive in the other queues",
-                    instead,
+                    alternative,
                 );
             }
             Ok(_) => {}
@@ -219,17 +227,17 @@ impl Planner<'_> {
         for kinds in [&["combined-channels"][..], &["rx-channels", "tx-channels"]] {
             let parameters = kinds.iter().map(|kind| Parameter::named(kind).expect("a known parameter"));
             let parameters: Vec<_> = parameters.collect();
-            let has_room =
+            let is_within_maximum =
                 |parameter: &Parameter| numbers::read_max(&driver, name, *parameter).is_ok_and(|max| max >= wanted);
-            if !parameters.iter().all(has_room) {
+            if !parameters.iter().all(is_within_maximum) {
                 continue;
             }
             for parameter in parameters {
-                let knob = Setting::Ethtool(name.clone(), parameter);
+                let setting = Setting::Ethtool(name.clone(), parameter);
                 let is_short =
-                    self.machine.read(&knob).is_ok_and(|now| now.parse::<u32>().is_ok_and(|now| now < wanted));
+                    self.machine.read(&setting).is_ok_and(|now| now.parse::<u32>().is_ok_and(|now| now < wanted));
                 if is_short {
-                    self.set(knob, &wanted.to_string(), "a queue for real-time traffic exists", "nothing");
+                    self.set(setting, &wanted.to_string(), "a queue for real-time traffic exists", "nothing");
                 }
             }
             return self.add_missing_feature(
@@ -238,12 +246,12 @@ impl Planner<'_> {
                 "apply this plan, then plan again for the settings of the queue",
             );
         }
-        let instead =
+        let alternative =
             "priority of marked frames with a line rate (--dscp 46 --line-rate RATE); AF_XDP (docs/guide/xdp.md)";
         self.add_missing_feature(
             &what,
             &format!("the interface has {} transmit queues and {} receive queues", facts.tx_queues, facts.rx_queues),
-            instead,
+            alternative,
         );
     }
 }

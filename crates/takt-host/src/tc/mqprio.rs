@@ -21,11 +21,11 @@ const MODES: [&str; 2] = ["dcb", "channel"];
 const SHAPERS: [&str; 2] = ["dcb", "bw_rlimit"];
 
 /// Returns options that can be set again. Options without a text form are returned unchanged.
-pub(crate) fn normal(told: &[u8]) -> Vec<u8> {
+pub(crate) fn normal(reported: &[u8]) -> Vec<u8> {
     let parse = || {
-        let classes = Classes::parse(told)?;
+        let classes = Classes::parse(reported)?;
         let (mut mode, mut shaper) = (None, None);
-        for (kind, value) in attributes(told.get(STRUCTURE_LEN..).unwrap_or_default()) {
+        for (kind, value) in attributes(reported.get(STRUCTURE_LEN..).unwrap_or_default()) {
             match kind {
                 MODE => mode = named(&MODES, value),
                 SHAPER => shaper = named(&SHAPERS, value),
@@ -35,7 +35,7 @@ pub(crate) fn normal(told: &[u8]) -> Vec<u8> {
         }
         Some(octets(&classes, mode, shaper))
     };
-    parse().unwrap_or_else(|| told.to_vec())
+    parse().unwrap_or_else(|| reported.to_vec())
 }
 
 fn named(names: &[&'static str], value: &[u8]) -> Option<&'static str> {

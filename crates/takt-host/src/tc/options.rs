@@ -30,14 +30,14 @@ const LINK_LAYER_ETHERNET: u8 = 1;
 const LEVEL_AT: usize = 36;
 
 /// Returns octets that can be set again, without counters and derived values.
-pub(crate) fn normal(kind: &str, is_class: bool, told: &[u8]) -> Vec<u8> {
+pub(crate) fn normal(kind: &str, is_class: bool, reported: &[u8]) -> Vec<u8> {
     match (kind, is_class) {
         ("pfifo_fast" | "mq" | "noqueue", _) => Vec::new(),
-        ("mqprio", _) => mqprio::normal(told),
-        ("taprio", _) => taprio::normal(told),
+        ("mqprio", _) => mqprio::normal(reported),
+        ("taprio", _) => taprio::normal(reported),
         ("htb", _) => {
             let mut normal = Vec::new();
-            for (attribute, value) in attributes(told) {
+            for (attribute, value) in attributes(reported) {
                 let mut value = value.to_vec();
                 match attribute {
                     HTB_INIT if value.len() >= 20 => {
@@ -51,7 +51,7 @@ pub(crate) fn normal(kind: &str, is_class: bool, told: &[u8]) -> Vec<u8> {
             }
             normal
         }
-        _ => told.to_vec(),
+        _ => reported.to_vec(),
     }
 }
 
@@ -195,11 +195,11 @@ mod tests {
     fn class_equals_that_of_tc() {
         let words = "rate 1000 ceil 12500000 burst_ticks 25000000 cburst_ticks 2000 quantum 1514 prio 0 overhead 24";
         let octets = octets("htb", true, &words.split(' ').collect::<Vec<_>>()).expect("a valid text");
-        let said = [
+        let expected = [
             0x30, 0x00, 0x01, 0x00, 0x00, 0x01, 0x18, 0x00, 0x00, 0x00, 0x00, 0x00, 0xe8, 0x03, 0x00, 0x00, 0x00, 0x01,
             0x18, 0x00, 0x00, 0x00, 0x00, 0x00, 0x20, 0xbc, 0xbe, 0x00, 0x40, 0x78, 0x7d, 0x01, 0xd0, 0x07, 0x00, 0x00,
             0xea, 0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         ];
-        assert_eq!(octets, said);
+        assert_eq!(octets, expected);
     }
 }

@@ -200,8 +200,9 @@ impl Assembler {
 
     fn assemble(mut self) -> Vec<Instruction> {
         for (at, to) in self.jumps {
-            let (_, place) = self.places.iter().find(|(label, _)| *label == to).expect("every label has an address");
-            self.code[at].offset = i16::try_from(place - at - 1).expect("the program is short, and jumps lead forward");
+            let (_, target) = self.places.iter().find(|(label, _)| *label == to).expect("every label has an address");
+            self.code[at].offset =
+                i16::try_from(target - at - 1).expect("the program is short, and jumps lead forward");
         }
         self.code
     }

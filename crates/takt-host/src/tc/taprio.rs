@@ -123,11 +123,11 @@ impl Schedule {
 
 impl Taprio {
     /// Parses the kernel's options. A pending schedule counts instead of the one that it replaces.
-    fn parse(told: &[u8]) -> Option<Self> {
-        let classes = Classes::parse(find(told, PRIORITIES_MAP)?)?;
+    fn parse(reported: &[u8]) -> Option<Self> {
+        let classes = Classes::parse(find(reported, PRIORITIES_MAP)?)?;
         let mut all = Self { classes, clock: None, flags: 0, txtime_delay: 0, schedule: Schedule::default() };
         let number = takt_netlink::number;
-        for (kind, value) in attributes(told) {
+        for (kind, value) in attributes(reported) {
             match kind {
                 PRIORITIES_MAP | ADMIN_SCHEDULE => {}
                 CLOCK => all.clock = Some(number(value)?.cast_signed()),
@@ -137,9 +137,9 @@ impl Taprio {
                 _ => all.schedule.parse_attribute(kind, value)?,
             }
         }
-        if let Some(coming) = find(told, ADMIN_SCHEDULE) {
+        if let Some(pending) = find(reported, ADMIN_SCHEDULE) {
             all.schedule = Schedule::default();
-            attributes(coming).try_for_each(|(kind, value)| all.schedule.parse_attribute(kind, value))?;
+            attributes(pending).try_for_each(|(kind, value)| all.schedule.parse_attribute(kind, value))?;
         }
         (all.classes.hardware == 0 && !all.schedule.entries.is_empty()).then_some(all)
     }
@@ -161,8 +161,8 @@ impl Taprio {
 }
 
 /// Returns options that can be set again. Options without a text form are returned unchanged.
-pub(crate) fn normal(told: &[u8]) -> Vec<u8> {
-    Taprio::parse(told).map_or_else(|| told.to_vec(), |all| all.octets())
+pub(crate) fn normal(reported: &[u8]) -> Vec<u8> {
+    Taprio::parse(reported).map_or_else(|| reported.to_vec(), |all| all.octets())
 }
 
 pub(crate) fn to_text(octets: &[u8]) -> Option<String> {

@@ -38,26 +38,26 @@ fn request(more: Request) -> Request {
 }
 
 /// Returns the changes of a plan that concern the interface.
-fn plan(wish: &Request) -> Plan {
+fn plan(request: &Request) -> Plan {
     let machine = Machine::default();
-    let mut plan = Plan::new(&machine, &Facts::of(&machine), wish).expect("valid request");
-    plan.changes.retain(|change| change.knob.to_string().contains("takt0"));
+    let mut plan = Plan::new(&machine, &Facts::of(&machine), request).expect("valid request");
+    plan.changes.retain(|change| change.setting.to_string().contains("takt0"));
     plan
 }
 
 fn tree(plan: &Plan) -> &str {
     plan.changes
         .iter()
-        .find(|change| change.knob.to_string() == "qdisc/takt0")
+        .find(|change| change.setting.to_string() == "qdisc/takt0")
         .map(|change| &*change.to)
         .expect("a tree")
 }
 
 /// Returns a plan with one tree.
 fn of_tree(tree: &str) -> Plan {
-    let knob = "qdisc/takt0".parse().expect("a knob");
-    let change = Change { knob, from: String::new(), to: tree.to_owned(), why: String::new() };
-    Plan { changes: vec![change], lacks: Vec::new() }
+    let setting = "qdisc/takt0".parse().expect("a knob");
+    let change = Change { setting, from: String::new(), to: tree.to_owned(), why: String::new() };
+    Plan { changes: vec![change], missing_features: Vec::new() }
 }
 
 /// Applies a plan, runs a function, and reverts the plan.
@@ -97,8 +97,9 @@ fn send(transport_priority: i32) {
 
 /// Returns the number of frames that a leaf has sent, dropped and queued.
 fn counted(handle: &str) -> [u64; 3] {
-    let shown = Command::new("tc").args(["-j", "-s", "qdisc", "show", "dev", "takt0"]).output().expect("tc can be run");
-    let all: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    let output =
+        Command::new("tc").args(["-j", "-s", "qdisc", "show", "dev", "takt0"]).output().expect("tc can be run");
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let leaf = all.as_array().and_then(|all| all.iter().find(|one| one["handle"] == handle));
     let leaf = leaf.unwrap_or_else(|| panic!("{handle}: {all}"));
     ["packets", "drops", "qlen"].map(|name| leaf[name].as_u64().expect("a number"))
@@ -116,9 +117,9 @@ fn within(what: &str, kinds: &[&str]) {
 fn run_actor(namespace: &Namespace, what: &str) {
     namespace.sh("ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev takt0");
     let output = namespace.test(ACTOR, &[(WHAT, what.to_owned())]);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("1 passed"), "it was run: {said}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "it was run: {text}");
 }
 
 /// Without a program at clsact, the priority that Takt's sockets set is sufficient.
@@ -142,9 +143,9 @@ fn socket_priority_selects_the_reserved_queue() {
 /// Waits until tc reports the gate schedule as started. All gates are open before that.
 fn wait_for_schedule() {
     until("the time table begins", || {
-        let shown = Command::new("tc").args(["qdisc", "show", "dev", "takt0"]).output().expect("tc can be run");
+        let output = Command::new("tc").args(["qdisc", "show", "dev", "takt0"]).output().expect("tc can be run");
         // A pending schedule is listed in addition to the active one.
-        String::from_utf8_lossy(&shown.stdout).matches("base-time").count() == 1
+        String::from_utf8_lossy(&output.stdout).matches("base-time").count() == 1
     });
 }
 
@@ -267,12 +268,12 @@ fn with_scheduled_launch_times() {
 fn planned(what: &str) {
     let has_kinds = what == "plan-with";
     let plan_of = |more: Request| plan(&request(Request { dscp: vec![46, 48], pcp: vec![6], ..more }));
-    let lacks = |plan: &Plan, what: &str| {
-        let found = plan.lacks.iter().find(|lack| lack.what.starts_with(what));
-        found.map(|lack| format!("{}: {}", lack.why, lack.instead))
+    let missing = |plan: &Plan, what: &str| {
+        let found = plan.missing_features.iter().find(|feature| feature.what.starts_with(what));
+        found.map(|feature| format!("{}: {}", feature.why, feature.alternative))
     };
     let steering = |plan: &Plan| {
-        let change = plan.changes.iter().find(|change| change.knob.to_string() == "steer/takt0");
+        let change = plan.changes.iter().find(|change| change.setting.to_string() == "steer/takt0");
         change.map(|change| change.to.clone()).expect("marks")
     };
     let last = plan_of(Request { queue: Some(3), ..Request::default() });
@@ -282,15 +283,15 @@ fn planned(what: &str) {
     if !has_kinds {
         assert!(tree(&last).starts_with("qdisc mq 1: root; qdisc pfifo 10:"), "{last:?}");
         assert_eq!(steering(&last), "queue 3 of 4 dscp 46,48 pcp 6");
-        for (kind, instead) in
+        for (kind, alternative) in
             [("mqprio", "mq with a program"), ("taprio", "--line-rate"), ("etf", "a timer of the sender")]
         {
-            let lack = lacks(&timed, &format!("the discipline {kind}"))
-                .or_else(|| lacks(&last, &format!("the discipline {kind}")))
+            let feature = missing(&timed, &format!("the discipline {kind}"))
+                .or_else(|| missing(&last, &format!("the discipline {kind}")))
                 .unwrap_or_else(|| panic!("{kind}: {timed:?}"));
             assert!(
-                lack.contains(&format!("CONFIG_NET_SCH_{}", kind.to_uppercase())) && lack.contains(instead),
-                "{lack}"
+                feature.contains(&format!("CONFIG_NET_SCH_{}", kind.to_uppercase())) && feature.contains(alternative),
+                "{feature}"
             );
         }
         assert_eq!(tree(&timed), tree(&last), "nothing is planned that is not there");
@@ -305,10 +306,13 @@ fn planned(what: &str) {
     // If classes are not possible, the plan has none and reports why.
     let middle = plan_of(Request { queue: Some(1), ..Request::default() });
     assert!(tree(&middle).starts_with("qdisc mq 1: root; "), "{middle:?}");
-    assert!(lacks(&middle, "mqprio for queue 1").is_some_and(|why| why.contains("in a row: --queue 3")), "{middle:?}");
+    assert!(
+        missing(&middle, "mqprio for queue 1").is_some_and(|why| why.contains("in a row: --queue 3")),
+        "{middle:?}"
+    );
     let low = plan(&request(Request { queue: Some(3), dscp: vec![7, 46], ..Request::default() }));
     assert!(tree(&low).starts_with("qdisc mq 1: root; "), "{low:?}");
-    assert!(lacks(&low, "mqprio for queue 3").is_some_and(|why| why.contains("a DSCP below 8")), "{low:?}");
+    assert!(missing(&low, "mqprio for queue 3").is_some_and(|why| why.contains("a DSCP below 8")), "{low:?}");
     // The veth device has no hardware queues. The plan reports the kernel's reason and an
     // alternative.
     let card = plan_of(Request { queue: Some(3), has_offload: true, ..Request::default() });

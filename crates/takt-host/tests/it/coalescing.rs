@@ -43,14 +43,14 @@ impl Card {
     }
 
     fn value(&self, name: &str) -> String {
-        let shown = self.shown();
-        let line = shown.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
-        line.unwrap_or_else(|| panic!("{name}: {shown}")).trim().to_owned()
+        let text = self.shown();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
+        line.unwrap_or_else(|| panic!("{name}: {text}")).trim().to_owned()
     }
 
     fn change(&self, name: &str, to: &str) -> Change {
-        let knob = format!("ethtool/{}/{name}", self.name).parse().expect("a knob");
-        Change { knob, from: String::new(), to: to.to_owned(), why: String::new() }
+        let setting = format!("ethtool/{}/{name}", self.name).parse().expect("a knob");
+        Change { setting, from: String::new(), to: to.to_owned(), why: String::new() }
     }
 }
 
@@ -72,7 +72,7 @@ fn coalescing_that_was_set_is_shown_by_ethtool_and_restored() {
     for name in ["rx-usecs", "tx-usecs", "rx-frames", "tx-frames"] {
         let former = card.value(name);
         let wanted = if former == "20" { "30" } else { "20" };
-        let plan = Plan { changes: vec![card.change(name, wanted)], lacks: Vec::new() };
+        let plan = Plan { changes: vec![card.change(name, wanted)], missing_features: Vec::new() };
         let mut journal = Journal::open(&path).expect("not locked");
         if former == "n/a" {
             let why = apply(&machine, &plan, &mut journal).expect_err("not supported by the driver").to_string();

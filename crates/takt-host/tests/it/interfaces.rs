@@ -74,22 +74,22 @@ fn run_actor(namespace: &Namespace, directory: &Path, at: u32) -> Output {
 
 /// Reports whether the role completed and was not killed.
 fn is_done(output: &Output) -> bool {
-    let said = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     let is_killed = output.status.signal() == Some(9);
-    assert!(is_killed || output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(is_killed || said.contains("1 passed"), "it was run: {said}");
+    assert!(is_killed || output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(is_killed || text.contains("1 passed"), "it was run: {text}");
     !is_killed
 }
 
 /// Applies changes, with a kill at a step if that step occurs.
 fn apply(namespace: &Namespace, files: &Files, changes: &[(&str, &str)], at: u32) -> bool {
-    let change = |(knob, to): &(&str, &str)| Change {
-        knob: knob.parse().unwrap_or_else(|why| panic!("{why}")),
+    let change = |(setting, to): &(&str, &str)| Change {
+        setting: setting.parse().unwrap_or_else(|why| panic!("{why}")),
         from: String::new(),
         to: (*to).to_owned(),
         why: String::new(),
     };
-    let plan = Plan { changes: changes.iter().map(change).collect(), lacks: Vec::new() };
+    let plan = Plan { changes: changes.iter().map(change).collect(), missing_features: Vec::new() };
     let path = files.0.join("plan");
     fs::write(&path, serde_json::to_string(&plan).expect("it can be written")).expect("writable");
     let is_done = is_done(&run_actor(namespace, &files.0, at));
@@ -177,22 +177,22 @@ const FORMER_GATES: &str = "\
     cycle-time-extension 77 sched-entry S 1 400000 sched-entry S 2 300000 clockid CLOCK_MONOTONIC flags 0; \
     tc qdisc replace dev takt0 parent 5:3 handle 53: etf clockid CLOCK_TAI delta 4000 deadline_mode";
 
-/// Knobs and their new values.
+/// Settings and their new values.
 type Changes = &'static [(&'static str, &'static str)];
 
 /// Returns possible former configurations and the plans, as far as this kernel supports their
 /// disciplines.
 fn former_values_and_plans(namespace: &Namespace) -> (Vec<&'static str>, Vec<Changes>) {
-    let (mut formers, mut plans) = (vec!["true", FORMER], vec![&QUEUES[..], &PRIORITIES]);
+    let (mut former_values, mut plans) = (vec!["true", FORMER], vec![&QUEUES[..], &PRIORITIES]);
     if namespace.has_kind("mqprio").is_ok() {
-        formers.push(FORMER_CLASSES);
+        former_values.push(FORMER_CLASSES);
         plans.push(&CLASSES);
     }
     if namespace.has_kind("taprio").is_ok() && namespace.has_kind("etf").is_ok() {
-        formers.push(FORMER_GATES);
+        former_values.push(FORMER_GATES);
         plans.push(&GATES);
     }
-    (formers, plans)
+    (former_values, plans)
 }
 
 /// Removes all configuration from the interface.
@@ -215,8 +215,8 @@ const FORMER: &str = "\
 fn kill_at_any_step_of_apply_or_revert_can_be_reverted() {
     let Some(namespace) = Namespace::new("steps") else { return };
     let files = Files::new("steps");
-    let (formers, plans) = former_values_and_plans(&namespace);
-    for former in formers {
+    let (former_values, plans) = former_values_and_plans(&namespace);
+    for former in former_values {
         namespace.sh(NEVER_SET);
         namespace.sh(&format!("set -e; {former}"));
         let before = namespace.dump();
@@ -245,8 +245,8 @@ fn kill_at_any_step_of_apply_or_revert_can_be_reverted() {
 fn two_successive_plans_are_reverted_to_the_beginning() {
     let Some(namespace) = Namespace::new("twice") else { return };
     let files = Files::new("twice");
-    let (formers, all) = former_values_and_plans(&namespace);
-    for former in formers {
+    let (former_values, all) = former_values_and_plans(&namespace);
+    for former in former_values {
         namespace.sh(NEVER_SET);
         namespace.sh(&format!("set -e; {former}"));
         let before = namespace.dump();
@@ -272,28 +272,29 @@ fn tree_that_cannot_be_restored_is_not_changed() {
     namespace.sh("tc filter add dev takt0 parent 7: protocol ip u32 match ip dsfield 0xb8 0xfc flowid 7:1");
     let before = namespace.dump();
     let plan = |changes: &[(&str, &str)]| {
-        let change = |(knob, to): &(&str, &str)| serde_json::json!({"knob": knob, "from": "", "to": to, "why": ""});
+        let change =
+            |(setting, to): &(&str, &str)| serde_json::json!({"knob": setting, "from": "", "to": to, "why": ""});
         let changes: Vec<_> = changes.iter().map(change).collect();
         fs::write(files.0.join("plan"), serde_json::json!({ "changes": changes }).to_string()).expect("writable");
         let output = run_actor(&namespace, &files.0, NEVER);
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
     };
-    let said = plan(&[QUEUES[0], QUEUES[3]]);
-    assert!(said.contains("7: has filters, which cannot be restored afterwards"), "{said}");
+    let text = plan(&[QUEUES[0], QUEUES[3]]);
+    assert!(text.contains("7: has filters, which cannot be restored afterwards"), "{text}");
     assert_eq!(namespace.dump(), before);
     namespace.sh("tc qdisc del dev takt0 root");
     let before = namespace.dump();
-    let said = plan(&[QUEUES[0], ("qdisc/takt0", "qdisc mq 1: root; qdisc pfifo 10: parent 1:9 limit 1")]);
-    assert!(said.contains("qdisc pfifo 10: parent 1:9 limit 1: "), "the kernel's reason is told: {said}");
+    let text = plan(&[QUEUES[0], ("qdisc/takt0", "qdisc mq 1: root; qdisc pfifo 10: parent 1:9 limit 1")]);
+    assert!(text.contains("qdisc pfifo 10: parent 1:9 limit 1: "), "the kernel's reason is told: {text}");
     assert_eq!(namespace.dump(), before, "half a tree is taken back too");
-    let said = plan(&[("clsact/takt0", "clsact"), ("steer/takt0", "queue 9 of 4 dscp 46")]);
-    assert!(said.contains("is not a steering"), "{said}");
+    let text = plan(&[("clsact/takt0", "clsact"), ("steer/takt0", "queue 9 of 4 dscp 46")]);
+    assert!(text.contains("is not a steering"), "{text}");
     assert_eq!(namespace.dump(), before);
     namespace.sh("ip route add 239.1.0.0/16 dev takt1");
     let before = namespace.dump();
-    let said = plan(&[QUEUES[0], ("route/takt0/239.1.0.0/16", "here")]);
-    assert!(said.contains("route/takt0/239.1.0.0/16 is not \"here\""), "{said}");
+    let text = plan(&[QUEUES[0], ("route/takt0/239.1.0.0/16", "here")]);
+    assert!(text.contains("route/takt0/239.1.0.0/16 is not \"here\""), "{text}");
     assert_eq!(namespace.dump(), before);
 }
 
@@ -305,8 +306,8 @@ fn filters_added_by_others_are_kept_and_reported() {
     assert!(apply(&namespace, &files, &[("clsact/takt0", "clsact"), ("steer/takt0", "queue 0 of 4 dscp 46")], NEVER));
     namespace.sh("tc filter add dev takt0 ingress protocol ip u32 match ip dsfield 0xb8 0xfc flowid 7:1");
     let output = run_actor(&namespace, &files.0, NEVER);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("another program has added filters"), "{said}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("another program has added filters"), "{text}");
     assert!(files.journal().exists(), "what is not restored stays noted");
     namespace.sh("tc filter del dev takt0 ingress");
     assert!(revert(&namespace, &files, NEVER));
@@ -336,8 +337,8 @@ fn change_in_another_namespace_is_reverted_in_that_namespace() {
     assert!(apply(&first, &files, &QUEUES, NEVER));
     let after = first.dump();
     let output = run_actor(&second, &files.0, NEVER);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("it belongs to network namespace"), "{said}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("it belongs to network namespace"), "{text}");
     assert_eq!([first.dump(), second.dump()], [after, before[1].clone()]);
     // The same plan is applied in the second namespace. One journal has both, and each is restored
     // in its namespace.

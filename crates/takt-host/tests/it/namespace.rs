@@ -47,9 +47,9 @@ impl Namespace {
         };
         let line = format!("tc qdisc add dev takt1 root handle 9: {settings} && tc qdisc del dev takt1 root");
         let output = run("ip", &["netns", "exec", &self.0, "sh", "-c", &line]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        let is_unknown = said.contains("Specified qdisc kind is unknown") || said.contains("qdisc not found");
-        assert!(output.status.success() || is_unknown, "{line}: {said}");
+        let text = String::from_utf8_lossy(&output.stderr);
+        let is_unknown = text.contains("Specified qdisc kind is unknown") || text.contains("qdisc not found");
+        assert!(output.status.success() || is_unknown, "{line}: {text}");
         if is_unknown {
             return Err(format!("this kernel has no {kind} (CONFIG_NET_SCH_{})", kind.to_uppercase()));
         }

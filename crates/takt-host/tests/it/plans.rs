@@ -14,7 +14,7 @@ fn plan(tree: &Tree) -> Plan {
 }
 
 fn changes(plan: &Plan) -> Vec<String> {
-    plan.changes.iter().map(|change| format!("{} {} -> {}", change.knob, change.from, change.to)).collect()
+    plan.changes.iter().map(|change| format!("{} {} -> {}", change.setting, change.from, change.to)).collect()
 }
 
 #[test]
@@ -49,10 +49,10 @@ fn missing_features_are_reported_with_an_alternative() {
     tree.forbid("proc/irq/9/smp_affinity_list");
     let plan = plan(&tree);
     assert!(changes(&plan).iter().all(|change| !change.contains("/irq/9/")), "{plan:?}");
-    let lacks = plan.lacks;
+    let missing_features = plan.missing_features;
     let of = |what: &str| {
-        let found = lacks.iter().find(|lack| lack.what.contains(what));
-        found.map(|lack| lack.instead.as_str()).unwrap_or_else(|| panic!("{what}: {lacks:?}"))
+        let found = missing_features.iter().find(|feature| feature.what.contains(what));
+        found.map(|feature| feature.alternative.as_str()).unwrap_or_else(|| panic!("{what}: {missing_features:?}"))
     };
     assert!(of("PREEMPT_RT").contains("linux-image-rt"));
     assert!(of("isolated processors").contains("isolcpus=3"));
@@ -61,15 +61,15 @@ fn missing_features_are_reported_with_an_alternative() {
     assert!(of("nmi_watchdog").contains("nothing"));
     // This machine has no such interface.
     assert!(of("ethtool/takt0/rx-usecs").contains("driver"));
-    assert!(lacks.iter().all(|lack| !lack.why.is_empty() && !lack.instead.is_empty()));
+    assert!(missing_features.iter().all(|feature| !feature.why.is_empty() && !feature.alternative.is_empty()));
 }
 
 #[test]
 fn without_processors_only_sockets_and_the_interface_are_planned() {
     let tree = Tree::new("small");
     let machine = tree.machine();
-    let wish = Request { cpus: Vec::new(), ..request() };
-    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
+    let request = Request { cpus: Vec::new(), ..request() };
+    let plan = Plan::new(&machine, &Facts::of(&machine), &request).expect("valid request");
     assert!(changes(&plan).iter().all(|change| change.contains("/net/")), "{plan:?}");
     assert_eq!(plan.changes.len(), 4);
 }
@@ -80,8 +80,8 @@ fn impossible_requests_are_refused() {
     let machine = tree.machine();
     let facts = Facts::of(&machine);
     let refused = |cpus: &[usize], interface: &str| {
-        let wish = Request { cpus: cpus.to_vec(), interface: Some(interface.into()), ..Request::default() };
-        Plan::new(&machine, &facts, &wish).expect_err("invalid request").to_string()
+        let request = Request { cpus: cpus.to_vec(), interface: Some(interface.into()), ..Request::default() };
+        Plan::new(&machine, &facts, &request).expect_err("invalid request").to_string()
     };
     assert_eq!(refused(&[4], "takt0"), "processor 4 is not online; the online processors are 0-3");
     assert_eq!(refused(&[0, 1, 2, 3], "takt0"), "at least one processor must remain for other threads");
@@ -94,12 +94,12 @@ fn control_group_has_its_processors_exclusively() {
     tree.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n");
     tree.write("sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
     let machine = tree.machine();
-    let wish = Request { has_control_group: true, ..request() };
+    let request = Request { has_control_group: true, ..request() };
     let planned = |tree: &Tree| {
-        let plan = Plan::new(&tree.machine(), &Facts::of(&machine), &wish).expect("valid request");
+        let plan = Plan::new(&tree.machine(), &Facts::of(&machine), &request).expect("valid request");
         let mut changes = changes(&plan);
         changes.retain(|change| change.contains("cgroup"));
-        (changes, plan.lacks.into_iter().find(|lack| lack.what.contains("control groups")))
+        (changes, plan.missing_features.into_iter().find(|feature| feature.what.contains("control groups")))
     };
     let group = [
         "/sys/fs/cgroup/cgroup.subtree_control cpu -> cpu cpuset",
@@ -114,9 +114,9 @@ fn control_group_has_its_processors_exclusively() {
     tree.write("sys/fs/cgroup/takt/cpuset.cpus.partition", "isolated\n");
     assert_eq!(planned(&tree).0, ["/sys/fs/cgroup/takt/cpuset.cpus 1 -> 3"]);
     tree.write("sys/fs/cgroup/cgroup.controllers", "cpu io\n");
-    let (changes, lack) = planned(&tree);
+    let (changes, feature) = planned(&tree);
     assert!(changes.is_empty());
-    assert!(lack.expect("it is named").instead.contains("cgroup_no_v1=cpuset"));
+    assert!(feature.expect("it is named").alternative.contains("cgroup_no_v1=cpuset"));
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn sockets_poll_for_the_requested_time() {
     tree.write("proc/sys/net/core/busy_poll", "50\n");
     tree.write("sys/class/net/takt0/threaded", "1\n");
     let machine = tree.machine();
-    let wish = Request { busy_poll_us: Some(50), cpus: Vec::new(), ..request() };
-    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
+    let request = Request { busy_poll_us: Some(50), cpus: Vec::new(), ..request() };
+    let plan = Plan::new(&machine, &Facts::of(&machine), &request).expect("valid request");
     // The tree has PREEMPT_RT, where a driver thread may be preferable, and its interrupts are
     // already deferred.
     assert_eq!(
@@ -139,7 +139,7 @@ fn sockets_poll_for_the_requested_time() {
         ]
     );
     tree.remove("sys/kernel/realtime");
-    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
+    let plan = Plan::new(&machine, &Facts::of(&machine), &request).expect("valid request");
     assert!(changes(&plan).contains(&"/sys/class/net/takt0/threaded 1 -> 0".to_owned()), "{plan:?}");
 }
 
@@ -153,8 +153,8 @@ fn only_interrupts_of_the_queue_move_to_the_real_time_processor() {
     tree.write("proc/irq/40/smp_affinity_list", "3\n");
     tree.write("sys/class/net/takt0/queues/tx-1/xps_cpus", "0\n");
     let machine = tree.machine();
-    let wish = Request { queue: Some(1), ..request() };
-    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
+    let request = Request { queue: Some(1), ..request() };
+    let plan = Plan::new(&machine, &Facts::of(&machine), &request).expect("valid request");
     let changes = changes(&plan);
     let of = |start: &str| changes.iter().filter(|change| change.starts_with(start)).cloned().collect::<Vec<_>>();
     assert_eq!(of("/proc/irq/4"), ["/proc/irq/40/smp_affinity_list 3 -> 0-2", "/proc/irq/41/smp_affinity_list 1 -> 3"]);
@@ -162,7 +162,7 @@ fn only_interrupts_of_the_queue_move_to_the_real_time_processor() {
         of("/sys/class/net/takt0/queues/tx"),
         ["/sys/class/net/takt0/queues/tx-0/xps_cpus 3 -> 7", "/sys/class/net/takt0/queues/tx-1/xps_cpus 0 -> 8"]
     );
-    assert!(plan.lacks.iter().any(|lack| lack.what.contains("rules of takt0")), "{plan:?}");
+    assert!(plan.missing_features.iter().any(|feature| feature.what.contains("rules of takt0")), "{plan:?}");
 }
 
 #[test]
@@ -171,8 +171,8 @@ fn contradictory_requests_are_refused() {
     let machine = tree.machine();
     let facts = Facts::of(&machine);
     let none = Request::default();
-    let on = |wish: Request| Request { interface: Some("takt0".into()), ..wish };
-    for (wish, why) in [
+    let on = |request: Request| Request { interface: Some("takt0".into()), ..request };
+    for (request, why) in [
         (Request { queue: Some(1), cpus: vec![3], ..none.clone() }, "require --interface"),
         (Request { has_control_group: true, ..none.clone() }, "a control group requires processors"),
         (on(Request { dscp: vec![64], queue: Some(1), ..none.clone() }), "the maximum DSCP is 63"),
@@ -181,7 +181,7 @@ fn contradictory_requests_are_refused() {
         (on(Request { line_rate_bits: Some(1_000_000), ..none.clone() }), "a line rate requires marks"),
         (on(Request { line_rate_bits: Some(1), dscp: vec![46], ..none }), "expected a line rate from"),
     ] {
-        let refused = Plan::new(&machine, &facts, &wish).expect_err("contradictory").to_string();
+        let refused = Plan::new(&machine, &facts, &request).expect_err("contradictory").to_string();
         assert!(refused.contains(why), "{refused}");
     }
 }

@@ -22,10 +22,10 @@ fn the_sender() {
     let Ok(wish) = std::env::var(WISH) else { return };
     let (queue, line_rate_bits) = if wish == "queue" { (Some(3), None) } else { (None, Some(1_000_000_000)) };
     let interface = Some("takt0".to_owned());
-    let wish = Request { interface, queue, line_rate_bits, dscp: vec![46, 34], pcp: vec![5], ..Request::default() };
+    let request = Request { interface, queue, line_rate_bits, dscp: vec![46, 34], pcp: vec![5], ..Request::default() };
     let machine = Machine::default();
-    let mut plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
-    plan.changes.retain(|change| change.knob.to_string().contains("takt0"));
+    let mut plan = Plan::new(&machine, &Facts::of(&machine), &request).expect("valid request");
+    plan.changes.retain(|change| change.setting.to_string().contains("takt0"));
     let path = std::env::temp_dir().join(format!("takt-host-steering-{}", std::process::id()));
     let mut journal = Journal::open(path).expect("not locked");
     apply(&machine, &plan, &mut journal).unwrap_or_else(|why| panic!("{why}"));
@@ -41,8 +41,8 @@ fn the_sender() {
     for (_, frame) in frames() {
         (0..COUNT).for_each(|_| packets.send(&frame));
     }
-    let shown = std::process::Command::new("tc").args(["-j", "-s", "qdisc", "show", "dev", "takt0"]).output();
-    println!("\nCOUNTS {}", String::from_utf8_lossy(&shown.expect("tc can be run").stdout).replace('\n', ""));
+    let output = std::process::Command::new("tc").args(["-j", "-s", "qdisc", "show", "dev", "takt0"]).output();
+    println!("\nCOUNTS {}", String::from_utf8_lossy(&output.expect("tc can be run").stdout).replace('\n', ""));
     let failures = revert(&machine, journal).expect("the journal can be ended");
     assert!(failures.is_empty(), "{failures:?}");
 }
@@ -58,10 +58,10 @@ fn the_crowd() {
         return;
     }
     let interface = Some("takt0".to_owned());
-    let wish = Request { interface, line_rate_bits: Some(2_000_000), dscp: vec![46], ..Request::default() };
+    let request = Request { interface, line_rate_bits: Some(2_000_000), dscp: vec![46], ..Request::default() };
     let machine = Machine::default();
-    let mut plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
-    plan.changes.retain(|change| change.knob.to_string().contains("takt0"));
+    let mut plan = Plan::new(&machine, &Facts::of(&machine), &request).expect("valid request");
+    plan.changes.retain(|change| change.setting.to_string().contains("takt0"));
     let path = std::env::temp_dir().join(format!("takt-host-crowd-{}", std::process::id()));
     let mut journal = Journal::open(path).expect("not locked");
     apply(&machine, &plan, &mut journal).unwrap_or_else(|why| panic!("{why}"));
@@ -95,9 +95,9 @@ fn marked_frames_overtake_queued_frames() {
     let Some(namespace) = Namespace::new("crowd") else { return };
     namespace.sh("ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev takt0");
     let output = namespace.test(CROWD, &[(WISH, "crowd".to_owned())]);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let order = said.lines().find_map(|line| line.strip_prefix("ORDER ")).expect("the line is printed");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let order = text.lines().find_map(|line| line.strip_prefix("ORDER ")).expect("the line is printed");
     let last = order.rfind('M').expect("they arrive");
     assert_eq!(order.matches('M').count(), MARKED);
     assert!(order.len() - last > UNMARKED / 6, "sent last, and not overtaken by what waited: {order}");
@@ -151,8 +151,8 @@ impl Packets {
         let (address, len) = ((&raw const to).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t);
         // SAFETY: the address is of as many octets as the length says.
         assert_eq!(unsafe { libc::bind(socket.as_raw_fd(), address, len) }, 0);
-        let patience = libc::timeval { tv_sec: 30, tv_usec: 0 };
-        let (value, len) = ((&raw const patience).cast(), size_of_val(&patience) as libc::socklen_t);
+        let timeout = libc::timeval { tv_sec: 30, tv_usec: 0 };
+        let (value, len) = ((&raw const timeout).cast(), size_of_val(&timeout) as libc::socklen_t);
         // SAFETY: as above.
         let set = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, len) };
         assert_eq!(set, 0);
@@ -189,9 +189,9 @@ fn counts(wish: &str) -> Option<Vec<(String, u64)>> {
     // With a static neighbor entry, no address resolution is necessary.
     namespace.sh("ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev takt0");
     let output = namespace.test(ACTOR, &[(WISH, wish.to_owned())]);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let line = said.lines().find_map(|line| line.strip_prefix("COUNTS ")).expect("the line is printed");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let line = text.lines().find_map(|line| line.strip_prefix("COUNTS ")).expect("the line is printed");
     let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
     let leaf = |one: &serde_json::Value| Some((one["handle"].as_str()?.to_owned(), one["packets"].as_u64()?));
     Some(value.as_array().expect("a list").iter().filter_map(leaf).collect())

@@ -14,12 +14,12 @@ use super::tree::Tree;
 
 fn plan(tree: &Tree) -> Plan {
     let machine = tree.machine();
-    let wish = Request { cpus: vec![3], interface: Some("takt0".into()), ..Request::default() };
-    Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request")
+    let request = Request { cpus: vec![3], interface: Some("takt0".into()), ..Request::default() };
+    Plan::new(&machine, &Facts::of(&machine), &request).expect("valid request")
 }
 
-fn change(knob: &str, to: &str) -> Change {
-    Change { knob: knob.parse().expect("a knob"), from: String::new(), to: to.into(), why: String::new() }
+fn change(setting: &str, to: &str) -> Change {
+    Change { setting: setting.parse().expect("a knob"), from: String::new(), to: to.into(), why: String::new() }
 }
 
 fn reverted(tree: &Tree) {
@@ -45,7 +45,7 @@ fn plan_applied_twice_is_reverted_to_the_beginning() {
     let tree = Tree::new("twice");
     let before = tree.dump();
     apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
-    // Another request is applied, after a knob was changed by hand.
+    // Another request is applied, after a setting was changed by hand.
     tree.write("proc/sys/vm/stat_interval", "60\n");
     let other = Plan { changes: vec![change("/proc/sys/vm/stat_interval", "30")], ..plan(&tree) };
     apply(&tree.machine(), &other, &mut tree.journal()).expect("it can be applied");
@@ -83,9 +83,9 @@ fn incomplete_last_line_is_ignored() {
     let before = tree.dump();
     apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
     let whole = std::fs::read(tree.journal_path()).expect("it was written");
-    let noted = tree.journal().former_values().len();
+    let recorded = tree.journal().former_values().len();
     std::fs::write(tree.journal_path(), [&whole[..], b"{\"knob\":\"/proc/sys/vm/st"].concat()).expect("success");
-    assert_eq!(tree.journal().former_values().len(), noted);
+    assert_eq!(tree.journal().former_values().len(), recorded);
     std::fs::write(tree.journal_path(), [&whole[..], b"nonsense\n"].concat()).expect("success");
     let refused = Journal::open(tree.journal_path()).map(drop).expect_err("a whole line");
     assert_eq!(refused.kind(), ErrorKind::InvalidData);
@@ -99,10 +99,10 @@ fn directories_are_created_and_removed() {
     let tree = Tree::new("directory");
     tree.write("sys/fs/cgroup/cgroup.controllers", "cpuset\n");
     let group = tree.root().join("sys/fs/cgroup/takt");
-    let plan = Plan { changes: vec![change("/sys/fs/cgroup/takt/", "there")], lacks: Vec::new() };
+    let plan = Plan { changes: vec![change("/sys/fs/cgroup/takt/", "there")], missing_features: Vec::new() };
     apply(&tree.machine(), &plan, &mut tree.journal()).expect("success");
     assert!(group.is_dir() && verify(&tree.machine(), &plan).is_empty());
-    // A group with processes remains, and so does its note.
+    // A group with processes remains, and so does its journal entry.
     std::fs::write(group.join("process"), "").expect("writable");
     let failures = revert(&tree.machine(), tree.journal()).expect("the journal can be kept");
     assert_eq!((failures.len(), tree.journal_path().exists()), (1, true));
@@ -132,8 +132,8 @@ fn apply_killed_at_any_moment_can_be_reverted() {
         let machine = takt_host::Machine::below(&root);
         let path = std::path::Path::new(&root).join("run/host.journal");
         loop {
-            let wish = Request { cpus: vec![3], interface: Some("takt0".into()), ..Request::default() };
-            let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
+            let request = Request { cpus: vec![3], interface: Some("takt0".into()), ..Request::default() };
+            let plan = Plan::new(&machine, &Facts::of(&machine), &request).expect("valid request");
             let mut journal = Journal::open(&path).expect("not locked");
             println!("applying");
             apply(&machine, &plan, &mut journal).expect("it can be applied");
@@ -154,11 +154,11 @@ fn apply_killed_at_any_moment_can_be_reverted() {
         applying.args(["--exact", "transactions::apply_killed_at_any_moment_can_be_reverted", "--nocapture"]);
         applying.env("TAKT_TEST_HOST_ROOT", tree.root()).stdout(Stdio::piped());
         let mut applying = applying.spawn().expect("this program can be run");
-        let said = lines(applying.stdout.take().expect("it is piped"));
-        while !receive("the plan is applied", &said).contains("applying") {}
+        let output = lines(applying.stdout.take().expect("it is piped"));
+        while !receive("the plan is applied", &output).contains("applying") {}
         // Each round kills at a different moment.
-        let told = Instant::now();
-        while told.elapsed() < Duration::from_micros(97 * (round % 40)) {
+        let printed = Instant::now();
+        while printed.elapsed() < Duration::from_micros(97 * (round % 40)) {
             std::hint::spin_loop();
         }
         applying.kill().expect("it runs");
@@ -171,7 +171,7 @@ fn apply_killed_at_any_moment_can_be_reverted() {
 
 /// Returns a plan with these changes only.
 fn plan_of(changes: &[(&str, &str)]) -> Plan {
-    Plan { changes: changes.iter().map(|(knob, to)| change(knob, to)).collect(), lacks: Vec::new() }
+    Plan { changes: changes.iter().map(|(setting, to)| change(setting, to)).collect(), missing_features: Vec::new() }
 }
 
 #[test]
@@ -181,9 +181,9 @@ fn revert_keeps_and_reports_values_changed_by_others() {
     apply(&tree.machine(), &plan, &mut tree.journal()).expect("it can be applied");
     tree.write("proc/sys/vm/stat_interval", "60\n");
     let left = revert(&tree.machine(), tree.journal()).expect("the journal can be ended");
-    let said: Vec<String> = left.iter().map(ToString::to_string).collect();
+    let texts: Vec<String> = left.iter().map(ToString::to_string).collect();
     assert_eq!(
-        said,
+        texts,
         [
             "/proc/sys/vm/stat_interval is not \"1\": the value \"60\" is not the one that apply set (\"120\"): not reverted"
         ]
@@ -196,18 +196,18 @@ fn revert_keeps_and_reports_values_changed_by_others() {
 #[test]
 fn failed_revert_keeps_values_changed_before_the_next_attempt() {
     let tree = Tree::new("again");
-    let knob = "proc/sys/vm/stat_interval";
+    let setting = "proc/sys/vm/stat_interval";
     apply(&tree.machine(), &plan_of(&[("/proc/sys/vm/stat_interval", "30")]), &mut tree.journal())
         .expect("it can be set");
-    // The knob cannot be restored while a directory is in its place.
-    tree.remove(knob);
-    std::fs::create_dir(tree.root().join(knob)).expect("the location is free");
+    // The setting cannot be restored while a directory has its path.
+    tree.remove(setting);
+    std::fs::create_dir(tree.root().join(setting)).expect("the location is free");
     let failures = revert(&tree.machine(), tree.journal()).expect("the journal can be kept");
     assert_eq!((failures.len(), tree.journal_path().exists()), (1, true));
-    std::fs::remove_dir(tree.root().join(knob)).expect("it is empty");
-    tree.write(knob, "60\n");
+    std::fs::remove_dir(tree.root().join(setting)).expect("it is empty");
+    tree.write(setting, "60\n");
     let left = revert(&tree.machine(), tree.journal()).expect("the journal can be ended");
-    assert_eq!((left.len(), tree.read(knob).trim()), (1, "60"), "{left:?}");
+    assert_eq!((left.len(), tree.read(setting).trim()), (1, "60"), "{left:?}");
     assert!(!tree.journal_path().exists());
 }
 
@@ -240,8 +240,9 @@ fn links_that_leave_their_root_are_not_followed() {
     symlink(tree.root().join("etc"), tree.root().join("sys/outside")).expect("writable");
     symlink("../../etc/secret", tree.root().join("sys/kernel/file")).expect("writable");
     symlink("../devices/pci", tree.root().join("sys/kernel/inside")).expect("writable");
-    for (knob, to) in [("/sys/outside/secret", "new"), ("/sys/kernel/file", "new"), ("/sys/outside/group/", "there")] {
-        let why = apply(&tree.machine(), &plan_of(&[(knob, to)]), &mut tree.journal()).expect_err(knob);
+    for (setting, to) in [("/sys/outside/secret", "new"), ("/sys/kernel/file", "new"), ("/sys/outside/group/", "there")]
+    {
+        let why = apply(&tree.machine(), &plan_of(&[(setting, to)]), &mut tree.journal()).expect_err(setting);
         let ApplyError::Change(failure, left) = &why else { panic!("{why}") };
         assert_eq!((failure.why.kind(), left.len()), (ErrorKind::PermissionDenied, 0), "{why}");
         assert!(failure.why.to_string().contains("outside /proc/sys, /proc/irq, /sys"), "{why}");
@@ -288,29 +289,29 @@ fn fill_journal() {
     let tree = Tree::new("full");
     let disk = tree.root().join("run");
     std::fs::create_dir_all(&disk).expect("writable");
-    // One page, which some forty notes fill.
+    // One page, which some forty entries fill.
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(&disk).status();
     assert!(mounted.expect("it can be run").success());
-    let knob = |n: u32| format!("/proc/sys/net/core/knob_{n}");
-    (0..100).for_each(|n| tree.write(&knob(n)[1..], "0\n"));
+    let setting = |n: u32| format!("/proc/sys/net/core/knob_{n}");
+    (0..100).for_each(|n| tree.write(&setting(n)[1..], "0\n"));
     let before = tree.dump();
     let mut journal = tree.journal();
-    let mut noted = 0;
+    let mut recorded = 0;
     let why = loop {
-        match apply(&tree.machine(), &plan_of(&[(&knob(noted), "1")]), &mut journal) {
-            Ok(()) => noted += 1,
+        match apply(&tree.machine(), &plan_of(&[(&setting(recorded), "1")]), &mut journal) {
+            Ok(()) => recorded += 1,
             Err(why) => break why,
         }
     };
     let ApplyError::Journal(_, left) = &why else { panic!("{why}") };
     assert_eq!(left.len(), 0, "{why}");
-    assert_eq!(tree.read(&knob(noted)[1..]), "0");
+    assert_eq!(tree.read(&setting(recorded)[1..]), "0");
     // The same journal continues after space is available. No line follows an incomplete one.
     let remounted = Command::new("mount").args(["-o", "remount,size=64k"]).arg(&disk).status();
     assert!(remounted.expect("it can be run").success());
-    apply(&tree.machine(), &plan_of(&[(&knob(99), "1")]), &mut journal).expect("there is space");
+    apply(&tree.machine(), &plan_of(&[(&setting(99), "1")]), &mut journal).expect("there is space");
     drop(journal);
-    assert_eq!(tree.journal().former_values().len(), noted as usize + 1);
+    assert_eq!(tree.journal().former_values().len(), recorded as usize + 1);
     reverted(&tree);
     assert_eq!(tree.dump(), before);
     assert!(Command::new("umount").arg(&disk).status().expect("it can be run").success());
@@ -324,8 +325,8 @@ fn failures_to_revert_are_reported_if_the_journal_cannot_be_written() {
         wanted: "1".to_owned(),
         why: ErrorKind::PermissionDenied.into(),
     };
-    let said = ApplyError::Journal(why, vec![left]).to_string();
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines[0].starts_with("the journal cannot be written: no storage space"), "{said}");
+    let text = ApplyError::Journal(why, vec![left]).to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("the journal cannot be written: no storage space"), "{text}");
     assert_eq!(lines[1], "not reverted: /proc/sys/vm/stat_interval is not \"1\": permission denied");
 }

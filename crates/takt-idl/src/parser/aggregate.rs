@@ -30,12 +30,12 @@ impl Parser<'_> {
         let (mut members, mut names, mut ids) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         while !self.take_symbol('}') {
             let before = self.annotations()?;
-            let said = self.member_annotations(&before, Container::Struct)?;
+            let member_annotations = self.member_annotations(&before, Container::Struct)?;
             let of = self.type_spec()?;
             loop {
                 let (name, location, of) = self.declarator(&of, "the name of the member")?;
-                self.check_limits(&said, &of)?;
-                let id = member_id(&said, &name, found.autoid_hash, next);
+                self.check_limits(&member_annotations, &of)?;
+                let id = member_id(&member_annotations, &name, found.autoid_hash, next);
                 next = id.saturating_add(1);
                 if !names.insert(name.clone()) {
                     return Err(location.failure(format!("two members named '{name}'")));
@@ -46,13 +46,13 @@ impl Parser<'_> {
                 members.push(MemberDefinition {
                     name,
                     id,
-                    hash_id: said.hash_id.clone(),
-                    values: said.values.clone(),
-                    key: said.key,
-                    must_understand: said.must_understand,
-                    optional: said.optional,
-                    external: said.external,
-                    try_construct: said.try_construct,
+                    hash_id: member_annotations.hash_id.clone(),
+                    values: member_annotations.values.clone(),
+                    key: member_annotations.key,
+                    must_understand: member_annotations.must_understand,
+                    optional: member_annotations.optional,
+                    external: member_annotations.external,
+                    try_construct: member_annotations.try_construct,
                     of,
                 });
                 if !self.take_symbol(',') {
@@ -189,11 +189,11 @@ impl Parser<'_> {
                 return Err(start.failure("two default cases"));
             }
             let before = self.annotations()?;
-            let said = self.member_annotations(&before, Container::Union)?;
+            let annotations = self.member_annotations(&before, Container::Union)?;
             let of = self.type_spec()?;
             let (name, location, of) = self.declarator(&of, "the name of the case's member")?;
-            self.check_limits(&said, &of)?;
-            let id = member_id(&said, &name, autoid_hash, next);
+            self.check_limits(&annotations, &of)?;
+            let id = member_id(&annotations, &name, autoid_hash, next);
             next = id.saturating_add(1);
             if !names.insert(name.clone()) {
                 return Err(location.failure(format!("two cases named '{name}'")));
@@ -205,12 +205,12 @@ impl Parser<'_> {
             cases.push(CaseDefinition {
                 name,
                 id,
-                hash_id: said.hash_id,
-                values: said.values,
+                hash_id: annotations.hash_id,
+                values: annotations.values,
                 labels,
                 default,
-                external: said.external,
-                try_construct: said.try_construct,
+                external: annotations.external,
+                try_construct: annotations.try_construct,
                 of,
             });
         }

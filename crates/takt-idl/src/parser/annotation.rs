@@ -199,7 +199,7 @@ impl Parser<'_> {
             autoid_hash,
             bit_bound: None,
         };
-        let mut said: Option<Extensibility> = None;
+        let mut stated: Option<Extensibility> = None;
         for annotation in annotations {
             let mut extensibility = None;
             match annotation.name.as_str() {
@@ -216,13 +216,13 @@ impl Parser<'_> {
                 _ => self.ignore(annotation, what),
             }
             if let Some(extensibility) = extensibility {
-                if said.is_some_and(|said| said != extensibility) {
+                if stated.is_some_and(|stated| stated != extensibility) {
                     return Err(annotation.location.failure("a type has one extensibility: it is stated twice"));
                 }
-                said = Some(extensibility);
+                stated = Some(extensibility);
             }
         }
-        found.extensibility = said.unwrap_or(found.extensibility);
+        found.extensibility = stated.unwrap_or(found.extensibility);
         Ok(found)
     }
 
@@ -244,10 +244,10 @@ impl Parser<'_> {
     pub(super) fn member_annotations(
         &mut self,
         annotations: &Annotations,
-        holder: Container,
+        container: Container,
     ) -> Result<MemberAnnotations> {
         let mut found = MemberAnnotations::default();
-        let is_struct = holder == Container::Struct;
+        let is_struct = container == Container::Struct;
         let what = if is_struct { "a member" } else { "a case" };
         for annotation in annotations {
             match annotation.name.as_str() {
@@ -333,8 +333,8 @@ impl Parser<'_> {
     }
 
     /// Checks `@min`, `@max` and `@range` against the type of their member.
-    pub(super) fn check_limits(&self, said: &MemberAnnotations, of: &TypeSpec) -> Result<()> {
-        let Some(location) = said.limited else { return Ok(()) };
+    pub(super) fn check_limits(&self, annotations: &MemberAnnotations, of: &TypeSpec) -> Result<()> {
+        let Some(location) = annotations.limited else { return Ok(()) };
         let element = match of {
             TypeSpec::Array { element, .. } => element,
             other => other,
@@ -348,7 +348,7 @@ impl Parser<'_> {
             let bounds = range.map(|(low, high)| (low as f64, high as f64));
             bounds.is_some_and(|(low, high)| !(low..=high).contains(&as_float(limit)))
         };
-        if [said.values.min, said.values.max].into_iter().flatten().any(is_outside) {
+        if [annotations.values.min, annotations.values.max].into_iter().flatten().any(is_outside) {
             return Err(location.failure("the limit is not a value of the member's type"));
         }
         Ok(())

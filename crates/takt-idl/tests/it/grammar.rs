@@ -391,10 +391,10 @@ fn limits_and_units_are_part_of_the_complete_type_only() {
     let plain = information("struct T { long a; double b; };", "T");
     let text =
         "struct T { @unit(\"m \\\"s\\\"\\n\\x85b\\\\\") @min(-3) long a; @range(min = 0, max = 2.5) double b; };";
-    let said = information(text, "T");
-    assert_eq!(said.minimal.type_id, plain.minimal.type_id);
-    assert_ne!(said.complete.type_id, plain.complete.type_id);
-    assert_eq!(information(&printed(text, "T"), "T"), said, "{}", printed(text, "T"));
+    let found = information(text, "T");
+    assert_eq!(found.minimal.type_id, plain.minimal.type_id);
+    assert_ne!(found.complete.type_id, plain.complete.type_id);
+    assert_eq!(information(&printed(text, "T"), "T"), found, "{}", printed(text, "T"));
     for (member, what) in [
         ("@min(3) string a", "apply to numeric members only"),
         ("@min(256) octet a", "the limit is not a value of the member's type"),

@@ -46,7 +46,7 @@ fn includes_are_searched_next_to_the_file_and_in_directories() {
     let idl = directory.read("main.idl", &["lib"]).expect("it is read");
     assert_eq!(idl.topic_type_names(), ["T"]);
     let error = directory.read("main.idl", &[]).expect_err("c.idl is in lib");
-    assert!(error.starts_with("main.idl:2:1: no file c.idl in ") && error.ends_with("(-I)"), "{error}");
+    assert!(error.starts_with("main.idl:2:1: include file c.idl not found in ") && error.ends_with("(-I)"), "{error}");
     fs::write(directory.0.file("lib/c.idl"), "struct C {\n  Missing m;\n};").expect("it can be written");
     let error = directory.read("main.idl", &["lib"]).expect_err("Missing is not there");
     assert_eq!(error, "lib/c.idl:2:3: 'Missing' is not defined before this");

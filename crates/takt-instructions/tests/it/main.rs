@@ -20,7 +20,7 @@ fn data_path_takes_as_many_instructions_as_recorded() {
         .args(["run", "--release", "--locked", "--quiet", "-p", "takt-instructions", "--", "check"])
         .output()
         .expect("cargo is installed");
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    print!("{said}");
-    assert!(output.status.success(), "{said}");
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    print!("{text}");
+    assert!(output.status.success(), "{text}");
 }

@@ -66,13 +66,13 @@ impl LabFile {
     fn check_classes(&self) -> Result<()> {
         let (mut seen, mut sorted) = (BTreeSet::new(), BTreeSet::new());
         let count = self.classes.len();
-        for (place, class) in self.classes.iter().enumerate() {
+        for (index, class) in self.classes.iter().enumerate() {
             let wrong = |what: String| Err(Error::File(format!("class {:?}: {what}", class.name)));
             if class.frames == 0 || class.frames > 1_000_000 {
                 return wrong(format!("{} frames; expected 1 to 1,000,000", class.frames));
             }
             let is_chosen = !class.dscp.is_empty() || class.by_priority;
-            if is_chosen == (place + 1 == count) {
+            if is_chosen == (index + 1 == count) {
                 let what = "every class except the last needs dscp or by_priority; the last is for all other frames";
                 return wrong(what.to_owned());
             }
@@ -89,7 +89,7 @@ impl LabFile {
                     "EtherType {wanted:#06x} is not valid, is that of IP, or belongs to two classes"
                 ));
             }
-            if place + 1 == count && !class.ether_types.is_empty() {
+            if index + 1 == count && !class.ether_types.is_empty() {
                 return wrong("the last class cannot have ether_types, since it is for all other frames".to_owned());
             }
         }
@@ -108,13 +108,13 @@ impl LabFile {
             let [one, other] = &link.ends;
             let wrong = |what: &str| Err(Error::File(format!("link {one} to {other}: {what}")));
             for end in &link.ends {
-                let is_there = match end {
+                let exists = match end {
                     End::Host { host, interface } => {
                         self.hosts.get(host).is_some_and(|interfaces| interfaces.contains_key(interface))
                     }
                     End::Switch(name) => self.switches.contains_key(name),
                 };
-                if !is_there {
+                if !exists {
                     return wrong(&format!("{end} is neither in [hosts] nor in [switches]"));
                 }
                 if matches!(end, End::Host { .. }) && !linked.insert(end.clone()) {

@@ -127,7 +127,7 @@ fn bridge_of_the_kernel_and_its_links_are_read() {
     assert_eq!(file.switches["s1"].kind, SwitchKind::Bridge);
     assert!(file.static_neighbours && file.classes[0].by_priority);
     assert_eq!((file.classes[0].ceiling, file.classes[1].ceiling), (Some(Rate(20_000_000)), None));
-    assert_eq!([0, 1].map(|place: usize| file.classes[place].drop_from), [DropFrom::Head, DropFrom::Tail]);
+    assert_eq!([0, 1].map(|index: usize| file.classes[index].drop_from), [DropFrom::Head, DropFrom::Tail]);
     let [first, second] = &file.links[..] else { panic!("two links") };
     assert_eq!((first.rate_at.clone(), first.queues), (Some(End::Switch("s1".to_owned())), Some(4)));
     assert_eq!(first.macs.map(|macs| macs[0].to_string()), Some("02:00:0a:07:00:01".to_owned()));
@@ -143,7 +143,7 @@ fn error_names_each_mistake_of_bridges_and_links() {
         ("kind = \"bridge\"", "kind = \"bridge\"\ndatapath_id = 7", "a kernel bridge has no controller"),
         ("kind = \"bridge\"", "kind = \"bridge\"\nfail_mode = \"secure\"", "use kind = \"open-vswitch\""),
         ("kind = \"bridge\"", "", "Open vSwitch at s1 forwards frames without checksums"),
-        ("\"checksum\", \"segmentation\"", "\"segmentation\"", "add checksum to its offloads"),
+        ("\"checksum\", \"segmentation\"", "\"segmentation\"", "add checksum to the offloads"),
         ("\"checksum\", \"segmentation\"", "\"magic\"", "unknown variant `magic`"),
         ("rate_at = \"s1\"", "rate_at = \"right:eth0\"", "rate_at is right:eth0, which is not an end of the link"),
         ("rate = \"100 Mbit/s\"", "", "rate_at requires a rate"),

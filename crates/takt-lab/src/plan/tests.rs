@@ -27,7 +27,7 @@ fn ports_are_numbered_in_the_order_of_links() {
 #[test]
 fn last_link_of_a_ring_closes_it_and_needs_secure_switches() {
     let plan = Plan::new(&RING.parse().expect("valid file")).expect("success");
-    assert_eq!(plan.links.iter().map(|cable| cable.closes_ring).collect::<Vec<_>>(), [false, false, true]);
+    assert_eq!(plan.links.iter().map(|link| link.closes_ring).collect::<Vec<_>>(), [false, false, true]);
     let loose = RING.replace("c = { fail_mode = \"secure\" }", "c = {}");
     let error = Plan::new(&loose.parse().expect("valid file")).expect_err("the ring is refused");
     assert!(error.to_string().contains("c to a closes a ring"), "{error}");

@@ -75,8 +75,8 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
         "the sender offloads checksums to hardware that does not exist: switch tx-checksum-ip-generic off at both \
          ends of every veth pair (ethtool -K INTERFACE tx off)"
     };
-    let passed = format!("{} pairs of hosts, {} DSCPs each", pairs.len(), marks.len());
-    let checksum = Check::of(CHECKSUM, complaints, cure, passed);
+    let detail = format!("{} pairs of hosts, {} DSCPs each", pairs.len(), marks.len());
+    let checksum = Check::of(CHECKSUM, complaints, cure, detail);
     let sorted = if checksum.outcome == super::Outcome::Passed {
         let between = |port: &Interface| pairs.iter().any(|pair| plan.is_between(port, pair.from, pair.to));
         let ports = plan.ports().map(|(port, _)| port).filter(|port| between(port));
@@ -88,17 +88,17 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
 }
 
 fn pairs(plan: &Plan) -> Vec<Pair<'_>> {
-    let ends = plan.links.iter().flat_map(|cable| &cable.ends).filter(|end| end.port.is_none());
+    let ends = plan.links.iter().flat_map(|link| &link.ends).filter(|end| end.port.is_none());
     let hosts: Vec<_> = ends.flat_map(|end| end.addresses.iter().map(move |address| (end, *address))).collect();
-    let of = |place: usize, other: usize| {
-        let ((from, own), (to, others)) = (hosts[place], hosts[other]);
+    let of = |index: usize, other: usize| {
+        let ((from, own), (to, others)) = (hosts[index], hosts[other]);
         let is_pair = from.node != to.node && own.shares_network(others) && plan.reaches(from, to);
         is_pair.then_some(Pair { from, to, addresses: [own, others] })
     };
     let count = hosts.len();
-    let all = (0..count).flat_map(|place| (0..count).map(move |other| (place, other)));
-    let is_chosen = |(place, other): &(usize, usize)| count < HOSTS_FOR_ALL_PAIRS || (place + 1) % count == *other;
-    all.filter(is_chosen).filter_map(|(place, other)| of(place, other)).collect()
+    let all = (0..count).flat_map(|index| (0..count).map(move |other| (index, other)));
+    let is_chosen = |(index, other): &(usize, usize)| count < HOSTS_FOR_ALL_PAIRS || (index + 1) % count == *other;
+    all.filter(is_chosen).filter_map(|(index, other)| of(index, other)).collect()
 }
 
 enum Arrival {
@@ -163,7 +163,7 @@ type Frames = BTreeMap<String, BTreeMap<u32, u64>>;
 
 fn frames(namespaces: &Namespaces, plan: &Plan) -> Result<Frames> {
     let mut all = Frames::new();
-    for (end, _) in plan.ports().filter(|(end, cable)| end.rate.is_some() && !cable.closes_ring) {
+    for (end, _) in plan.ports().filter(|(end, link)| end.rate.is_some() && !link.closes_ring) {
         let failed = Error::os(format!("read the disciplines of {}", end.name));
         let disciplines = at(namespaces, end, |netlink, index| netlink.disciplines(index)).map_err(failed)?;
         all.insert(end.name.clone(), disciplines.iter().map(|one| (one.parent, one.frames)).collect());
@@ -182,14 +182,14 @@ fn sorted<'a>(
     let mut complaints = Vec::new();
     let mut ports = 0;
     for port in between.map(|port| &port.name).filter(|port| after.contains_key(*port)) {
-        let passed = |place: usize| {
-            let count = |frames: &Frames| frames.get(port).and_then(|counts| counts.get(&class(place)).copied());
+        let sent = |index: usize| {
+            let count = |frames: &Frames| frames.get(port).and_then(|counts| counts.get(&class(index)).copied());
             count(after).unwrap_or(0).saturating_sub(count(before).unwrap_or(0))
         };
         ports += 1;
         // No DSCP selects a class by priority alone.
-        let is_sent_to = |(class, place): &(&Class, usize)| !class.dscp.is_empty() || place + 1 == classes.len();
-        let empty = classes.iter().zip(0..).filter(is_sent_to).find(|(_, place)| passed(*place) == 0);
+        let is_sent_to = |(class, index): &(&Class, usize)| !class.dscp.is_empty() || index + 1 == classes.len();
+        let empty = classes.iter().zip(0..).filter(is_sent_to).find(|(_, index)| sent(*index) == 0);
         if let Some((class, _)) = empty {
             complaints
                 .push(format!("port {port} forwarded datagrams of all DSCPs, but none through class {}", class.name));

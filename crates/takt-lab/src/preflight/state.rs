@@ -30,7 +30,7 @@ pub fn sockets(namespaces: &Namespaces, plan: &Plan, pid: Option<u32>, queues: u
     Ok(vec![send_buffer(&sockets, queues), receive_buffer(&sockets, &ports)])
 }
 
-/// Returns the number of frames that the sockets of ports had no room for, by interface name.
+/// Returns the number of frames that the sockets of ports dropped, by interface name.
 pub(crate) fn port_drops(namespaces: &Namespaces, plan: &Plan, pid: u32) -> Result<Vec<(String, u64)>> {
     let failed = Error::os("read the sockets of ovs-vswitchd");
     let (sockets, ports) = sockets_of(namespaces, plan, pid).map_err(failed)?;
@@ -116,18 +116,18 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
     let are_filters_expected = classes.iter().any(Class::has_filters);
     for end in plan.shaped() {
         let failed = Error::os(format!("read the disciplines of {} of {}", end.name, end.node));
-        let looked = at(namespaces, end, |netlink, index| {
+        let result = at(namespaces, end, |netlink, index| {
             Ok((netlink.disciplines(index)?, netlink.has_filters(index, HANDLE).unwrap_or(false)))
         });
-        let (disciplines, has_filters) = looked.map_err(failed)?;
+        let (disciplines, has_filters) = result.map_err(failed)?;
         count += 1;
         let has_htb = disciplines.iter().any(|one| one.kind == "htb" && one.handle == HANDLE);
         if !has_htb || !has_filters && are_filters_expected {
             missing.push(format!("{} of {} has lost its HTB discipline or its filters", end.name, end.node));
             continue;
         }
-        for (place, wanted) in classes.iter().enumerate() {
-            let leaf = disciplines.iter().find(|one| one.parent == class(place));
+        for (index, wanted) in classes.iter().enumerate() {
+            let leaf = disciplines.iter().find(|one| one.parent == class(index));
             let kind = leaf.map_or("none", |leaf| leaf.kind.as_str());
             let expected = wanted.of_kernel().queue().kind();
             if kind != expected && wanted.drop_from == DropFrom::Tail {
@@ -148,12 +148,12 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
         let why = "no link has a rate";
         return Ok([DISCIPLINE, HEAD_DROP].map(|name| Check::not_measured(name, why)).to_vec());
     }
-    let kept = "ovs-vswitchd removes the discipline of a port without a QoS row at its start: add for each port a row of type \
+    let remedy = "ovs-vswitchd removes the discipline of a port without a QoS row at its start: add for each port a row of type \
                 linux-noop, and recreate the lab";
-    let passed = format!("{count} interfaces");
+    let detail = format!("{count} interfaces");
     Ok(vec![
-        Check::of(DISCIPLINE, missing, kept, passed.clone()),
-        Check::of(HEAD_DROP, kinds, "use pfifo_head_drop, or recreate the lab", passed),
+        Check::of(DISCIPLINE, missing, remedy, detail.clone()),
+        Check::of(HEAD_DROP, kinds, "use pfifo_head_drop, or recreate the lab", detail),
     ])
 }
 
@@ -166,12 +166,12 @@ pub fn bridges(namespaces: &Namespaces, plan: &Plan) -> Result<Option<Check>> {
     let (mut complaints, mut count) = (Vec::new(), 0);
     for (end, bridge) in plan.kernel_ports() {
         count += 1;
-        let looked = at(namespaces, end, |netlink, index| {
+        let result = at(namespaces, end, |netlink, index| {
             let bridge = interface_index(bridge)?;
             let port = netlink.bridge_port(index)?.filter(|port| port.bridge == bridge);
             Ok((port, netlink.has_multicast_snooping(bridge)?))
         });
-        let (port, snooping) = looked.map_err(Error::os(format!("read the bridge {bridge}")))?;
+        let (port, snooping) = result.map_err(Error::os(format!("read the bridge {bridge}")))?;
         let name = &end.name;
         match port {
             None => complaints.push(format!("{name} is no longer a port of the bridge {bridge}")),

@@ -94,7 +94,7 @@ fn filters_of_other_marks_are_found_by_datagrams() {
 fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
     let Some(mut lab) = lab("buffers") else { return };
     // No other lab can raise the settings meanwhile.
-    let as_they_are = RaisedBufferSizes::new(0, 0).expect("as root");
+    let unchanged = RaisedBufferSizes::new(0, 0).expect("as root");
     let default = std::fs::read_to_string("/proc/sys/net/core/wmem_default").expect("proc is mounted");
     let default = default.trim();
     if default.parse::<u64>().expect("a number") > lab.plan().queue_memory(lab.file()) {
@@ -102,7 +102,7 @@ fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
     }
     let plan = lab.plan().clone();
     lab.switches.as_mut().expect("it is up").restart(&plan).expect("it starts");
-    as_they_are.restore().expect("as root");
+    unchanged.restore().expect("as root");
     let checks = lab.check().expect("the kernel answers");
     assert_failed(
         &checks,

@@ -60,13 +60,13 @@ fn lab(test: &str) -> Option<Lab> {
 }
 
 /// Runs a netlink query for an interface.
-fn query<R: Send>(lab: &Lab, place: &str, interface: &str, f: impl FnOnce(&mut Netlink, i32) -> R + Send) -> R {
-    let asked = || f(&mut Netlink::route().expect("a socket"), interface_index(interface).expect("it exists"));
-    lab.namespace(place).expect("a place of the file").run(asked).expect("as root")
+fn query<R: Send>(lab: &Lab, node: &str, interface: &str, f: impl FnOnce(&mut Netlink, i32) -> R + Send) -> R {
+    let run = || f(&mut Netlink::route().expect("a socket"), interface_index(interface).expect("it exists"));
+    lab.namespace(node).expect("a place of the file").run(run).expect("as root")
 }
 
-fn tree(lab: &Lab, place: &str, interface: &str) -> Option<StrictPriority> {
-    query(lab, place, interface, |netlink, index| netlink.strict_priority(index).expect("the kernel answers"))
+fn tree(lab: &Lab, node: &str, interface: &str) -> Option<StrictPriority> {
+    query(lab, node, interface, |netlink, index| netlink.strict_priority(index).expect("the kernel answers"))
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn hosts_at_a_bridge_of_the_kernel_pass_all_checks() {
     assert_eq!(of(Outcome::Passed), passed, "{:?}", lab.checks());
     assert_eq!(of(Outcome::NotMeasured), ["send-buffer", "receive-buffer"]);
     let status = Status::read(&name("bridge")).expect("it is up");
-    assert!(status.switches.len() == 1 && status.switches[0].is_there, "{status:?}");
+    assert!(status.switches.len() == 1 && status.switches[0].exists, "{status:?}");
     let again = Lab::check_running(lab.file()).expect("it is up");
     assert_eq!(again.iter().filter(|check| check.outcome == Outcome::Passed).count(), passed.len(), "{again:?}");
 }

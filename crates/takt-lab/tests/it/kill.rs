@@ -54,16 +54,16 @@ fn leftovers(lab: &str) -> Vec<String> {
     found
 }
 
-/// Returns the settings while no lab has raised them: the note of the former values exists while
+/// Returns the settings while no lab has raised them: the file of former values exists while
 /// they are raised.
 fn usual_settings() -> [String; 2] {
-    let note = Path::new("/run/takt/lab/.buffers");
+    let saved_values = Path::new("/run/takt/lab/.buffers");
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(60) {
-        let was_raised = note.exists();
+        let was_raised = saved_values.exists();
         let found = ["wmem_default", "rmem_default"]
             .map(|name| std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).expect("proc is mounted"));
-        if !was_raised && !note.exists() {
+        if !was_raised && !saved_values.exists() {
             return found;
         }
     }

@@ -154,8 +154,8 @@ fn drop_removes_a_lab_and_second_lab_of_its_name_is_refused() {
     let error = Lab::up(&file("drop", &one_switch())).expect_err("one exists");
     assert!(matches!(&error, Error::LabExists(found) if *found == name("drop")), "{error}");
     let status = Status::read(&name("drop")).expect("it is up");
-    assert!(status.is_complete && status.places.iter().all(|place| place.is_there), "{status:?}");
-    let switches = status.places.iter().find(|place| place.name == SWITCHES).expect("it exists");
+    assert!(status.is_complete && status.nodes.iter().all(|node| node.exists), "{status:?}");
+    let switches = status.nodes.iter().find(|node| node.name == SWITCHES).expect("it exists");
     assert_eq!(switches.processes.len(), 2, "{status:?}");
     assert!(matches!(lab.namespace("nobody"), Err(Error::NoHost { .. })));
     drop(lab);

@@ -43,9 +43,9 @@ fn port_of_a_bridge_forwards_once_both_ends_of_its_link_are_up() {
         assert_eq!(of_port(netlink), Some(BridgePort { bridge, is_forwarding: true }));
         assert_eq!(netlink.has_multicast_snooping(bridge).expect("the interface exists"), Some(false));
         assert_eq!(netlink.has_multicast_snooping(port).expect("the interface exists"), None);
-        let shown = output("ip", &["-d", "link", "show"]);
+        let text = output("ip", &["-d", "link", "show"]);
         for expected in ["bridge forward_delay 0 ", "mcast_snooping 0", "numtxqueues 4 numrxqueues 4"] {
-            assert!(shown.contains(expected), "{expected}: {shown}");
+            assert!(text.contains(expected), "{expected}: {text}");
         }
     });
 }
@@ -71,10 +71,10 @@ fn datagram_to_a_static_neighbor_is_sent_and_counted() {
             netlink.set_neighbour(index, target, [2, 8, 8, 8, 8, 8]).expect("root has the permission");
             netlink.set_neighbour(index, target, mac).expect("the entry is replaced");
         }
-        let shown = output("ip", &["neigh"]);
+        let text = output("ip", &["neigh"]);
         for target in targets {
             let expected = format!("{target} dev eth0 lladdr 02:09:09:09:09:09 PERMANENT");
-            assert!(shown.contains(&expected), "{expected}: {shown}");
+            assert!(text.contains(&expected), "{expected}: {text}");
         }
         let before = netlink.counters(index).expect("the interface exists");
         let socket = UdpSocket::bind("0.0.0.0:0").expect("a port is free");

@@ -21,9 +21,9 @@ mod loss;
 
 const HTB: u32 = 0x0001_0000;
 
-fn output(program: &str, words: &[&str]) -> String {
-    let output = Command::new(program).args(words).output().expect("the program is installed");
-    assert!(output.status.success(), "{program} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().expect("the program is installed");
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
@@ -59,11 +59,11 @@ fn veth_ends_are_created_in_their_namespaces_with_addresses_and_routes() {
         netlink.add_address(index, IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)), 24).expect("a new address");
         netlink.add_address(index, IpAddr::V6(Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 1)), 64).expect("a new address");
         netlink.add_route(index, IpAddr::V4(Ipv4Addr::new(230, 0, 0, 0)), 8).expect("a new route");
-        let shown = output("ip", &["addr", "show", "dev", "here"]);
+        let text = output("ip", &["addr", "show", "dev", "here"]);
         for expected in
             ["mtu 1400", "02:09:09:09:09:09", "inet 10.9.0.1/24 brd 10.9.0.255", "inet6 fd09::1/64 scope global nodad"]
         {
-            assert!(shown.contains(expected), "{expected}: {shown}");
+            assert!(text.contains(expected), "{expected}: {text}");
         }
         assert!(output("ip", &["route"]).contains("230.0.0.0/8 dev here"));
         netlink.set_up(index, false).expect("root has the permission");
@@ -219,13 +219,13 @@ fn frames_are_captured_in_both_directions_with_their_times() {
         let near = FrameSocket::sender(index).expect("root has the permission");
         let frame =
             |mark: u8| [&[2, 0xee, 0, 0, 0, mark][..], &[2, 0xee, 0, 0, 0, 9], &[0x88, 0xb5], &[7; 50]].concat();
-        let passed = |socket: &FrameSocket, mark: u8| {
+        let captured = |socket: &FrameSocket, mark: u8| {
             let mut buffer = [0; 2000];
             let mut found = None;
             until("the frame passes", || {
-                while let Some(passed) = socket.receive(&mut buffer).expect("the link is up") {
-                    if buffer[..passed.len] == frame(mark) {
-                        found = Some(passed);
+                while let Some(captured) = socket.receive(&mut buffer).expect("the link is up") {
+                    if buffer[..captured.len] == frame(mark) {
+                        found = Some(captured);
                     }
                 }
                 found.is_some()
@@ -233,13 +233,13 @@ fn frames_are_captured_in_both_directions_with_their_times() {
             found.expect("the frame has passed")
         };
         near.send(&frame(1)).expect("the link is up");
-        let (out, into) = (passed(&capture, 1), passed(&there, 1));
+        let (out, into) = (captured(&capture, 1), captured(&there, 1));
         assert!(
             out.is_outgoing && !into.is_outgoing && out.time_ns > 0 && out.time_ns <= into.time_ns,
             "{out:?} {into:?}"
         );
         far.send(&frame(2)).expect("the link is up");
-        let (out, into) = (passed(&there, 2), passed(&capture, 2));
+        let (out, into) = (captured(&there, 2), captured(&capture, 2));
         assert!(out.is_outgoing && !into.is_outgoing && out.time_ns <= into.time_ns, "{out:?} {into:?}");
         assert_eq!(near.send(&[0; 20_000]).map_err(|error| code(&error)), Err(Some(libc::EMSGSIZE)));
         assert_eq!(FrameSocket::sender(1 << 20).map(drop).map_err(|error| code(&error)), Err(Some(libc::ENODEV)));
@@ -267,8 +267,8 @@ fn filtered_capture_contains_only_udp_of_its_source() {
         }
         sender.send(&frame(0x0800, 17, source)).expect("the link is up");
         assert!(capture.wait(Duration::from_secs(30)).expect("the socket can be polled"), "the last one passes");
-        let passed = capture.receive(&mut buffer).expect("the link is up").expect("the frame arrived");
-        assert_eq!(buffer[..passed.len], frame(0x0800, 17, source));
+        let captured = capture.receive(&mut buffer).expect("the link is up").expect("the frame arrived");
+        assert_eq!(buffer[..captured.len], frame(0x0800, 17, source));
         assert!(!capture.wait(Duration::ZERO).expect("the socket can be polled"), "the others do not");
     });
 }

@@ -75,7 +75,7 @@ pub enum Event {
         /// Outcome of the operation.
         outcome: Outcome,
     },
-    /// Malformed message that answers no request.
+    /// Malformed message that is no reply to a request.
     Malformed {
         /// Type in the header.
         kind: u8,
@@ -89,7 +89,7 @@ pub enum Event {
 }
 
 /// State of the handshake: the transaction IDs of FEATURES_REQUEST and of the last message, and the
-/// answers so far.
+/// replies so far.
 struct Handshake {
     deadline: Instant,
     first: Xid,
@@ -152,11 +152,11 @@ impl Controller {
         self.link.counters
     }
 
-    /// Handles octets of the peer. Returns the number of octets taken.
+    /// Handles octets of the peer. Returns the number of octets consumed.
     ///
-    /// It takes fewer while events or answers have no room. The caller passes the rest again after
-    /// [`Self::poll_event`] and [`Self::poll_transmit`]. An empty slice continues with a message
-    /// that is buffered inside.
+    /// It consumes fewer while the queue of events or replies is full. The caller passes the rest
+    /// again after [`Self::poll_event`] and [`Self::poll_transmit`]. An empty slice continues with
+    /// a message that is buffered inside.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         // A message causes at most one event, the close of a bundle none.
@@ -212,7 +212,7 @@ impl Controller {
         [handshake, operation, self.link.deadline()].into_iter().flatten().min()
     }
 
-    /// Ends operations whose deadline has passed, at most as many as there is room for events.
+    /// Ends operations whose deadline has passed, at most as many as the event queue can hold.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.link.is_closed() {
             return;

@@ -145,7 +145,7 @@ impl Link {
         Ok(())
     }
 
-    /// Queues a message of the channel itself. [`Self::has_reserve`] keeps room for it.
+    /// Queues a message of the channel itself. [`Self::has_reserve`] reserves space for it.
     fn answer(&mut self, version: Version, xid: Xid, message: &Message) {
         let result = message.encode_into(version, xid, &mut self.out);
         debug_assert!(result.is_ok(), "messages of the channel can be encoded in every version: {result:?}");
@@ -169,7 +169,7 @@ impl Link {
         self.answer(version, xid, &Message::Error(error));
     }
 
-    /// Reports whether the answers to one message may be queued. They may exceed the limit by at
+    /// Reports whether the replies to one message may be queued. They may exceed the limit by at
     /// most the longest message.
     fn has_reserve(&self) -> bool {
         self.out.len() - self.sent <= self.transmit_bytes
@@ -273,7 +273,7 @@ impl Link {
     /// Returns the time at which an ECHO_REQUEST is due, or the connection ends.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match (&self.state, self.echo_sent) {
-            (State::Open(_), Some(asked)) => Some(asked.after(self.echo_timeout)),
+            (State::Open(_), Some(sent)) => Some(sent.after(self.echo_timeout)),
             (State::Open(_), None) => Some(self.last_received.after(self.echo_idle)),
             _ => None,
         }

@@ -1,4 +1,4 @@
-//! Operations of the controller that wait for an answer.
+//! Operations of the controller that wait for a reply.
 
 use alloc::vec::Vec;
 
@@ -64,7 +64,7 @@ pub(super) enum Stage {
 pub(super) enum Kind {
     /// One reply of the type of the request.
     Request {
-        /// Whether a message answers the request.
+        /// Whether a message is a reply to the request.
         is_reply: fn(&Message) -> bool,
     },
     /// Multipart reply.

@@ -1,4 +1,4 @@
-//! Switch end of a channel: own answers, and requests for the switch behind it.
+//! Switch end of a channel: its own replies, and requests for the switch behind it.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -119,7 +119,7 @@ impl Switch {
         self.switch_config
     }
 
-    /// Handles octets of the peer. Returns the number of octets taken; see
+    /// Handles octets of the peer. Returns the number of octets consumed; see
     /// [`super::Controller::handle_bytes`].
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) -> usize {
         let mut rest = bytes;
@@ -174,13 +174,13 @@ impl Switch {
         self.go_down(CloseReason::Closed);
     }
 
-    /// Answers a request.
+    /// Replies to a request.
     pub fn reply(&mut self, xid: Xid, reply: &Message) -> Result<(), SendError> {
         self.link.send([(xid, reply)].into_iter())
     }
 
-    /// Answers a multipart request, in as many parts as its length requires. All parts are queued,
-    /// or none.
+    /// Replies to a multipart request, in as many parts as its length requires. All parts are
+    /// queued, or none.
     pub fn reply_multipart(&mut self, xid: Xid, body: ReplyBody) -> Result<(), SendError> {
         let version = self.link.version().ok_or(SendError::NotConnected)?;
         let mut rest = vec![body];

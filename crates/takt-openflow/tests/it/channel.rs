@@ -68,7 +68,7 @@ fn handshake_selects_the_highest_common_version_for_any_fragments() {
 }
 
 #[test]
-fn both_ends_report_the_lack_of_a_common_version() {
+fn both_ends_report_that_no_version_is_common() {
     let (new, old) = (Versions::of(&[Version::V1_5]), Versions::of(&[Version::V1_0]));
     let mut pair = Pair::new(1, new, old, Limits::default());
     pair.run();
@@ -348,11 +348,11 @@ fn silent_peer_is_probed_and_then_disconnected() {
     assert_eq!(pair.controller_events(), vec![]);
     let pending = pair.controller.request(pair.now, Duration::from_secs(60), &Message::BarrierRequest).expect("room");
     // From now on, no octets reach the switch.
-    let asked = pair.controller.poll_timeout().expect("an echo is due");
-    pair.controller.handle_timeout(asked);
-    let given_up = pair.controller.poll_timeout().expect("its answer is due");
-    assert_eq!(given_up, asked.after(Duration::from_secs(5)));
-    pair.controller.handle_timeout(given_up);
+    let echo_due = pair.controller.poll_timeout().expect("an echo is due");
+    pair.controller.handle_timeout(echo_due);
+    let deadline = pair.controller.poll_timeout().expect("its answer is due");
+    assert_eq!(deadline, echo_due.after(Duration::from_secs(5)));
+    pair.controller.handle_timeout(deadline);
     let lost = Event::Completed { operation: pending, outcome: Outcome::Lost(vec![]) };
     assert_eq!(pair.controller_events(), vec![lost, Event::Down(CloseReason::PeerSilent)]);
     assert_eq!(pair.controller.poll_timeout(), None);
@@ -395,7 +395,7 @@ fn asynchronous_messages_follow_role_and_masks() {
 }
 
 #[test]
-fn full_transmit_queue_refuses_messages_until_there_is_room() {
+fn full_transmit_queue_refuses_messages_until_it_is_transmitted() {
     let limits = Limits { transmit_bytes: 1000, ..Limits::default() };
     let mut pair = Pair::new(1, Versions::of(&[Version::V1_3]), Versions::ALL, limits);
     pair.run();
@@ -438,7 +438,7 @@ fn full_event_queue_stops_reception_without_loss() {
     for _ in 0..20 {
         pair.switch.notify(&packet_in(PacketInReason::NO_MATCH)).expect("the send buffer has space");
     }
-    let mut seen = 0;
+    let mut count = 0;
     loop {
         pair.run();
         let events = pair.controller_events();
@@ -446,25 +446,25 @@ fn full_event_queue_stops_reception_without_loss() {
         if events.is_empty() {
             break;
         }
-        seen += events.len();
+        count += events.len();
     }
-    assert_eq!(seen, 20);
+    assert_eq!(count, 20);
 }
 
 #[test]
-fn echoes_are_answered_only_while_there_is_room() {
+fn echo_requests_are_answered_only_while_the_transmit_queue_is_not_full() {
     let limits = Limits { transmit_bytes: 1000, ..Limits::default() };
     let mut pair = Pair::new(1, Versions::of(&[Version::V1_3]), Versions::ALL, limits);
     pair.run();
     pair.answer_barriers();
     let echo = Message::EchoRequest(vec![7; 60_000]).encode(Version::V1_3, 5).expect("the message can be encoded");
     let flood = echo.repeat(10);
-    let taken = pair.switch.handle_bytes(pair.now, &flood);
+    let consumed = pair.switch.handle_bytes(pair.now, &flood);
     assert!(pair.switch.poll_transmit().len() <= 1000 + 65_535, "{}", pair.switch.poll_transmit().len());
-    assert!(taken < flood.len());
+    assert!(consumed < flood.len());
     let answered = pair.switch.poll_transmit().len();
     pair.switch.transmitted(answered);
-    assert!(pair.switch.handle_bytes(pair.now, &flood[taken..]) > 0);
+    assert!(pair.switch.handle_bytes(pair.now, &flood[consumed..]) > 0);
 }
 
 #[test]
@@ -494,7 +494,7 @@ fn bundle_past_its_deadline_is_discarded() {
     pair.controller.handle_timeout(deadline);
     assert_eq!(outcome(&mut pair), Outcome::TimedOut(vec![]));
     // The switch receives the bundle, its close and the discard. It commits nothing, and its
-    // answers match no request.
+    // replies match no request.
     pair.run();
     assert_eq!(pair.switch.poll_event(), None);
     assert_eq!(pair.controller_events(), vec![]);

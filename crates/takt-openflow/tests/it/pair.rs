@@ -80,12 +80,12 @@ impl Pair {
                 moved += out.len() + back.len();
                 let len = 1 + self.random.below(70);
                 let piece: Vec<u8> = self.to_switch.iter().copied().take(len).collect();
-                let taken = self.switch.handle_bytes(self.now, &piece);
-                self.to_switch.drain(..taken);
+                let consumed = self.switch.handle_bytes(self.now, &piece);
+                self.to_switch.drain(..consumed);
                 let piece: Vec<u8> = self.to_controller.iter().copied().take(len).collect();
-                let taken_back = self.controller.handle_bytes(self.now, &piece);
-                self.to_controller.drain(..taken_back);
-                moved += taken + taken_back;
+                let consumed_back = self.controller.handle_bytes(self.now, &piece);
+                self.to_controller.drain(..consumed_back);
+                moved += consumed + consumed_back;
             }
             if moved == 0 {
                 return;

@@ -122,7 +122,7 @@ pub fn actions(version: Version) -> Vec<Action> {
     actions
 }
 
-/// Returns actions that Open vSwitch does not support, or not in this place.
+/// Returns actions that Open vSwitch does not support, or not in this position.
 fn rare_actions(version: Version) -> Vec<Action> {
     let header = Oxm::EthType(0).header();
     let mut actions = vec![

@@ -105,14 +105,16 @@ impl OpenVSwitch {
         let Some(max_rate) = number(&texts(&row["other_config"]), "max-rate") else { return Ok(None) };
         let mut queues = BTreeMap::new();
         for pair in row["queues"][1].as_array().into_iter().flatten() {
-            let (place, id) = (pair[0].as_u64(), uuids(&pair[1]).next());
-            let Some((place, id)) = place.and_then(|place| u32::try_from(place).ok()).zip(id) else { return Ok(None) }; // tidy-allow(dropped-cause): documented
+            let (queue_id, id) = (pair[0].as_u64(), uuids(&pair[1]).next());
+            let Some((queue_id, id)) = queue_id.and_then(|queue_id| u32::try_from(queue_id).ok()).zip(id) else {
+                return Ok(None);
+            }; // tidy-allow(dropped-cause): documented
             let of_id = [equals("_uuid", uuid(id))];
             let rows = self.connection.select(DATABASE, "Queue", &of_id, &["other_config"])?;
             let settings = rows.first().map(|row| texts(&row["other_config"])).unwrap_or_default();
             let priority = number(&settings, "priority").and_then(|priority| u32::try_from(priority).ok()); // tidy-allow(dropped-cause): documented
             let (min_rate, max_rate) = (number(&settings, "min-rate"), number(&settings, "max-rate"));
-            queues.insert(place, Queue { min_rate, max_rate, priority });
+            queues.insert(queue_id, Queue { min_rate, max_rate, priority });
         }
         Ok(Some(Qos::Htb { max_rate, queues }))
     }

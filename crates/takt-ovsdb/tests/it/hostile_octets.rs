@@ -12,9 +12,9 @@ fn whole(bytes: &[u8]) -> Result<Vec<serde_json::Value>, StreamError> {
     let mut stream = MessageStream::new(LIMITS);
     let (mut rest, mut messages) = (bytes, Vec::new());
     while !rest.is_empty() {
-        let (taken, message) = stream.handle_bytes(rest)?;
+        let (consumed, message) = stream.handle_bytes(rest)?;
         messages.extend(message);
-        rest = &rest[taken..];
+        rest = &rest[consumed..];
     }
     Ok(messages)
 }
@@ -30,9 +30,9 @@ fn messages_are_the_same_for_any_fragments() {
         for part in [&twice.as_bytes()[..cut], &twice.as_bytes()[cut..]] {
             let mut rest = part;
             while !rest.is_empty() {
-                let (taken, message) = stream.handle_bytes(rest).expect("the message is complete");
+                let (consumed, message) = stream.handle_bytes(rest).expect("the message is complete");
                 messages.extend(message);
-                rest = &rest[taken..];
+                rest = &rest[consumed..];
             }
         }
         assert_eq!(messages, expected, "cut at {cut}");
@@ -55,12 +55,12 @@ fn damaged_octets_cause_errors_or_other_messages_but_no_panic() {
             let mut client = Client::new(LIMITS);
             let mut rest = &bytes[..];
             while !rest.is_empty() {
-                let Ok((taken, event)) = client.handle_bytes(rest) else { break };
+                let Ok((consumed, event)) = client.handle_bytes(rest) else { break };
                 if let Some(Event::Notification { params, .. }) = event {
                     // The damaged update is either applied or refused.
                     let _ = Monitor::default().apply(&params[1], LIMITS.rows);
                 }
-                rest = &rest[taken..];
+                rest = &rest[consumed..];
             }
         }
     }

@@ -124,14 +124,14 @@ fn foreign_discipline(database: &mut OpenVSwitch) {
         let output = Command::new("tc").args(line.split(' ')).output().expect("iproute2 is installed");
         String::from_utf8(output.stdout).expect("UTF-8")
     };
-    for (qos, stays) in [(Some(&Qos::Noop), true), (None, false)] {
+    for (qos, remains) in [(Some(&Qos::Noop), true), (None, false)] {
         database.remove_port("eth0").expect("the port exists");
         database.wait_until_applied().expect("ovs-vswitchd runs");
         tc("qdisc replace dev eth0 root handle 7: pfifo limit 9");
         database.add_port("s1", "eth0", None, qos).expect("the bridge exists");
         database.wait_until_applied().expect("ovs-vswitchd runs");
-        let shown = tc("qdisc show dev eth0");
-        assert_eq!(shown.contains("qdisc pfifo 7: root"), stays, "{qos:?}: {shown}");
+        let text = tc("qdisc show dev eth0");
+        assert_eq!(text.contains("qdisc pfifo 7: root"), remains, "{qos:?}: {text}");
     }
 }
 

@@ -28,8 +28,8 @@ impl<S: Read + Write> Peer<S> {
     fn read(&mut self) -> Value {
         let mut buffer = [0; 4096];
         loop {
-            let (taken, message) = self.stream.handle_bytes(&self.received).expect("the client sends JSON");
-            self.received.drain(..taken);
+            let (consumed, message) = self.stream.handle_bytes(&self.received).expect("the client sends JSON");
+            self.received.drain(..consumed);
             if let Some(message) = message {
                 return message;
             }

@@ -36,7 +36,7 @@ use crate::model::{Egress, HostId, Node, QueueSelection, Snapshot};
 use crate::rules::{Entry, Policer, Selector};
 use crate::schedule::{ClassChange, Route};
 
-/// Class changes that wait for their turn.
+/// Queue of class changes.
 #[derive(Debug, Default)]
 pub(super) struct ClassChanges {
     /// Sequence number of the first change in the queue.
@@ -48,7 +48,7 @@ pub(super) struct ClassChanges {
     drain: Option<Drain>,
 }
 
-/// A class change that waits for its turn or is under way.
+/// Class change that is queued or under way.
 #[derive(Debug, Clone, Copy)]
 struct PendingChange {
     selector: Selector,
@@ -81,17 +81,17 @@ impl ClassChanges {
 
 /// Returns the ports and classes by which a route leads to each host.
 fn hops_by_host(snapshot: &Snapshot, route: &Route) -> BTreeMap<HostId, Vec<(Egress, usize)>> {
-    let way = |end: usize| {
-        let mut way = Vec::new();
+    let path = |end: usize| {
+        let mut path = Vec::new();
         let mut at = Some(end);
         while let Some(hop) = at.and_then(|at| route.hops.get(at)) {
-            way.push((hop.port, hop.class));
+            path.push((hop.port, hop.class));
             at = hop.after;
         }
-        way
+        path
     };
     let ends = route.hops.iter().enumerate().filter_map(|(n, hop)| match snapshot.link(hop.port)?.to {
-        Node::Host(host) => Some((host, way(n))),
+        Node::Host(host) => Some((host, path(n))),
         Node::Switch(_) => None,
     });
     ends.collect()
@@ -151,12 +151,12 @@ impl SharedFlow {
         }
         let is_stale = |own: &Entry| !entries.iter().any(|entry| entry.is_at(own));
         let first = placed.iter().position(|own| own.meter.is_some() && is_stale(own));
-        let gone: Vec<Entry> = match first {
+        let removed: Vec<Entry> = match first {
             Some(at) => vec![placed.remove(at)],
             None => placed.extract_if(.., |own| is_stale(own)).collect(),
         };
-        let is_step = !gone.is_empty();
-        leaving.extend(gone);
+        let is_step = !removed.is_empty();
+        leaving.extend(removed);
         is_step
     }
 
@@ -225,8 +225,8 @@ impl Admission {
             let Some(selector) = self.owners.get(&change.id).copied() else { continue };
             let Some(flow) = self.flows.get_mut(&selector).filter(|flow| flow.is_served) else { continue };
             flow.held_selections.entry(change.port).or_insert(change.before);
-            let ClassChange { port, after: reach, drain_ns, .. } = *change;
-            self.class_changes.queue.push_back(PendingChange { selector, port, selection: reach, drain_ns });
+            let ClassChange { port, after: selection, drain_ns, .. } = *change;
+            self.class_changes.queue.push_back(PendingChange { selector, port, selection, drain_ns });
         }
         if !changes.is_empty() {
             self.hold_budgets();
@@ -265,10 +265,10 @@ impl Admission {
         }
         let first = self.class_changes.first;
         let is_free = |flow: &SharedFlow| {
-            let is_standing = || flow.before.is_none() || flow.is_placed() && flow.is_confirmed(presence, |_| true);
+            let is_steady = || flow.before.is_none() || flow.is_placed() && flow.is_confirmed(presence, |_| true);
             (flow.after_change.is_some() || flow.before.is_some())
                 && flow.after_change.is_none_or(|change| change < first)
-                && is_standing()
+                && is_steady()
         };
         let free: Vec<Selector> =
             self.flows.moving().filter(|(_, flow)| is_free(flow)).map(|(selector, _)| *selector).collect();
@@ -285,8 +285,7 @@ impl Admission {
     /// Makes the first change and reports whether the switches have confirmed it. For a flow that
     /// leaves, the change is made when it has left.
     fn make_first_change(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
-        let Some(PendingChange { selector, port, selection: reach, .. }) = self.class_changes.queue.front().copied()
-        else {
+        let Some(PendingChange { selector, port, selection, .. }) = self.class_changes.queue.front().copied() else {
             return true;
         };
         let Some(flow) = self.flows.get_mut(&selector) else { return true };
@@ -294,7 +293,7 @@ impl Admission {
             return flow.has_left(presence);
         }
         if !std::mem::replace(&mut self.class_changes.is_begun, true) {
-            flow.held_selections.insert(port, reach);
+            flow.held_selections.insert(port, selection);
             self.update_flow(selector);
             self.is_changed |= self.advance_flow_entries(selector, now, presence);
         }
@@ -344,7 +343,7 @@ impl Admission {
         presence: &impl Fn(&Entry) -> Presence,
         is_connected: &impl Fn(u64) -> bool,
     ) -> bool {
-        let (mut is_closed_by_peer, mut withheld) = (true, Vec::new());
+        let (mut is_done, mut withheld) = (true, Vec::new());
         let moving = self.flows.moving().filter(|(_, flow)| flow.must_leave);
         let moving: Vec<Selector> = moving.map(|(selector, _)| *selector).collect();
         for selector in moving {
@@ -354,11 +353,11 @@ impl Admission {
             while flow.is_confirmed(presence, is_connected) && flow.step(true) {
                 self.is_changed = true;
             }
-            is_closed_by_peer &= flow.is_leaving() || flow.is_confirmed(presence, is_connected);
+            is_done &= flow.is_leaving() || flow.is_confirmed(presence, is_connected);
             withheld.push(selector);
         }
-        is_closed_by_peer &= !self.has_uncounted(presence, is_connected);
-        if !is_closed_by_peer {
+        is_done &= !self.has_uncounted(presence, is_connected);
+        if !is_done {
             self.broken_paths.drain = None;
             return false;
         }
@@ -414,7 +413,8 @@ mod tests {
         Entry { dpid: 1, flow, key, meter: Some(meter), group: None, is_branch: false }
     }
 
-    /// Returns the wanted meter after `follow` at time `now`, if the switch has the meter of `has`.
+    /// Returns the wanted meter after `advance_entries` at time `now`, if the switch has the meter
+    /// of `has`.
     fn meter_at(flow: &mut SharedFlow, now: u64, has: &Entry) -> Option<MeterMod> {
         let presence = |entry: &Entry| if entry.meter == has.meter { Presence::Same } else { Presence::Other };
         flow.advance_entries(Instant(now), DRAIN_NS, &presence);

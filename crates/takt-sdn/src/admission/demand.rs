@@ -130,8 +130,8 @@ impl Demand {
         let heartbeat_ns = file.heartbeat_period_ns;
         let importance = contract.importance.value;
         let at_once = declared_ns.div_ceil(separation_ns.max(1)).saturating_add(1);
-        let asks = application.probes_paths;
-        let of_path = if asks { path_probes(sample_len, at_once, file.fragment_len) } else { 0 };
+        let probes_paths = application.probes_paths;
+        let of_path = if probes_paths { path_probes(sample_len, at_once, file.fragment_len) } else { 0 };
         // Load of the samples together with `others` further streams of the writer. Each stream is
         // as frequent as HEARTBEATs or path probes; its messages are no longer than a sample.
         let samples = |others: u64, of_path: u64| Load {
@@ -145,11 +145,11 @@ impl Demand {
             limit_ns,
             importance,
         };
-        let questions = probe_burst_samples(sample_len);
+        let burst_samples = probe_burst_samples(sample_len);
         // Probes to best-effort readers have the destination address of the samples.
         let (others, of_path_by_unicast) = match answer_port {
             Some(_) => (1, 0),
-            None if application.announces_groups => (questions, of_path),
+            None if application.announces_groups => (burst_samples, of_path),
             None => (0, of_path),
         };
         let to_reader = writer.selector_to(reader, *data_port);
@@ -181,7 +181,7 @@ impl Demand {
             // The participant sends the probes to the group. A reliable reader without a contract
             // may receive the group, too.
             let is_reliable = application.has_reliable_writer;
-            let load = samples(questions + u64::from(is_reliable), of_path);
+            let load = samples(burst_samples + u64::from(is_reliable), of_path);
             demands.push(build(format!("{} to group {group}", pair.writer), &load, is_reliable, selector)?);
         }
         Ok(demands)
@@ -209,7 +209,7 @@ impl Demand {
         let too_fast = || format!("{name} sends more than a meter can measure");
         let rate = (with_fcs * 1_000_000).div_ceil(u128::from(separation_ns));
         let rate_kbps = u32::try_from(rate).map_err(|_| too_fast())?;
-        // At its rate the meter has room for one more sample per separation; its bucket must hold
+        // At its rate the meter admits one more sample per separation; its bucket must hold
         // all samples that may arrive at once.
         let late_bits = (with_fcs * u128::from(jitter_ns)).div_ceil(u128::from(separation_ns));
         let burst_bits = with_fcs.saturating_mul(burst.into()).saturating_add(late_bits);

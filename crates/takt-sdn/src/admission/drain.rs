@@ -123,19 +123,19 @@ impl Admission {
         presence: &impl Fn(&Entry) -> Presence,
         is_connected: &impl Fn(u64) -> bool,
     ) -> bool {
-        let is_there = |entry: &Entry| !is_absent(presence(entry)) && is_connected(entry.dpid);
+        let is_present = |entry: &Entry| !is_absent(presence(entry)) && is_connected(entry.dpid);
         let leaving = self.flows.moving().map(|(_, flow)| flow).filter(|flow| flow.is_leaving() && flow.is_served);
         let mut uncounted =
             leaving.filter(|flow| flow.must_leave || self.scheduler.requests_of(flow.request).is_none());
-        uncounted.any(|flow| flow.known().any(is_there))
+        uncounted.any(|flow| flow.known().any(is_present))
     }
 
     /// Removes flows without a pair when no switch has entries of them and their last frames have
     /// drained.
     pub(super) fn remove_deleted_flows(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) {
-        let gone = self.flows.moving().filter(|(_, flow)| flow.is_leaving() && flow.has_left(presence));
-        let gone: Vec<Selector> = gone.map(|(selector, _)| *selector).collect();
-        for selector in gone {
+        let departed = self.flows.moving().filter(|(_, flow)| flow.is_leaving() && flow.has_left(presence));
+        let departed: Vec<Selector> = departed.map(|(selector, _)| *selector).collect();
+        for selector in departed {
             if !self.has_drained(now, selector) {
                 continue;
             }
@@ -162,8 +162,8 @@ impl Admission {
             let Some(flow) = self.flows.get_mut(&selector) else { continue };
             flow.drain = None;
             let (request, is_served) = (flow.request, flow.is_served);
-            let gone = flow.shares.extract_if(.., |share| share.is_leaving);
-            let names: BTreeSet<String> = gone.map(|share| share.demand.request.name).collect();
+            let leaving = flow.shares.extract_if(.., |share| share.is_leaving);
+            let names: BTreeSet<String> = leaving.map(|share| share.demand.request.name).collect();
             self.shall_retry = true;
             if is_served {
                 self.hold_budgets();

@@ -20,7 +20,7 @@ use crate::schedule::{BackupPath, PairStages, Reason, Refused, Remedies, Request
 pub struct Refusal {
     /// Importance of the pair.
     pub importance: i32,
-    /// Reason in words, without the remedies.
+    /// Reason as text, without the remedies.
     pub reason: String,
     /// Port and class that are the bottleneck, if there is one.
     pub hop: Option<(Egress, usize)>,
@@ -147,8 +147,8 @@ pub struct Admissible {
 }
 
 impl Trial {
-    /// Decides what [`Admission::ask`] would decide on the first of these pairs of one writer, with
-    /// the others after it.
+    /// Decides what [`Admission::request`] would decide on the first of these pairs of one writer,
+    /// with the others after it.
     ///
     /// # Errors
     /// The refusal of the first pair that would be refused.

@@ -94,7 +94,7 @@ impl Flows {
         std::mem::take(&mut self.is_touched)
     }
 
-    /// Records the versions of the switches at which a waiting flow was last looked at. This is no
+    /// Records the versions of the switches at which a waiting flow was last checked. This is no
     /// change of the flow.
     pub(super) fn mark_checked(&mut self, selector: &Selector, versions: Vec<u64>) {
         if let Some(flow) = self.all.get_mut(selector) {

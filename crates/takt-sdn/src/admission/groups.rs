@@ -144,7 +144,7 @@ impl Admission {
         Ok(selectors)
     }
 
-    /// Takes back shares of which no switch has entries yet.
+    /// Releases shares of which no switch has entries yet.
     pub(super) fn release_added(&mut self, added: &[Added]) {
         for (pair, selector) in added {
             if let Some(admitted) = self.admitted.get_mut(pair) {
@@ -233,7 +233,7 @@ impl Admission {
     }
 
     /// Updates the requests of a flow to a group to its shares. A smaller demand, or fewer hosts,
-    /// always fits; if rounding makes the scheduler refuse it, the share stays taken.
+    /// always fits; if rounding makes the scheduler refuse it, the share stays reserved.
     pub(super) fn update_group_requests(&mut self, selector: Selector) {
         let Some(flow) = self.flows.get(&selector).filter(|flow| !flow.shares.is_empty()) else { return };
         let wanted = requests(flow.shares.iter().map(|share| &share.demand));

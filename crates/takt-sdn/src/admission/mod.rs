@@ -305,8 +305,8 @@ impl Admission {
         &self.scheduler
     }
 
-    /// Replaces the network. Flows whose paths are gone get others in order of importance, or are
-    /// refused.
+    /// Replaces the network. Flows whose paths no longer exist get others in order of importance,
+    /// or are refused.
     pub fn set_network(&mut self, network: Network) {
         if !self.network.replace(network) {
             return;
@@ -373,7 +373,7 @@ impl Admission {
 
     fn wait_or_refuse(&mut self, pair: Pair, refusal: Refusal) {
         if refusal.reason == ENTRIES_BEING_DELETED {
-            // The pair is asked for again once those entries are deleted.
+            // The pair is requested again once those entries are deleted.
             self.refused.insert(pair, refusal);
         } else {
             self.refuse_for(pair, refusal);
@@ -396,7 +396,7 @@ impl Admission {
         })
     }
 
-    /// Refuses a pair that cannot be judged.
+    /// Refuses a pair for which no decision is possible.
     pub fn refuse(&mut self, pair: Pair, importance: i32, reason: String) {
         self.refuse_for(pair, Refusal::new(importance, reason));
     }
@@ -414,7 +414,7 @@ impl Admission {
         self.remove_admitted(pair);
     }
 
-    /// Returns the refused pair that is to be [asked for](Self::ask) again next. A decision may
+    /// Returns the refused pair that is to be [requested](Self::request) again next. A decision may
     /// take long, so the controller serves its switches between two of them.
     pub fn next_retry(&mut self) -> Option<Pair> {
         if std::mem::take(&mut self.shall_retry) {
@@ -484,8 +484,8 @@ impl Admission {
     fn release_ready(&mut self) {
         let is_in_force = |selector: &Selector| self.flows.get(selector).is_some_and(|flow| flow.is_in_force);
         // A removed flow does not delay a match.
-        let is_held_up = |selector: &Selector| self.flows.contains_key(selector) && !is_in_force(selector);
-        let is_ready = |pair: &Admitted| pair.selectors.iter().all(is_in_force) && !pair.awaited.iter().any(is_held_up);
+        let is_delayed = |selector: &Selector| self.flows.contains_key(selector) && !is_in_force(selector);
+        let is_ready = |pair: &Admitted| pair.selectors.iter().all(is_in_force) && !pair.awaited.iter().any(is_delayed);
         let waiting = self.unreleased.iter().copied();
         let ready: Vec<Pair> = waiting.filter(|pair| self.admitted.get(pair).is_some_and(is_ready)).collect();
         for pair in ready {
@@ -571,7 +571,7 @@ impl Admission {
         true
     }
 
-    /// Gives back shares that no meter passes and of which no frame is under way.
+    /// Releases shares that no meter passes and of which no frame is under way.
     fn release_share(&mut self, request: RequestId, selector: Selector, names: &[String]) {
         if selector.is_group() {
             self.update_group_requests(selector);
@@ -658,7 +658,7 @@ impl Admission {
         self.flows.take_changed()
     }
 
-    /// Returns the wanted state of a flow in the switches; nothing if the flow is gone.
+    /// Returns the wanted state of a flow in the switches; nothing if the flow was removed.
     pub fn wanted(&self, selector: &Selector) -> Wanted {
         let Some(flow) = self.flows.get(selector) else { return Wanted::default() };
         let placed = flow.placed.iter().filter(|_| !flow.is_leaving());
@@ -715,8 +715,8 @@ impl Admission {
         meters: &[u32],
     ) -> Result<(Vec<Selector>, u64), Refusal> {
         let (pair, importance) = (application.pair, application.contract.importance.value);
-        let stranger = self.uncontracted.topic_at(pair.writer, demands.iter().map(|demand| demand.selector));
-        if let Some(topic) = stranger.map(str::to_owned) {
+        let uncontracted_topic = self.uncontracted.topic_at(pair.writer, demands.iter().map(|demand| demand.selector));
+        if let Some(topic) = uncontracted_topic.map(str::to_owned) {
             match self.file.without_contract {
                 WithoutContract::Refuse => return Err(Refusal::new(importance, uncontracted_reason(&topic))),
                 WithoutContract::Caution => self.outcomes.push(Outcome::Caution { pair, topic }),
@@ -731,11 +731,11 @@ impl Admission {
                     let is_of_samples = selector.source == application.writer.address;
                     bound_ns = if is_of_samples { own_ns.max(bound_ns) } else { bound_ns };
                     moved.extend(admitted.moved.iter().filter_map(|id| self.owners.get(id).copied()));
-                    let standing = self.flows.get(&selector).and_then(SharedFlow::present_state);
+                    let present_state = self.flows.get(&selector).and_then(SharedFlow::present_state);
                     self.record_share(admitted.id, pair, demand, meters.get(n).copied());
                     // The switches have the last decisions of the earlier run.
                     self.change_classes(if is_restored { &[] } else { &admitted.changes });
-                    self.await_changes(selector, standing);
+                    self.await_changes(selector, present_state);
                     selectors.push(selector);
                 }
                 Err(refused) => {
@@ -797,12 +797,12 @@ impl Admission {
     /// Reports whether the entries of a flow wait for those of another flow, directly or
     /// indirectly, or whether both are the same flow.
     fn waits_for(&self, selector: Selector, other: Selector) -> bool {
-        let (mut open, mut seen) = (vec![selector], BTreeSet::new());
+        let (mut open, mut visited) = (vec![selector], BTreeSet::new());
         while let Some(next) = open.pop() {
             if next == other {
                 return true;
             }
-            if seen.insert(next) {
+            if visited.insert(next) {
                 open.extend(self.flows.get(&next).into_iter().flat_map(|flow| &flow.after));
             }
         }
@@ -826,7 +826,7 @@ impl Admission {
         flow.shares.push(Share { pair, demand, is_leaving: false });
     }
 
-    /// Takes back the share of a pair that was not admitted.
+    /// Releases the share of a pair that was not admitted.
     fn retract(&mut self, selector: Selector, pair: Pair) {
         let Some(flow) = self.flows.get_mut(&selector) else { return };
         let request = flow.request;

@@ -32,7 +32,7 @@ const BY_GROUP: &str = "samples go to a multicast group, which has no second way
 /// Protection of a flow or pair against the failure of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Protection {
-    /// No pair asks for protection.
+    /// No pair requests protection.
     NotRequested,
     /// Backup paths are still to be searched.
     Due,
@@ -94,14 +94,15 @@ impl SharedFlow {
 
     /// Reports whether no change of the flow is under way that was decided without backup paths.
     fn may_be_protected(&self) -> bool {
-        let Self { held_selections: held, withheld_hosts: withheld, before, after_change, must_leave, .. } = self;
-        let is_waiting = !held.is_empty() || !withheld.is_empty() || before.is_some() || after_change.is_some();
+        let Self { held_selections, withheld_hosts, before, after_change, must_leave, .. } = self;
+        let is_waiting =
+            !held_selections.is_empty() || !withheld_hosts.is_empty() || before.is_some() || after_change.is_some();
         self.protection == Protection::Due && !self.is_leaving() && !is_waiting && !must_leave
     }
 }
 
 impl Admission {
-    /// Records that a pair of the flow asks for protection.
+    /// Records that a pair of the flow requests protection.
     pub(super) fn request_protection(&mut self, selector: &Selector) {
         let Some(flow) = self.flows.get_mut(selector) else { return };
         if flow.protection == Protection::NotRequested && flow.wants_protection() {
@@ -144,7 +145,7 @@ impl Admission {
         }
     }
 
-    /// Gives up the backup paths of a flow. With a `reason`, they are not searched again.
+    /// Drops the backup paths of a flow. With a `reason`, they are not searched again.
     fn drop_backup_paths(&mut self, selector: Selector, reason: Option<String>) {
         if let Some(flow) = self.flows.get_mut(&selector) {
             (flow.drain, flow.unprotectable) = (None, reason);
@@ -216,8 +217,8 @@ impl Admission {
         if !matches!(flow.protection, Protection::Covered(_)) || !flow.withheld_hosts.is_empty() {
             return Some(first);
         }
-        let seconds = self.scheduler.backup_paths(snapshot, flow.request);
-        protect(snapshot, first, &seconds, selector, flow.meter)
+        let backup_paths = self.scheduler.backup_paths(snapshot, flow.request);
+        protect(snapshot, first, &backup_paths, selector, flow.meter)
     }
 
     /// Frees the paths that flows took before a failure, when no switch sends by them and their

@@ -78,7 +78,7 @@ pub(super) struct SharedFlow {
     pub(super) protection: Protection,
     /// Reason why its backup paths, which are being freed, are not searched again.
     pub(super) unprotectable: Option<String>,
-    /// Versions of the switches of its entries when these were last looked at and not confirmed.
+    /// Versions of the switches of its entries when these were last checked and not confirmed.
     /// `None` if the flow has changed since.
     pub(super) checked_versions: Option<Vec<u64>>,
 }

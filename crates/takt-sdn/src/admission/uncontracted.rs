@@ -115,7 +115,7 @@ impl Admission {
         self.shall_retry |= self.uncontracted.remove(pair);
     }
 
-    /// Lets pairs match that were refused for a flow that is gone.
+    /// Lets pairs match that were refused for a flow that was removed.
     pub(super) fn unblock_uncontracted(&mut self, selector: Selector) {
         let pairs = self.uncontracted.by_selector.get(&selector).into_iter().flatten();
         let flows = &self.flows;
@@ -129,7 +129,7 @@ impl Admission {
         }
     }
 
-    /// Lets a pair match. It is asked for again, because the writer's other pairs may first need
+    /// Lets a pair match. It is requested again, because the writer's other pairs may first need
     /// flows to groups.
     fn unblock(&mut self, pair: Pair) {
         self.uncontracted.blocked.remove(&pair);

@@ -91,7 +91,7 @@ pub enum ControlError {
         /// Cause.
         source: io::Error,
     },
-    /// The answer is not HTTP.
+    /// The response is not HTTP.
     NoAnswer,
     /// The controller refused the request for this reason.
     Refused(String),
@@ -101,8 +101,8 @@ impl fmt::Display for ControlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => {
-                let places: Vec<String> = directories().iter().map(|path| path.display().to_string()).collect();
-                write!(f, "no controller found: no control socket answers in {}", places.join(" or "))?;
+                let paths: Vec<String> = directories().iter().map(|path| path.display().to_string()).collect();
+                write!(f, "no controller found: no control socket answers in {}", paths.join(" or "))?;
                 f.write_str("; start one with takt sdn run, or give its socket with --control")
             }
             Self::Several(paths) => {
@@ -156,7 +156,7 @@ impl Client {
         self.request("GET", path, &[])
     }
 
-    /// Posts a body and returns the content of the answer.
+    /// Posts a body and returns the content of the response.
     ///
     /// # Errors
     /// The controller does not answer, or refuses the request.
@@ -164,7 +164,7 @@ impl Client {
         self.request("POST", path, body)
     }
 
-    /// Deletes the resource at a path and returns the content of the answer.
+    /// Deletes the resource at a path and returns the content of the response.
     ///
     /// # Errors
     /// The controller does not answer, or refuses the request.
@@ -182,9 +182,9 @@ impl Client {
         if head.code.is_some_and(|code| (200..300).contains(&code)) {
             return Ok(content.to_vec());
         }
-        let said: Option<serde_json::Value> = serde_json::from_slice(content).ok(); // tidy-allow(dropped-cause): then the error consists of the status alone.
-        let said = said.as_ref().and_then(|said| said["error"].as_str());
-        Err(ControlError::Refused(said.map_or_else(|| format!("status {:?}", head.code), str::to_owned)))
+        let body: Option<serde_json::Value> = serde_json::from_slice(content).ok(); // tidy-allow(dropped-cause): then the error consists of the status alone.
+        let body = body.as_ref().and_then(|body| body["error"].as_str());
+        Err(ControlError::Refused(body.map_or_else(|| format!("status {:?}", head.code), str::to_owned)))
     }
 
     fn exchange(&self, method: &str, path: &str, body: &[u8]) -> io::Result<Vec<u8>> {

@@ -1,6 +1,6 @@
 //! Requests of the API to the controller's thread.
 //!
-//! The runtime answers between two rounds of its loop with a snapshot of the state, or with a copy
+//! The runtime replies between two rounds of its loop with a snapshot of the state, or with a copy
 //! of the admitted flows. The threads of the API evaluate and serialize both. All requests within
 //! [`VIEW_INTERVAL`] share one snapshot.
 
@@ -20,17 +20,17 @@ use crate::view::{Pair, View};
 pub const VIEW_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of waiting requests; further ones are refused.
 const WAITING_MAX: usize = 64;
-/// Time for which a registration may wait for its entries before it is answered in its present
+/// Time for which a registration may wait for its entries before the reply has its present
 /// state.
 pub const DECISION_TIME: Duration = Duration::from_secs(4);
-/// Timeout of an answer.
+/// Timeout of a reply.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A request with the channel for its answer.
+/// A request with the channel for its reply.
 #[derive(Debug)]
 pub(crate) enum ControllerRequest {
     View(SyncSender<Arc<View>>),
-    /// Answered with `None` without a description of the network.
+    /// The reply is `None` without a description of the network.
     Trial(SyncSender<Option<Trial>>),
     Register(Owner, Box<Registration>, SyncSender<Result<Registered, RegistrationError>>),
     Unregister(Owner, RegistrationId, SyncSender<Result<Pair, RegistrationError>>),
@@ -45,7 +45,7 @@ pub struct Registered {
     pub is_new: bool,
 }
 
-/// Error of a request without an answer: the controller is overloaded or has ended.
+/// Error of a request without a reply: the controller is overloaded or has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoAnswer;
 
@@ -103,11 +103,11 @@ impl ControllerClient {
         Ok((Self { sender, waker }, receiver))
     }
 
-    fn request<T>(&self, question: impl FnOnce(SyncSender<T>) -> ControllerRequest) -> Result<T, NoAnswer> {
-        let (sender, answer) = sync_channel(1);
-        self.sender.try_send(question(sender)).map_err(|_: TrySendError<ControllerRequest>| NoAnswer)?;
+    fn request<T>(&self, make_request: impl FnOnce(SyncSender<T>) -> ControllerRequest) -> Result<T, NoAnswer> {
+        let (sender, reply) = sync_channel(1);
+        self.sender.try_send(make_request(sender)).map_err(|_: TrySendError<ControllerRequest>| NoAnswer)?;
         self.waker.wake().map_err(|_| NoAnswer)?;
-        answer.recv_timeout(TIMEOUT).map_err(|_| NoAnswer)
+        reply.recv_timeout(TIMEOUT).map_err(|_| NoAnswer)
     }
 }
 
@@ -126,10 +126,10 @@ impl Source for ControllerClient {
         owner: &Owner,
         registration: Registration,
     ) -> Result<Result<Registered, RegistrationError>, NoAnswer> {
-        self.request(|asker| ControllerRequest::Register(owner.clone(), Box::new(registration), asker))
+        self.request(|reply| ControllerRequest::Register(owner.clone(), Box::new(registration), reply))
     }
 
     fn unregister(&self, owner: &Owner, id: RegistrationId) -> Result<Result<Pair, RegistrationError>, NoAnswer> {
-        self.request(|asker| ControllerRequest::Unregister(owner.clone(), id, asker))
+        self.request(|reply| ControllerRequest::Unregister(owner.clone(), id, reply))
     }
 }

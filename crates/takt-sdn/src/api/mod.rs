@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`http`] | requests and responses, with their limits |
 //! | [`token`] | the bearer token |
-//! | [`questions`] | requests of the API to the controller's thread |
+//! | [`controller_client`] | requests of the API to the controller's thread |
 //! | [`what_if`] | trial decisions on a pair |
 //! | [`registrations`] | pairs that clients register, renew and remove |
 //! | [`metrics`] | the Prometheus text format |
@@ -16,7 +16,7 @@
 //! The API changes only registrations, for the control socket and for clients with a write token.
 //! Each connection has one request and a thread of its own; at most [`server::CONNECTIONS_MAX`] are
 //! open at once. The controller's thread copies its state at most once per
-//! [`questions::VIEW_INTERVAL`]; all other work is done in the threads of the API.
+//! [`controller_client::VIEW_INTERVAL`]; all other work is done in the threads of the API.
 
 pub mod control;
 pub mod controller_client;

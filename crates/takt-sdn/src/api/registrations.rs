@@ -2,7 +2,7 @@
 //!
 //! Only the control socket and clients with a write token may change registrations. POST returns
 //! 201 when the registration is decided, 202 while the switches have not confirmed all entries, and
-//! 200 for a renewal. A refused registration has a regular answer, too, whose body names the
+//! 200 for a renewal. A refused registration has a regular response, too, whose body names the
 //! reason.
 
 use serde_json::json;
@@ -50,8 +50,8 @@ fn is_of(pair: &Pair, id: RegistrationId) -> bool {
 }
 
 impl Service {
-    pub(super) fn registrations(&self, permission: &Permission, request: &Request, place: Resource) -> Response {
-        match (request.method, place) {
+    pub(super) fn registrations(&self, permission: &Permission, request: &Request, resource: Resource) -> Response {
+        match (request.method, resource) {
             (Method::Get | Method::Head, Resource::All) => self.of_view(request, |view| {
                 let all: Vec<&Pair> = view.pairs.iter().filter(|pair| pair.registration.is_some()).collect();
                 content(200, &json!({ "registrations": all }))

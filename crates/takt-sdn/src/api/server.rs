@@ -39,8 +39,8 @@ struct ConnectionSlot(Arc<AtomicUsize>);
 
 impl ConnectionSlot {
     fn take(open: &Arc<AtomicUsize>) -> Option<Self> {
-        let turn = Self(Arc::clone(open));
-        (open.fetch_add(1, Ordering::AcqRel) < CONNECTIONS_MAX).then_some(turn)
+        let slot = Self(Arc::clone(open));
+        (open.fetch_add(1, Ordering::AcqRel) < CONNECTIONS_MAX).then_some(slot)
     }
 }
 
@@ -79,7 +79,7 @@ fn serve<C: Connection + Send + 'static>(
             std::thread::sleep(PAUSE);
             continue;
         };
-        let Some(turn) = ConnectionSlot::take(&open) else {
+        let Some(slot) = ConnectionSlot::take(&open) else {
             ApiCounters::count(&service.counters.overloaded);
             continue;
         };
@@ -88,17 +88,17 @@ fn serve<C: Connection + Send + 'static>(
         // If no thread can be started, the connection is closed.
         let _ = thread.spawn(move || {
             serve_connection(&service, connection);
-            drop(turn);
+            drop(slot);
         });
     }
 }
 
 impl Server {
-    fn start(place: ListenAddress, serve: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<Self> {
+    fn start(address: ListenAddress, serve: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&is_over);
         let thread = Builder::new().name("takt-sdn-api".to_owned()).spawn(move || serve(&flag))?;
-        Ok(Self { address: place, is_over, thread: Some(thread) })
+        Ok(Self { address, is_over, thread: Some(thread) })
     }
 
     /// Listens on a loopback address, because the token is sent as plain text.
@@ -142,11 +142,11 @@ impl Drop for Server {
         self.is_over.store(true, Ordering::Release);
         // A connection wakes the blocked `accept`. If none can be made, the thread ends with the
         // process.
-        let is_awake = match &self.address {
+        let is_woken = match &self.address {
             ListenAddress::Tcp(address) => TcpStream::connect(address).is_ok(),
             ListenAddress::Unix(path) => UnixStream::connect(path).is_ok(),
         };
-        if let Some(thread) = self.thread.take().filter(|_| is_awake) {
+        if let Some(thread) = self.thread.take().filter(|_| is_woken) {
             // A panic of the thread affects only a connection, which ends with it.
             let _ = thread.join();
         }

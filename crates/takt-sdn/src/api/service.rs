@@ -1,4 +1,4 @@
-//! Routes of the API with access control and answers.
+//! Routes of the API with access control, and their responses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub enum Access {
     },
 }
 
-/// Answers the requests of the API.
+/// Handles the requests of the API.
 #[derive(Debug, Clone)]
 pub struct Service {
     /// Source of the state.
@@ -79,7 +79,7 @@ fn is_local(host: &str) -> bool {
 }
 
 impl Service {
-    /// Answers a request.
+    /// Returns the response to a request.
     pub fn answer(&self, request: &Request) -> Response {
         if let Access::Token { .. } = self.access
             && !request.host.as_deref().is_some_and(is_local)
@@ -97,8 +97,8 @@ impl Service {
             Ok(permission) => permission,
             Err(refusal) => return refusal,
         };
-        if let Some(place) = registrations::resource(&request.path) {
-            return self.registrations(&permission, request, place);
+        if let Some(resource) = registrations::resource(&request.path) {
+            return self.registrations(&permission, request, resource);
         }
         match request.path.as_str() {
             "/v1/what-if" if request.method == Method::Post => self.what_if(&request.body),
@@ -127,16 +127,17 @@ impl Service {
         let Access::Token { token, writers, is_open } = &self.access else {
             return Ok(Permission::Write(Owner::Operator));
         };
-        let given = request.authorization.as_deref();
-        let reads = token.as_ref().zip(given).is_some_and(|(token, given)| token.is_in(given));
-        let is_given = |(_, token): &&(String, Token)| given.is_some_and(|given| token.is_in(given));
-        let writer = writers.iter().filter(is_given).fold(None, |_, (name, _)| Some(Owner::Token(name.clone())));
+        let authorization = request.authorization.as_deref();
+        let reads = token.as_ref().zip(authorization).is_some_and(|(token, authorization)| token.is_in(authorization));
+        let is_authorized =
+            |(_, token): &&(String, Token)| authorization.is_some_and(|authorization| token.is_in(authorization));
+        let writer = writers.iter().filter(is_authorized).fold(None, |_, (name, _)| Some(Owner::Token(name.clone())));
         // A wrong token is refused even where none is needed. What-if always needs a token, because
         // it is expensive.
         let is_reading = matches!(request.method, Method::Get | Method::Head);
         match writer {
             Some(owner) => Ok(Permission::Write(owner)),
-            None if reads || *is_open && given.is_none() && is_reading => Ok(Permission::Read),
+            None if reads || *is_open && authorization.is_none() && is_reading => Ok(Permission::Read),
             None => {
                 ApiCounters::count(&self.counters.unauthorized);
                 Err(error(401, "the header field Authorization must be Bearer and the token"))
@@ -157,11 +158,11 @@ impl Service {
     }
 
     fn what_if(&self, body: &[u8]) -> Response {
-        let asked: WhatIf = match serde_json::from_slice(body) {
-            Ok(asked) => asked,
+        let query: WhatIf = match serde_json::from_slice(body) {
+            Ok(query) => query,
             Err(why) => return error(400, &format!("the body is not a what-if request: {why}")),
         };
-        match asked.decide(self.source.as_ref()) {
+        match query.decide(self.source.as_ref()) {
             Ok(verdict) => content(200, &verdict),
             Err(WhatIfError::Invalid(what)) => error(400, what),
             Err(WhatIfError::NoNetwork) => error(

@@ -138,24 +138,24 @@ fn host_id(mac: &str) -> Option<HostId> {
 
 impl WhatIf {
     fn check(&self) -> Result<(), WhatIfError> {
-        let nonsense = |what| Err(WhatIfError::Invalid(what));
+        let invalid = |what| Err(WhatIfError::Invalid(what));
         if self.separation_ns == 0 || self.size == 0 || self.limit_ns == 0 {
-            return nonsense("separation_ns, size and limit_ns must be above 0");
+            return invalid("separation_ns, size and limit_ns must be above 0");
         }
         if self.from.is_ipv4() != self.to.is_ipv4() {
-            return nonsense("from and to must be addresses of one version of IP");
+            return invalid("from and to must be addresses of one version of IP");
         }
         let is_of_version = |other: IpAddr| other.is_ipv4() == self.from.is_ipv4();
         if self.others.len() > OTHERS_MAX {
-            return nonsense("others must have at most 64 addresses");
+            return invalid("others must have at most 64 addresses");
         }
         match self.group {
-            None if !self.others.is_empty() => return nonsense("others requires a group, which is missing"),
+            None if !self.others.is_empty() => return invalid("others requires a group, which is missing"),
             Some(group) if !group.ip().is_multicast() => {
-                return nonsense("group must be a multicast address and a UDP port");
+                return invalid("group must be a multicast address and a UDP port");
             }
             Some(group) if !is_of_version(group.ip()) || !self.others.iter().all(|other| is_of_version(*other)) => {
-                return nonsense("group and others must have the same version of IP as from");
+                return invalid("group and others must have the same version of IP as from");
             }
             _ => {}
         }
@@ -198,7 +198,7 @@ impl WhatIf {
     pub fn decide(&self, source: &dyn StateSource) -> Result<Verdict, WhatIfError> {
         self.check()?;
         // A panic in another thread leaves no inconsistent state.
-        let _turn = DECISION_LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _guard = DECISION_LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let view = source.view()?;
         let trial = source.trial()?.ok_or(WhatIfError::NoNetwork)?;
         let unknown =

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::store::Changes;
 
-/// Maximum number of records in one answer.
+/// Maximum number of records in one response.
 pub const PAGE: usize = 200;
 /// Maximum number of records that one transaction changes: etcd accepts 128 operations by default.
 pub const OPERATIONS_MAX: usize = 100;
@@ -53,7 +53,7 @@ pub enum Request {
     },
 }
 
-/// An answer of etcd.
+/// Response of etcd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Response {
     /// A lease was granted.
@@ -138,10 +138,10 @@ fn decoded(value: &Value) -> Option<Vec<u8>> {
     STANDARD.decode(value.as_str()?).ok() // tidy-allow(dropped-cause): the caller names the unreadable answer.
 }
 
-/// Decodes the answer to a request.
+/// Decodes the response to a request.
 ///
 /// # Errors
-/// The error that etcd reports, or that the answer is unreadable.
+/// The error that etcd reports, or that the response is unreadable.
 pub fn decode(prefix: &str, request: &Request, body: &[u8]) -> Result<Response, String> {
     let value: Value = serde_json::from_slice(body).map_err(|error| format!("etcd's response is not JSON: {error}"))?;
     if let Some(error) = value.get("error") {
@@ -164,7 +164,7 @@ fn understood(prefix: &str, request: &Request, value: &Value) -> Option<Response
         Request::Campaign { lease, .. } => {
             let leader = &value["responses"][0]["response_range"]["kvs"][0];
             if number(&leader["lease"]) == Some(*lease) {
-                // An earlier request was executed, but its answer was lost.
+                // An earlier request was executed, but its response was lost.
                 return Some(Response::Elected { generation: number(&leader["create_revision"])? });
             }
             let name = String::from_utf8_lossy(&decoded(&leader["value"])?).into_owned();

@@ -135,7 +135,7 @@ impl Member {
         self.is_leaving = true;
     }
 
-    /// Forgets the lease, which then expires.
+    /// Discards the lease, which then expires.
     pub fn abandon(&mut self) {
         (self.lease, self.under_way) = (None, None);
     }
@@ -158,7 +158,7 @@ impl Member {
         }
     }
 
-    /// Returns the next request, to be sent now. [`Self::handle_response`] accepts its answer.
+    /// Returns the next request, to be sent now. [`Self::handle_response`] accepts its response.
     pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
         if self.under_way.is_some() {
             return None;
@@ -196,7 +196,7 @@ impl Member {
         }
     }
 
-    /// Handles the answer to the outstanding request, or the reason why there is none.
+    /// Handles the response to the outstanding request, or the reason why there is none.
     pub fn handle_response(&mut self, now: Instant, response: Result<Response, String>) {
         let Some((request, sent)) = self.under_way.take() else { return };
         let response = match response {
@@ -206,7 +206,7 @@ impl Member {
         self.is_unreachable = false;
         match (request, response) {
             (_, Response::Granted { lease }) => self.renew(lease, sent),
-            // After a late answer, other members may consider the lease as expired.
+            // After a late response, other members may consider the lease as expired.
             (Request::KeepAlive { lease }, Response::Alive(true)) if self.holds(now) => self.renew(lease, sent),
             (_, Response::Alive(_)) => self.lose_lease("etcd has ended its lease"),
             (_, Response::Revoked) => self.lose_lease("it resigned"),

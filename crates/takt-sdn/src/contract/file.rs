@@ -9,10 +9,11 @@
 //! size = 1400            # octets of a serialised sample
 //! limit = "1ms"
 //! importance = 7
-//! protected = true       # optional; second ways for links that fail
+//! protected = true       # optional; backup paths for links that fail
 //! ```
 //!
-//! The first table whose patterns match applies, even if it lacks values. Unknown keys are errors.
+//! The first table whose patterns match applies, even if it does not have all values. Unknown keys
+//! are errors.
 //!
 //! One `[default]` table without patterns has the values that no other source gives, so that every
 //! topic can have a contract.

@@ -146,7 +146,7 @@ pub struct NoContract {
 }
 
 impl NoContract {
-    /// Reports whether any of the three values has a source. If not, neither endpoint asks for a
+    /// Reports whether any of the three values has a source. If not, neither endpoint requests a
     /// contract.
     pub fn is_partial(&self) -> bool {
         self.missing.len() < 3

@@ -60,7 +60,7 @@ fn jitter_is_one_separation_unless_the_writer_or_the_file_declares_it() {
 }
 
 #[test]
-fn protection_is_asked_for_by_the_writer_or_the_file() {
+fn protection_is_requested_by_the_writer_or_the_file() {
     let (writer, reader) = pair("rt.minsep=5ms;rt.maxsize=1400", "rt.e2e=1ms;rt.protected=true");
     let contract = resolve(&writer, &reader, &ContractFile::default()).expect("all values are declared");
     assert_eq!(contract.is_protected, Sourced::new(false, Source::Default), "a reader asks for none");

@@ -75,7 +75,7 @@ impl Controller {
     /// Decides on a pair with a contract, or defers the decision.
     pub(super) fn request_admission(&mut self, now: Instant, pair: Pair) {
         let Some(mut admission) = self.admission.take() else {
-            // Without a description of the network every pair matches. A pair that is gone needs no
+            // Without a description of the network every pair matches. A removed pair needs no
             // decision.
             let _ = self.discovery.release(now, pair);
             return;
@@ -99,7 +99,7 @@ impl Controller {
     /// to groups.
     pub(super) fn request_companion(&mut self, now: Instant, pair: Pair) {
         let Some(mut admission) = self.admission.take() else {
-            // A pair that is gone needs no decision.
+            // A removed pair needs no decision.
             let _ = self.discovery.release(now, pair);
             return;
         };
@@ -235,7 +235,7 @@ impl Controller {
     }
 
     /// Returns the admission request of a pair once its writer has matched the reader of `with`, or
-    /// its importance and the missing facts; `None` if the pair has no contract or is gone.
+    /// its importance and the missing facts; `None` if the pair has no contract or was removed.
     pub(super) fn application(
         &self,
         admission: &Admission,
@@ -402,7 +402,7 @@ impl Controller {
                     self.push(Event::Admitted { pair, bound_ns });
                 }
             }
-            // The pair may be gone, or matches already.
+            // The pair may have been removed, or matches already.
             Outcome::Free { pair } => _ = self.discovery.release(now, pair),
             Outcome::Caution { pair, topic } => self.push(Event::Caution { pair, topic }),
             Outcome::Protection { pair, protection } => self.push(Event::Protection { pair, protection }),
@@ -452,12 +452,12 @@ impl Controller {
             if flows.is_empty() && meters.is_empty() && groups.is_empty() {
                 continue;
             }
-            let given = Installed {
+            let installed = Installed {
                 flows: flows.iter().map(|(dpid, key, _)| (*dpid, Arc::clone(key))).collect(),
                 meters: meters.keys().copied().collect(),
                 groups: groups.keys().copied().collect(),
             };
-            self.installed.insert(selector, given);
+            self.installed.insert(selector, installed);
             for ((dpid, _), group) in groups {
                 self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.want_group(group.clone()));
             }

@@ -11,7 +11,7 @@ use super::session::Session;
 use super::{ConnectionId, Controller};
 use crate::store::Records;
 
-/// Standing of a controller among the controllers of its switches.
+/// Role of a controller among the controllers of its switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ClusterRole {
     /// The only controller.
@@ -30,7 +30,7 @@ pub enum ClusterRole {
 }
 
 impl Controller {
-    /// Returns the standing of this controller.
+    /// Returns the role of this controller.
     pub fn cluster_role(&self) -> ClusterRole {
         self.cluster_role
     }
@@ -72,11 +72,11 @@ impl Controller {
         }
     }
 
-    /// Handles the answer to a role request. A standby that is refused a role remains passive all
+    /// Handles the reply to a role request. A standby that is refused a role remains passive all
     /// the same.
-    pub(super) fn apply_role(&mut self, now: Instant, id: ConnectionId, answer: Result<(), String>) {
+    pub(super) fn apply_role(&mut self, now: Instant, id: ConnectionId, result: Result<(), String>) {
         let ClusterRole::Leader { .. } = self.cluster_role else { return };
-        let begun = match answer {
+        let begun = match result {
             Ok(()) => self.sessions.get_mut(&id).map(|session: &mut Session| session.read(now)),
             Err(why) => {
                 return self.end(id, format!("the switch does not accept this controller as its master: {why}"));

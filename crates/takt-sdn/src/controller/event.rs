@@ -312,7 +312,7 @@ pub struct Counters {
     pub unreachable: u64,
     /// Frames of DDS discovery.
     pub discovery: u64,
-    /// Messages for which a connection had no room.
+    /// Messages that were dropped because the transmit queue of a connection was full.
     pub unsent: u64,
     /// Control frames beyond the allowance of their port, which were sent in the lowest class.
     pub control_excess: u64,
@@ -322,7 +322,7 @@ pub struct Counters {
     pub host_excess_of_controller: u64,
     /// Frames that the controller dropped because the isolation policy denies them.
     pub isolated: u64,
-    /// Filters between participants for which the table had no room.
+    /// Filters between participants that were omitted because the table was full.
     pub filters_without_room: u64,
     /// Rules beyond [`forwarding::Config::rules`].
     pub no_room_for_rule: u64,

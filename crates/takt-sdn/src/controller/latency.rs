@@ -46,7 +46,7 @@ impl Controller {
         }
     }
 
-    /// Forgets the reader of a removed pair.
+    /// Removes the reader of a removed pair.
     pub(super) fn remove_latency(&mut self, pair: Pair) {
         self.exceeded.remove(&pair.reader);
     }

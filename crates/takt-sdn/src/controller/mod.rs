@@ -97,7 +97,7 @@ struct Switch {
     sources: BTreeMap<HostId, u32>,
     /// Hosts with a rule that leads to them, with the output ports.
     routes: BTreeMap<HostId, u32>,
-    /// Time at which the rules of an earlier run are judged.
+    /// Time at which the rules of an earlier run are kept or deleted.
     adopted_at: Option<Instant>,
     /// Whether its tables have been read and not been corrected since.
     is_unchecked: bool,
@@ -219,25 +219,25 @@ impl Controller {
     /// Handles octets of a switch. Returns how many were consumed; the caller passes the rest again
     /// after [`Self::poll_transmit`].
     pub fn handle_bytes(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) -> usize {
-        let taken = self.take_bytes(now, id, bytes);
+        let consumed = self.take_bytes(now, id, bytes);
         self.process_pending(now);
-        taken
+        consumed
     }
 
-    /// Like [`Self::handle_bytes`], but leaves the consequences to [`Self::settle`], which then
-    /// runs once for several connections.
+    /// Like [`Self::handle_bytes`], but leaves the consequences to [`Self::process_pending`], which
+    /// then runs once for several connections.
     pub fn take_bytes(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) -> usize {
         self.now = now;
-        let mut taken = 0;
+        let mut consumed = 0;
         while let Some(session) = self.sessions.get_mut(&id) {
-            let len = session.channel.handle_bytes(now, &bytes[taken..]);
-            taken += len;
+            let len = session.channel.handle_bytes(now, &bytes[consumed..]);
+            consumed += len;
             let is_busy = self.handle_events(now, id);
             if len == 0 && !is_busy {
                 break;
             }
         }
-        if self.sessions.contains_key(&id) { taken } else { bytes.len() }
+        if self.sessions.contains_key(&id) { consumed } else { bytes.len() }
     }
 
     /// Returns octets for a switch. [`Self::transmitted`] reports how many the connection accepted.
@@ -309,15 +309,15 @@ impl Controller {
         }
         if now >= self.next_ageing {
             self.next_ageing = now.after(self.config.devices.silence);
-            let gone = self.devices.handle_timeout(now);
-            gone.into_iter().for_each(|host| self.remove_host(host));
+            let removed = self.devices.handle_timeout(now);
+            removed.into_iter().for_each(|host| self.remove_host(host));
         }
-        let judged = self.switches.iter().filter(|(_, switch)| switch.adopted_at.is_some_and(|when| now >= when));
-        let judged: Vec<u64> = judged.map(|(dpid, _)| *dpid).collect();
+        let due = self.switches.iter().filter(|(_, switch)| switch.adopted_at.is_some_and(|when| now >= when));
+        let due: Vec<u64> = due.map(|(dpid, _)| *dpid).collect();
         // All hosts must be known before the rules that lead to them.
-        judged.iter().for_each(|dpid| self.adopt_sources(now, *dpid));
-        judged.iter().for_each(|dpid| self.restore_hosts(now, *dpid));
-        judged.iter().for_each(|dpid| self.adopt_rest(*dpid));
+        due.iter().for_each(|dpid| self.adopt_sources(now, *dpid));
+        due.iter().for_each(|dpid| self.restore_hosts(now, *dpid));
+        due.iter().for_each(|dpid| self.adopt_rest(*dpid));
         self.end_restoration(now);
         self.poll_switches(now);
         self.process_pending(now);
@@ -628,9 +628,9 @@ impl Controller {
         self.switches.retain(|dpid, switch| switch.connection.is_some() || known.contains(dpid));
         let links = self.links();
         let tree = spanning_tree(&links, &self.active, |dpid| self.is_frozen(dpid));
-        let kept: BTreeSet<Link> = self.active.intersection(&tree).copied().collect();
-        if kept != self.active {
-            self.active = kept;
+        let remaining: BTreeSet<Link> = self.active.intersection(&tree).copied().collect();
+        if remaining != self.active {
+            self.active = remaining;
             self.push(Event::Tree(self.active.clone()));
         }
         self.want_all_static();
@@ -695,10 +695,10 @@ impl Controller {
         let routes = self.switches.iter();
         let routes: Vec<(u64, HostId, u32)> =
             routes.flat_map(|(dpid, switch)| switch.routes.iter().map(|(host, port)| (*dpid, *host, *port))).collect();
-        let mut ways: BTreeMap<HostId, BTreeMap<u64, u32>> = BTreeMap::new();
+        let mut ports_by_host: BTreeMap<HostId, BTreeMap<u64, u32>> = BTreeMap::new();
         for (dpid, host, old) in routes {
             let at = self.devices.get(host).map(|host| host.at);
-            let hops = ways.entry(host).or_insert_with(|| {
+            let hops = ports_by_host.entry(host).or_insert_with(|| {
                 let mut hops = at.map_or_else(BTreeMap::new, |at| {
                     next_hops(links, at.dpid, |dpid| self.topology.is_connected(dpid))
                 });

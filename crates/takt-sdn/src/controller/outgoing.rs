@@ -36,8 +36,8 @@ pub(super) struct RateLimiters {
 /// Reports whether they do.
 fn take(now: Instant, due: &mut u64, period_ns: u64, burst: u64) -> bool {
     let next = (*due).max(now.0);
-    let ahead = period_ns.saturating_mul(burst.saturating_sub(1));
-    let is_within = next - now.0 <= ahead;
+    let tolerance = period_ns.saturating_mul(burst.saturating_sub(1));
+    let is_within = next - now.0 <= tolerance;
     if is_within {
         *due = next.saturating_add(period_ns);
     }
@@ -58,7 +58,7 @@ impl RateLimiters {
         take(now, self.hosts.entry(at).or_default(), period_ns, share.burst.into())
     }
 
-    /// Forgets removed ports and shares that are full again.
+    /// Discards removed ports and shares that are full again.
     pub(super) fn retain(&mut self, now: Instant, is_known: impl Fn(PortRef) -> bool) {
         self.due.retain(|(at, _), _| is_known(*at));
         self.hosts.retain(|_, due| *due > now.0);
@@ -102,15 +102,15 @@ impl Controller {
         for port in ports {
             match cause.and_then(|cause| self.control_class(PortRef::new(dpid, *port), cause)) {
                 // All ports of a switch have the same class for control traffic.
-                Some(reach) => classed.get_or_insert((reach, Vec::new())).1.push(*port),
+                Some(selection) => classed.get_or_insert((selection, Vec::new())).1.push(*port),
                 // LLDP is rare, and detects that a port leads to a switch.
                 None if cause == Some(Cause::Probe) || self.has_share(PortRef::new(dpid, *port)) => others.push(*port),
                 None => {}
             }
         }
-        if let Some((reach, ports)) = classed {
-            let octets = reach.dscp.map_or_else(|| frame.bytes().to_vec(), |dscp| with_dscp(frame, dscp));
-            self.send_octets(dpid, reach.set_queue, &ports, octets);
+        if let Some((selection, ports)) = classed {
+            let octets = selection.dscp.map_or_else(|| frame.bytes().to_vec(), |dscp| with_dscp(frame, dscp));
+            self.send_octets(dpid, selection.set_queue, &ports, octets);
         }
         if !others.is_empty() {
             let is_cleared = self.config.forwarding.clear_dscp;
@@ -137,19 +137,19 @@ mod tests {
 
     #[test]
     fn allowance_is_used_up_by_its_burst_and_grows_with_its_period() {
-        let (mut shapers, at) = (RateLimiters::default(), PortRef::new(1, 1));
+        let (mut limiters, at) = (RateLimiters::default(), PortRef::new(1, 1));
         let allowance = Allowance { period_ns: 10, burst: 3, frame_len: 1514 };
-        let mut sent = |now| shapers.take(Instant(now), at, Cause::Learning, allowance);
+        let mut sent = |now| limiters.take(Instant(now), at, Cause::Learning, allowance);
         assert_eq!([100, 100, 100, 100, 109].map(&mut sent), [true, true, true, false, false]);
         assert_eq!([110, 110, 1000, 1000, 1000, 1000].map(&mut sent), [true, false, true, true, true, false]);
-        assert!(shapers.take(Instant(1000), at, Cause::Discovery, allowance), "each cause has its own allowance");
+        assert!(limiters.take(Instant(1000), at, Cause::Discovery, allowance), "each cause has its own allowance");
         let share = Share { rate: 100_000_000, burst: 2 };
-        let mut sent = |now| shapers.take_of_host(Instant(now), at, share);
+        let mut sent = |now| limiters.take_of_host(Instant(now), at, share);
         assert_eq!([1000, 1000, 1000, 1010].map(&mut sent), [true, true, false, true]);
-        shapers.retain(Instant(1015), |_| false);
-        assert!(shapers.due.is_empty());
-        assert!(!shapers.take_of_host(Instant(1015), at, share), "a change of the network gives no further burst");
-        shapers.retain(Instant(1030), |_| false);
-        assert!(shapers.hosts.is_empty());
+        limiters.retain(Instant(1015), |_| false);
+        assert!(limiters.due.is_empty());
+        assert!(!limiters.take_of_host(Instant(1015), at, share), "a change of the network gives no further burst");
+        limiters.retain(Instant(1030), |_| false);
+        assert!(limiters.hosts.is_empty());
     }
 }

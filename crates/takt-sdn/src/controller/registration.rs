@@ -284,7 +284,7 @@ impl Controller {
     }
 
     /// Returns the admission request of a registration, or its importance and the reason why it
-    /// cannot be judged; `None` if it has ended.
+    /// cannot be decided; `None` if it has ended.
     pub(super) fn registered_application(
         &self,
         admission: &Admission,

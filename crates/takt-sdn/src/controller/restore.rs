@@ -51,7 +51,7 @@ pub(super) struct Restoration {
     pub(super) until: Instant,
     /// Pairs with their meters, in the order of their admission.
     pairs: Vec<(Pair, Vec<u32>)>,
-    /// Pairs that asked for admission meanwhile.
+    /// Pairs that requested admission meanwhile.
     pub(super) deferred: BTreeSet<Pair>,
 }
 
@@ -66,10 +66,10 @@ impl Controller {
             let value = HostRecord { vlan: id.vlan, mac: id.mac.0, at: (host.at.dpid, host.at.port), addresses };
             record(&mut records, format!("host/{}/{}", id.vlan, id.mac), &value);
         }
-        for kept in &self.hosts_kept {
-            let key = format!("host/{}/{}", kept.vlan, MacAddress(kept.mac));
+        for host in &self.hosts_kept {
+            let key = format!("host/{}/{}", host.vlan, MacAddress(host.mac));
             if !records.contains_key(&key) {
-                record(&mut records, key, kept);
+                record(&mut records, key, host);
             }
         }
         for (pair, order, meters) in self.admission.iter().flat_map(Admission::admitted_pairs) {
@@ -158,7 +158,7 @@ impl Controller {
         self.is_restored = true;
     }
 
-    /// Gives up everything that was not found again when the time is over.
+    /// Discards everything that was not found again when the time is over.
     pub(super) fn end_restoration(&mut self, now: Instant) {
         if self.restoration.as_ref().is_some_and(|restoration| now >= restoration.until) {
             self.hosts_kept.clear();

@@ -41,7 +41,7 @@ enum Poll {
     Meters,
 }
 
-/// Answer to a request for counters.
+/// Reply to a request for counters.
 pub(super) enum Polled {
     /// Counters of ports.
     Ports(Vec<PortStats>),
@@ -49,7 +49,7 @@ pub(super) enum Polled {
     Queues(Vec<QueueStats>),
     /// Counters of meters.
     Meters(Vec<MeterStats>),
-    /// The switch refused the request, answered something else, or did not answer in time.
+    /// The switch refused the request, sent another reply, or did not answer in time.
     Failed,
 }
 

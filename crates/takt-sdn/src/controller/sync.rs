@@ -2,7 +2,7 @@
 //! the other.
 //!
 //! The actual tables are read from the switch ([`Sync::read`]) and updated by its acknowledgements.
-//! They are never assumed: after a failure or a lost answer they are read again.
+//! They are never assumed: after a failure or a lost reply they are read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -289,8 +289,8 @@ impl Sync {
     /// Replaces the wanted groups within a range.
     pub fn want_groups_within(&mut self, range: &Range<u32>, groups: &BTreeMap<u32, GroupMod>) {
         let known = self.wanted.groups.range(range.clone()).map(|(group, _)| *group);
-        let gone: Vec<u32> = known.filter(|group| !groups.contains_key(group)).collect();
-        gone.into_iter().for_each(|group| self.drop_group(group));
+        let removed: Vec<u32> = known.filter(|group| !groups.contains_key(group)).collect();
+        removed.into_iter().for_each(|group| self.drop_group(group));
         groups.values().for_each(|group| self.want_group(group.clone()));
     }
 
@@ -315,9 +315,9 @@ impl Sync {
 
     /// Replaces the wanted meters outside a range.
     pub fn want_meters_outside(&mut self, others: &Range<u32>, meters: Vec<MeterMod>) {
-        let is_gone = |meter: &u32| !others.contains(meter) && !meters.iter().any(|own| own.meter == *meter);
-        let gone: Vec<u32> = self.wanted.meters.keys().copied().filter(is_gone).collect();
-        gone.into_iter().for_each(|meter| self.drop_meter(meter));
+        let is_removed = |meter: &u32| !others.contains(meter) && !meters.iter().any(|own| own.meter == *meter);
+        let removed: Vec<u32> = self.wanted.meters.keys().copied().filter(is_removed).collect();
+        removed.into_iter().for_each(|meter| self.drop_meter(meter));
         meters.into_iter().for_each(|meter| self.want_meter(meter));
     }
 

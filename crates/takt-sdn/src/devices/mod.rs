@@ -29,7 +29,7 @@ use crate::frame::MacAddress;
 pub struct Config {
     /// Silence after which a claim at another port is accepted.
     pub silence: Duration,
-    /// Silence after which a host is forgotten.
+    /// Silence after which a host is removed.
     pub removal_time: Duration,
     /// Maximum number of hosts.
     pub hosts: usize,
@@ -262,15 +262,15 @@ impl Devices {
         }
     }
 
-    /// Removes hosts that have been silent for [`Config::forget`] and returns them.
+    /// Removes hosts that have been silent for [`Config::removal_time`] and returns them.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<HostId> {
-        let forget = self.config.removal_time;
-        let gone = self.hosts.iter().filter(|(_, host)| is_silent(host, now, forget));
-        let gone: Vec<HostId> = gone.map(|(id, _)| *id).collect();
-        for id in &gone {
+        let removal_time = self.config.removal_time;
+        let removed = self.hosts.iter().filter(|(_, host)| is_silent(host, now, removal_time));
+        let removed: Vec<HostId> = removed.map(|(id, _)| *id).collect();
+        for id in &removed {
             self.remove(*id);
         }
-        gone
+        removed
     }
 
     /// Returns a host.

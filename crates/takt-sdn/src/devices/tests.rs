@@ -123,7 +123,7 @@ fn groups_and_zero_are_no_hosts() {
 }
 
 #[test]
-fn silent_hosts_and_hosts_of_a_removed_port_are_forgotten_with_their_addresses() {
+fn silent_hosts_and_hosts_of_a_removed_port_are_removed_with_their_addresses() {
     let mut devices = devices();
     devices.observe(second(0), HERE, A, up);
     devices.observe(second(10), THERE, B, up);

@@ -16,7 +16,7 @@ use crate::PortRef;
 
 /// Maximum number of addresses that the controller attaches.
 const HOSTS_MAX: usize = 65_536;
-/// Maximum number of disposed endpoints remembered per participant, so that older announcements do
+/// Maximum number of disposed endpoints stored per participant, so that older announcements do
 /// not restore them.
 const RETIRED_MAX: usize = 64;
 
@@ -207,8 +207,8 @@ impl Directory {
     /// Attaches an address to a port.
     pub(super) fn attach_host(&mut self, now: Instant, address: IpAddr, port: PortRef, limits: &Limits) {
         if self.hosts.len() < HOSTS_MAX || self.hosts.contains_key(&address) {
-            let fresh = Host { port, participants: 0, tokens: limits.frames_burst, refilled: now };
-            self.hosts.entry(address).or_insert(fresh).port = port;
+            let new = Host { port, participants: 0, tokens: limits.frames_burst, refilled: now };
+            self.hosts.entry(address).or_insert(new).port = port;
         }
         for participant in self.participants.values_mut().filter(|it| it.origin.source.ip() == address) {
             participant.origin.port = port;
@@ -250,8 +250,8 @@ impl Directory {
         if self.participants.len() >= limits.participants {
             return Err(Refusal::Limit(Limit::Participants));
         }
-        let fresh = || Host { port: origin.port, participants: 0, tokens: limits.frames_burst, refilled: now };
-        let host = self.hosts.entry(ip).or_insert_with(fresh);
+        let new = || Host { port: origin.port, participants: 0, tokens: limits.frames_burst, refilled: now };
+        let host = self.hosts.entry(ip).or_insert_with(new);
         if host.port != origin.port {
             return Err(Refusal::Forged(Forgery::ForeignSource));
         }
@@ -324,7 +324,7 @@ impl Directory {
         Ok(pairs.filter(|(_, other)| matched(data, &other.data)).map(|(guid, _)| *guid).collect())
     }
 
-    /// Checks whether there is room for the announcement.
+    /// Checks the limits that an announcement would reach.
     pub(super) fn check_limits(&self, data: &Data, payload_len: usize, limits: &Limits) -> Result<(), Limit> {
         let guid = data.guid();
         let before = self.endpoints.get(&guid).map_or(0, |endpoint| endpoint.payload.len());
@@ -341,7 +341,7 @@ impl Directory {
         if own >= limits.endpoints_per_participant { Err(Limit::EndpointsPerParticipant) } else { Ok(()) }
     }
 
-    /// Stores an endpoint. The caller has checked that there is room. The known peers are kept.
+    /// Stores an endpoint. The caller has checked the limits. The known peers are kept.
     pub(super) fn store_endpoint(&mut self, endpoint: Endpoint) {
         let guid = endpoint.data.guid();
         let peers = self.drop_endpoint(guid).map(|old| old.peers).unwrap_or_default();

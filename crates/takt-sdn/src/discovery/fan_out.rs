@@ -47,16 +47,16 @@ impl Interceptor {
     /// writer send samples of admitted pairs by multicast.
     pub(super) fn is_companion(&self, pair: Pair) -> bool {
         // A refused pair may be about to be admitted.
-        let is_judged = |other: Pair| {
+        let is_decided = |other: Pair| {
             let state = self.pairs.get(&other).filter(|_| other.reader != pair.reader);
             state.is_some_and(|state| state.contract.is_ok() && !matches!(state.decision, PairDecision::Denied(_)))
         };
-        let has_judged = |writer: Guid| {
+        let has_decided = |writer: Guid| {
             let writer = self.directory.endpoints.get(&writer);
-            writer.is_some_and(|writer| writer.peers.iter().any(|reader| is_judged(writer.pair(*reader))))
+            writer.is_some_and(|writer| writer.peers.iter().any(|reader| is_decided(writer.pair(*reader))))
         };
         let mut writers = self.shown_with(pair).into_iter().map(|other| other.writer).chain([pair.writer]);
-        !self.groups_of(pair.reader).is_empty() && writers.any(has_judged)
+        !self.groups_of(pair.reader).is_empty() && writers.any(has_decided)
     }
 
     /// Returns other pairs of the reader whose writers discover it when this pair matches, because

@@ -106,7 +106,7 @@ impl Interceptor {
         let data = match submessage {
             Submessage::Data(data) => data,
             // An announcement of a participant fits into a datagram; a fragmented one cannot be
-            // judged.
+            // checked.
             Submessage::DataFrag(_) => {
                 self.counters.malformed += 1;
                 return SubmessageAction::Drop;
@@ -216,8 +216,8 @@ impl Interceptor {
             self.remove_pair(endpoint.pair(*peer), *peer, guid);
         }
         let of = (guid, GuidPrefix([0; 12]))..=(guid, GuidPrefix([0xff; 12]));
-        let altered: Vec<_> = self.replacements.range(of.clone()).map(|(key, _)| *key).collect();
-        for key in altered {
+        let replaced: Vec<_> = self.replacements.range(of.clone()).map(|(key, _)| *key).collect();
+        for key in replaced {
             self.replacements.remove(&key);
         }
         let held: Vec<_> = self.held.range(of).copied().collect();
@@ -334,8 +334,8 @@ impl Interceptor {
         if known.is_some_and(|endpoint| endpoint.number == number) || self.directory.is_outdated(guid, number) {
             return Some(guid);
         }
-        let room = self.directory.check_limits(&data, payload.len(), &self.limits);
-        let peers = match room.and_then(|()| self.directory.matches(&data, &self.limits)) {
+        let checked = self.directory.check_limits(&data, payload.len(), &self.limits);
+        let peers = match checked.and_then(|()| self.directory.matches(&data, &self.limits)) {
             Ok(peers) if self.pairs.len() + peers.len() <= self.limits.pairs => peers,
             Ok(_) => {
                 self.limited(source, Limit::Pairs);
@@ -391,18 +391,18 @@ impl Interceptor {
             return;
         }
         let is_companion = (contract.is_err() || is_local) && self.is_companion(pair);
-        let standing = match denial {
+        let decision = match denial {
             Some(reason) => PairDecision::Denied(reason),
             None if is_companion || contract.is_ok() && !is_local => {
                 PairDecision::Pending(now.after(self.limits.verdict_timeout))
             }
             None => PairDecision::Free,
         };
-        if let PairDecision::Pending(until) = standing {
+        if let PairDecision::Pending(until) = decision {
             self.pending.insert((until, pair));
         }
-        let denial = if let PairDecision::Denied(reason) = &standing { Some(reason.clone()) } else { None };
-        let state = PairState { contract: contract.clone(), decision: standing };
+        let denial = if let PairDecision::Denied(reason) = &decision { Some(reason.clone()) } else { None };
+        let state = PairState { contract: contract.clone(), decision };
         if let Some(PairState { decision: PairDecision::Pending(until), .. }) = self.pairs.insert(pair, state) {
             // The verdict timeout starts again, unless it is the same time.
             if until != now.after(self.limits.verdict_timeout) {

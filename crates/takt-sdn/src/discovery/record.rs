@@ -111,27 +111,27 @@ impl Interceptor {
         }
         for (guid, endpoint) in &self.directory.endpoints {
             let of = (*guid, GuidPrefix([0; 12]))..=(*guid, GuidPrefix([0xff; 12]));
-            let altered = self.replacements.range(of.clone());
+            let replaced = self.replacements.range(of.clone());
             let value = EndpointRecord {
                 is_writer: matches!(endpoint.data, Data::Writer(_)),
                 announcement: endpoint.payload.clone(),
                 number: endpoint.number,
                 first: endpoint.first,
                 fragment_len: endpoint.fragment_len,
-                altered: altered.map(|((_, to), how)| (to.0, *how == Replacement::Incompatible)).collect(),
+                altered: replaced.map(|((_, to), how)| (to.0, *how == Replacement::Incompatible)).collect(),
                 held: self.held.range(of).map(|(_, to)| to.0).collect(),
             };
             record(into, format!("endpoint/{}", hexadecimal(&guid.to_bytes())), &value);
         }
         for (pair, state) in &self.pairs {
-            let standing = match &state.decision {
+            let decision = match &state.decision {
                 // The next run applies its own isolation policy.
                 PairDecision::Pending(_) | PairDecision::Denied(_) => continue,
                 PairDecision::Free => DecisionRecord::Free,
                 PairDecision::Released => DecisionRecord::Released,
                 PairDecision::Refused(reason) => DecisionRecord::Refused(reason.clone()),
             };
-            record(into, pair_key("pair", *pair), &standing);
+            record(into, pair_key("pair", *pair), &decision);
         }
         for ((writer, to), stream) in &self.streams {
             let key = format!("stream/{}/{}", hexadecimal(&writer.to_bytes()), hexadecimal(&to.0));
@@ -216,8 +216,8 @@ impl Interceptor {
                     endpoint.peers.insert(peer);
                 }
             }
-            let kept = records.get(&pair_key("pair", pair)).and_then(|value| from_slice(value).ok()); // tidy-allow(dropped-cause): then the pair is decided again.
-            let standing = match kept.filter(|_| self.denial(pair).is_none()) {
+            let stored = records.get(&pair_key("pair", pair)).and_then(|value| from_slice(value).ok()); // tidy-allow(dropped-cause): then the pair is decided again.
+            let decision = match stored.filter(|_| self.denial(pair).is_none()) {
                 Some(DecisionRecord::Free) => PairDecision::Free,
                 Some(DecisionRecord::Released) => PairDecision::Released,
                 Some(DecisionRecord::Refused(reason)) => PairDecision::Refused(reason),
@@ -231,7 +231,7 @@ impl Interceptor {
                 continue;
             };
             let contract = resolve(writer, reader, &self.contracts);
-            self.pairs.insert(pair, PairState { contract, decision: standing });
+            self.pairs.insert(pair, PairState { contract, decision });
         }
     }
 

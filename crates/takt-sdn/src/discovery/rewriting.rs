@@ -36,13 +36,19 @@ impl Interceptor {
         let mut actions: Vec<(Option<GuidPrefix>, Vec<Action>)> = Vec::new();
         for receiver in &receivers {
             let parts = message.parts.iter().zip(fates);
-            let of = parts.map(|(part, fate)| self.action(now, message, part, *fate, *receiver)).collect();
+            let of = parts
+                .map(|(part, submessage_action)| self.action(now, message, part, *submessage_action, *receiver))
+                .collect();
             actions.push((Some(*receiver), of));
         }
         if actions.is_empty() {
-            let of = fates
-                .iter()
-                .map(|fate| if *fate == SubmessageAction::Keep { Action::Keep } else { unknown_receiver(*fate) });
+            let of = fates.iter().map(|submessage_action| {
+                if *submessage_action == SubmessageAction::Keep {
+                    Action::Keep
+                } else {
+                    unknown_receiver(*submessage_action)
+                }
+            });
             actions.push((None, of.collect()));
         }
         let is_same = actions.iter().all(|(_, of)| *of == actions[0].1);
@@ -84,16 +90,16 @@ impl Interceptor {
         now: Instant,
         message: &Message<'_>,
         part: &Part<'_>,
-        fate: SubmessageAction,
+        submessage_action: SubmessageAction,
         to: GuidPrefix,
     ) -> Action {
         let Body::Plain(submessage) = &part.body else {
-            return if fate == SubmessageAction::Drop { Action::Drop } else { Action::Keep };
+            return if submessage_action == SubmessageAction::Drop { Action::Drop } else { Action::Keep };
         };
         let Some(writer) = writer_of(submessage).filter(|writer| stream_index(*writer).is_some()) else {
-            return if fate == SubmessageAction::Drop { Action::Drop } else { Action::Keep };
+            return if submessage_action == SubmessageAction::Drop { Action::Drop } else { Action::Keep };
         };
-        if fate == SubmessageAction::Drop {
+        if submessage_action == SubmessageAction::Drop {
             return Action::Drop;
         }
         if part.destination != GuidPrefix::UNKNOWN && part.destination != to {
@@ -108,12 +114,12 @@ impl Interceptor {
             let number = number_of(submessage).map(|number| number.0);
             return number.map_or(Action::Keep, |number| Action::Replace(announcement::gap(writer, number)));
         }
-        match fate {
+        match submessage_action {
             SubmessageAction::Withhold(number) => self.withhold(key, number),
             SubmessageAction::Announcement(guid, number)
             | SubmessageAction::Fragment(guid, number)
             | SubmessageAction::Completed(guid, number) => {
-                self.announcement(now, message, part, (fate, guid, number), key)
+                self.announcement(now, message, part, (submessage_action, guid, number), key)
             }
             SubmessageAction::Keep | SubmessageAction::Drop => self.renumber(message, part, submessage, key),
         }
@@ -134,7 +140,7 @@ impl Interceptor {
     /// Replaces a change by a GAP.
     pub(super) fn withhold(&mut self, key: StreamKey, number: i64) -> Action {
         let stream = self.streams.entry(key).or_default();
-        stream.passed.add(number, number);
+        stream.sent.add(number, number);
         Action::Replace(announcement::gap(key.0.entity_id, stream.shown(number)))
     }
 
@@ -166,20 +172,20 @@ impl Interceptor {
         now: Instant,
         message: &Message<'_>,
         part: &Part<'_>,
-        (fate, guid, number): (SubmessageAction, Guid, i64),
+        (submessage_action, guid, number): (SubmessageAction, Guid, i64),
         key: StreamKey,
     ) -> Action {
         let (wanted, view) = (self.wanted(guid, key.1), (guid, key.1));
         let stream = self.streams.entry(key).or_default();
-        let (has_passed, shown) = (stream.passed.contains(number), stream.shown(number));
+        let (was_sent, shown) = (stream.sent.contains(number), stream.shown(number));
         let Some(endpoint) = self.directory.endpoints.get(&guid) else {
             return renumbered(message, part, number, shown);
         };
-        let is_known = stream.passed.contains(endpoint.first);
+        let is_known = stream.sent.contains(endpoint.first);
         let is_current = number == endpoint.number;
-        let altered = self.replacements.get(&view).copied();
+        let replacement = self.replacements.get(&view).copied();
         match wanted {
-            Wanted::Held if !has_passed => {
+            Wanted::Held if !was_sent => {
                 if self.held.insert(view) {
                     self.counters.held += 1;
                 }
@@ -187,23 +193,23 @@ impl Interceptor {
             }
             // An older change; a later one already shows the endpoint in another form.
             Wanted::Refused(_) if !is_current => self.withhold(key, number),
-            Wanted::True | Wanted::Held if altered.is_some() && !has_passed => {
+            Wanted::True | Wanted::Held if replacement.is_some() && !was_sent => {
                 let gap = self.withhold(key, number);
                 self.held.remove(&view);
                 self.reannounce(now, guid, key.1, None);
                 gap
             }
             Wanted::True | Wanted::Held => {
-                stream.passed.add(number, number);
+                stream.sent.add(number, number);
                 self.held.remove(&view);
-                if let SubmessageAction::Completed(..) = fate {
+                if let SubmessageAction::Completed(..) = submessage_action {
                     let data = announcement::data(key.0.entity_id, shown, &endpoint.payload, endpoint.fragment_len);
                     self.emit(key, &data);
                     return Action::Drop;
                 }
                 renumbered(message, part, number, shown)
             }
-            Wanted::Refused(reason) if altered.is_none() && is_known && !has_passed => {
+            Wanted::Refused(reason) if replacement.is_none() && is_known && !was_sent => {
                 let gap = self.withhold(key, number);
                 self.reannounce(now, guid, key.1, Some(&reason));
                 gap
@@ -212,9 +218,9 @@ impl Interceptor {
                 self.held.remove(&view);
                 self.counters.refused += 1;
                 match self.incompatible(guid, key.1, &reason) {
-                    Some(payload) if matches!(fate, SubmessageAction::Announcement(..)) => {
+                    Some(payload) if matches!(submessage_action, SubmessageAction::Announcement(..)) => {
                         let stream = self.streams.entry(key).or_default();
-                        stream.passed.add(number, number);
+                        stream.sent.add(number, number);
                         self.replacements.insert(view, Replacement::Incompatible);
                         let data = announcement::data(key.0.entity_id, shown, &payload, None);
                         Action::Replace(data.concat())
@@ -255,7 +261,7 @@ impl Interceptor {
         match submessage {
             Submessage::Data(_) | Submessage::DataFrag(_) => {
                 let number = number_of(submessage).map_or(0, |number| number.0);
-                stream.passed.add(number, number);
+                stream.sent.add(number, number);
                 let shown = stream.shown(number);
                 renumbered(message, part, number, shown)
             }
@@ -265,8 +271,8 @@ impl Interceptor {
                 Patch::new(message.bytes, part).number(at::FRAGMENTS_NUMBER, shown).finish()
             }
             Submessage::Gap(gap) => {
-                stream.passed.add(gap.gap_start.0, gap.gap_list.base().0 - 1);
-                gap.gap_list.iter().for_each(|number| stream.passed.add(number.0, number.0));
+                stream.sent.add(gap.gap_start.0, gap.gap_list.base().0 - 1);
+                gap.gap_list.iter().for_each(|number| stream.sent.add(number.0, number.0));
                 shown_gap(stream, message, part, gap)
             }
             _ => Action::Keep,
@@ -288,9 +294,9 @@ impl Interceptor {
         match &part.body {
             Body::Plain(Submessage::AckNack(acknack)) => {
                 stream.acknowledge(acknack.reader_sn_state.base().0);
-                let (action, asked) = own_acknack(stream, message, part, acknack);
+                let (action, requested) = own_acknack(stream, message, part, acknack);
                 self.acknowledged(now, key);
-                self.send_insertions(key, &asked);
+                self.send_insertions(key, &requested);
                 action
             }
             Body::Plain(Submessage::NackFrag(nack)) => match stream.own(nack.sn.0) {
@@ -313,8 +319,8 @@ fn bounds(prefix: GuidPrefix, entity: u8) -> [u8; 16] {
 }
 
 /// Returns the treatment of a submessage with unknown receivers: an announcement has no pair there.
-fn unknown_receiver(fate: SubmessageAction) -> Action {
-    match fate {
+fn unknown_receiver(submessage_action: SubmessageAction) -> Action {
+    match submessage_action {
         SubmessageAction::Keep | SubmessageAction::Announcement(..) | SubmessageAction::Fragment(..) => Action::Keep,
         SubmessageAction::Drop | SubmessageAction::Withhold(_) | SubmessageAction::Completed(..) => Action::Drop,
     }

@@ -10,9 +10,11 @@ const GAPS_MAX: usize = 256;
 /// A set of positive numbers, stored as its highest member and the missing intervals below it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SentNumbers {
-    top: i64,
+    #[serde(rename = "top")]
+    highest: i64,
     /// First and last number of each missing interval, ascending.
-    holes: Vec<(i64, i64)>,
+    #[serde(rename = "holes")]
+    gaps: Vec<(i64, i64)>,
 }
 
 impl SentNumbers {
@@ -21,29 +23,29 @@ impl SentNumbers {
         if first > last {
             return;
         }
-        let mut holes = Vec::with_capacity(self.holes.len() + 1);
-        for (from, to) in self.holes.drain(..) {
+        let mut gaps = Vec::with_capacity(self.gaps.len() + 1);
+        for (from, to) in self.gaps.drain(..) {
             if from < first {
-                holes.push((from, to.min(first - 1)));
+                gaps.push((from, to.min(first - 1)));
             }
             if to > last {
-                holes.push((from.max(last.saturating_add(1)), to));
+                gaps.push((from.max(last.saturating_add(1)), to));
             }
         }
-        if first > self.top.saturating_add(1) {
-            holes.push((self.top + 1, first - 1));
+        if first > self.highest.saturating_add(1) {
+            gaps.push((self.highest + 1, first - 1));
         }
-        if holes.len() > GAPS_MAX {
-            let (_, to) = holes.remove(1);
-            holes[0].1 = to;
+        if gaps.len() > GAPS_MAX {
+            let (_, to) = gaps.remove(1);
+            gaps[0].1 = to;
         }
-        self.holes = holes;
-        self.top = self.top.max(last);
+        self.gaps = gaps;
+        self.highest = self.highest.max(last);
     }
 
     /// Reports whether the number is in the set.
     pub(super) fn contains(&self, number: i64) -> bool {
-        number <= self.top && !self.holes.iter().any(|(from, to)| (*from..=*to).contains(&number))
+        number <= self.highest && !self.gaps.iter().any(|(from, to)| (*from..=*to).contains(&number))
     }
 }
 
@@ -55,13 +57,13 @@ mod tests {
     fn set_contains_numbers_added_in_any_order() {
         let stretches = [(3, 3), (1, 2), (7, 9), (5, 5), (12, 12), (4, 8), (20, 19), (15, 16)];
         for rotation in 0..stretches.len() {
-            let (mut passed, mut model) = (SentNumbers::default(), [false; 24]);
+            let (mut sent, mut model) = (SentNumbers::default(), [false; 24]);
             for index in 0..stretches.len() {
                 let (first, last) = stretches[(index + rotation) % stretches.len()];
-                passed.add(first, last);
+                sent.add(first, last);
                 (first..=last).for_each(|number| model[number as usize] = true);
                 for number in 1..24 {
-                    assert_eq!(passed.contains(number), model[number as usize], "{passed:?} {number}");
+                    assert_eq!(sent.contains(number), model[number as usize], "{sent:?} {number}");
                 }
             }
         }
@@ -69,13 +71,13 @@ mod tests {
 
     #[test]
     fn excess_gaps_are_merged_without_claiming_unsent_numbers() {
-        let mut passed = SentNumbers::default();
+        let mut sent = SentNumbers::default();
         for number in (2..2_000).step_by(2) {
-            passed.add(number, number);
+            sent.add(number, number);
         }
-        assert!(passed.holes.len() <= GAPS_MAX);
-        assert!((1..2_000).step_by(2).all(|number| !passed.contains(number)) && passed.contains(1_998));
-        passed.add(i64::MAX, i64::MAX);
-        assert!(passed.contains(i64::MAX) && !passed.contains(i64::MAX - 1));
+        assert!(sent.gaps.len() <= GAPS_MAX);
+        assert!((1..2_000).step_by(2).all(|number| !sent.contains(number)) && sent.contains(1_998));
+        sent.add(i64::MAX, i64::MAX);
+        assert!(sent.contains(i64::MAX) && !sent.contains(i64::MAX - 1));
     }
 }

@@ -38,7 +38,8 @@ pub(super) enum Change {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stream {
     /// Own numbers whose changes were sent to the receiver.
-    pub(super) passed: SentNumbers,
+    #[serde(rename = "passed")]
+    pub(super) sent: SentNumbers,
     /// First own number that the writer has, by its HEARTBEAT.
     pub(super) first: i64,
     /// Count of the writer's last HEARTBEAT.
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgement_asks_for_the_own_numbers_and_the_insertions() {
+    fn acknack_requests_own_numbers_and_insertions() {
         for stream in streams() {
             for base in 1..12 {
                 let mut set = SequenceNumberSet::new(SequenceNumber(base));
@@ -265,13 +266,13 @@ mod tests {
                     set.insert(SequenceNumber(number));
                 }
                 let (own_base, words, insertions) = stream.own_set(&set);
-                let asked: Vec<i64> = (0..256)
+                let requested: Vec<i64> = (0..256)
                     .filter(|bit| words[bit / 32] & (0x8000_0000 >> (bit % 32)) != 0)
                     .map(|bit| own_base + bit as i64)
                     .collect();
                 let expected: Vec<i64> = (base..base + 9).filter_map(|shown| stream.own(shown).ok()).collect();
-                assert_eq!(asked, expected, "{stream:?} {base}");
-                assert_eq!(asked.len() + insertions.len(), 9);
+                assert_eq!(requested, expected, "{stream:?} {base}");
+                assert_eq!(requested.len() + insertions.len(), 9);
             }
         }
     }

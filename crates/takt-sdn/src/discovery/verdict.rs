@@ -66,12 +66,12 @@ impl Interceptor {
         })
     }
 
-    fn apply_verdict(&mut self, now: Instant, pair: Pair, standing: PairDecision) -> Result<(), UnknownPair> {
+    fn apply_verdict(&mut self, now: Instant, pair: Pair, decision: PairDecision) -> Result<(), UnknownPair> {
         let state = self.pairs.get_mut(&pair).ok_or(UnknownPair(pair))?;
         if matches!(state.decision, PairDecision::Denied(_)) {
             return Ok(());
         }
-        if let PairDecision::Pending(until) = std::mem::replace(&mut state.decision, standing) {
+        if let PairDecision::Pending(until) = std::mem::replace(&mut state.decision, decision) {
             self.pending.remove(&(until, pair));
         }
         self.show_pair(now, pair);
@@ -100,12 +100,12 @@ impl Interceptor {
         let Some(endpoint) = self.directory.endpoints.get(&guid) else { return };
         let (number, first) = (endpoint.number, endpoint.first);
         let key = (Guid::new(guid.prefix, endpoint.announcer()), to);
-        let is_known = self.streams.get(&key).is_some_and(|stream| stream.passed.contains(first));
-        let altered = self.replacements.get(&view).copied();
+        let is_known = self.streams.get(&key).is_some_and(|stream| stream.sent.contains(first));
+        let replacement = self.replacements.get(&view).copied();
         let is_held = self.held.contains(&view);
         match self.wanted(guid, to) {
             Wanted::Held => {}
-            Wanted::True if altered.is_some() => {
+            Wanted::True if replacement.is_some() => {
                 self.skip_held(key, view, number);
                 self.reannounce(now, guid, to, None);
             }
@@ -113,7 +113,7 @@ impl Interceptor {
                 self.held.remove(&view);
                 self.send_announcement(key, guid, number);
             }
-            Wanted::Refused(reason) if altered.is_none() && is_known => {
+            Wanted::Refused(reason) if replacement.is_none() && is_known => {
                 self.skip_held(key, view, number);
                 self.reannounce(now, guid, to, Some(&reason));
             }
@@ -138,7 +138,7 @@ impl Interceptor {
     fn send_announcement(&mut self, key: StreamKey, guid: Guid, number: i64) {
         let Some(endpoint) = self.directory.endpoints.get(&guid) else { return };
         let stream = self.streams.entry(key).or_default();
-        stream.passed.add(number, number);
+        stream.sent.add(number, number);
         let shown = stream.shown(number);
         let data = announcement::data(key.0.entity_id, shown, &endpoint.payload, endpoint.fragment_len);
         self.emit(key, &data);
@@ -146,14 +146,14 @@ impl Interceptor {
 
     fn send_refused(&mut self, key: StreamKey, guid: Guid, number: i64, reason: &str) {
         let stream = self.streams.entry(key).or_default();
-        stream.passed.add(number, number);
+        stream.sent.add(number, number);
         let shown = stream.shown(number);
         let payload = self.incompatible(guid, key.1, reason);
-        let (altered, submessages) = match payload {
+        let (replacement, submessages) = match payload {
             Some(payload) => (Replacement::Incompatible, announcement::data(key.0.entity_id, shown, &payload, None)),
             None => (Replacement::Withheld, vec![announcement::gap(key.0.entity_id, shown)]),
         };
-        self.replacements.insert((guid, key.1), altered);
+        self.replacements.insert((guid, key.1), replacement);
         self.emit(key, &submessages);
     }
 
@@ -186,8 +186,8 @@ impl Interceptor {
         self.counters.inserted += inserted.len() as u64;
         if reason.is_some() {
             self.counters.refused += 1;
-            let altered = if is_announced { Replacement::Incompatible } else { Replacement::Withheld };
-            self.replacements.insert((guid, to), altered);
+            let replacement = if is_announced { Replacement::Incompatible } else { Replacement::Withheld };
+            self.replacements.insert((guid, to), replacement);
         } else {
             self.replacements.remove(&(guid, to));
         }

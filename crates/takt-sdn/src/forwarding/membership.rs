@@ -27,8 +27,8 @@ pub struct Config {
     pub interval: Duration,
     /// Time within which an edge must answer.
     pub answer: Duration,
-    /// Lifetime of a report: more than two intervals and an answer, so that one lost query does no
-    /// harm.
+    /// Lifetime of a report: more than two intervals and a response time, so that one lost query
+    /// does no harm.
     pub lifetime: Duration,
     /// Maximum number of groups; further ones are flooded.
     pub groups: usize,
@@ -85,8 +85,8 @@ impl Membership {
         if !self.config.is_used {
             return false;
         }
-        let gone: Vec<PortRef> = self.edges.keys().filter(|edge| !edges.contains(edge)).copied().collect();
-        for edge in &gone {
+        let removed: Vec<PortRef> = self.edges.keys().filter(|edge| !edges.contains(edge)).copied().collect();
+        for edge in &removed {
             self.edges.remove(edge);
             self.routers.remove(edge);
             for members in self.groups.values_mut() {
@@ -99,7 +99,7 @@ impl Membership {
             self.edges.insert(*edge, now.after(self.config.answer));
             self.queries.push_back(*edge);
         }
-        !gone.is_empty() || !new.is_empty()
+        !removed.is_empty() || !new.is_empty()
     }
 
     /// Handles a report or query at an edge. Reports whether the membership changed.
@@ -140,11 +140,11 @@ impl Membership {
             self.next_query = now.after(self.config.interval);
             self.queries = self.edges.keys().copied().collect();
         }
-        let holds = |until: &Instant| now < *until;
+        let is_valid = |until: &Instant| now < *until;
         let before = self.groups.values().map(BTreeMap::len).sum::<usize>() + self.routers.len();
-        self.groups.values_mut().for_each(|members| members.retain(|_, until| holds(until)));
+        self.groups.values_mut().for_each(|members| members.retain(|_, until| is_valid(until)));
         self.groups.retain(|_, members| !members.is_empty());
-        self.routers.retain(|_, until| holds(until));
+        self.routers.retain(|_, until| is_valid(until));
         let after = self.groups.values().map(BTreeMap::len).sum::<usize>() + self.routers.len();
         let answered = self.edges.values_mut().filter(|until| **until != Instant(0) && now >= **until);
         // Zero marks an edge whose time has passed.
@@ -154,9 +154,9 @@ impl Membership {
 
     /// Returns the time at which [`Self::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let answers = self.edges.values().filter(|until| **until != Instant(0));
+        let deadlines = self.edges.values().filter(|until| **until != Instant(0));
         let members = self.groups.values().flat_map(BTreeMap::values);
-        let all = answers.chain(members).chain(self.routers.values()).copied().chain([self.next_query]);
+        let all = deadlines.chain(members).chain(self.routers.values()).copied().chain([self.next_query]);
         all.min().filter(|_| self.config.is_used)
     }
 

@@ -41,9 +41,9 @@ pub fn spanning_tree(
     is_frozen: impl Fn(u64) -> bool,
 ) -> BTreeSet<Link> {
     let frozen = |link: &&Link| is_frozen(link.0.dpid) || is_frozen(link.1.dpid);
-    let kept: Vec<&Link> = active.intersection(links).collect();
-    let of_frozen = kept.iter().copied().filter(frozen);
-    let others = kept.iter().copied().filter(|link| !frozen(link));
+    let remaining: Vec<&Link> = active.intersection(links).collect();
+    let of_frozen = remaining.iter().copied().filter(frozen);
+    let others = remaining.iter().copied().filter(|link| !frozen(link));
     let new = links.iter().filter(|link| !frozen(link));
     let mut components = Components::default();
     of_frozen.chain(others).chain(new).filter(|link| components.join(link.0.dpid, link.1.dpid)).copied().collect()

@@ -56,8 +56,8 @@ impl<'a> Lldp<'a> {
         let mut rest = bytes;
         let mut mandatory = |kind: u8, what: &'static str| {
             let at = Malformed { offset: bytes.len() - rest.len(), what };
-            let (found, value, behind) = tlv(rest).ok_or(at)?;
-            rest = behind;
+            let (found, value, next) = tlv(rest).ok_or(at)?;
+            rest = next;
             if found == kind && value.len() >= 2 { Ok(value) } else { Err(at) }
         };
         let identifier = |value: &'a [u8]| Identifier { kind: value[0], value: &value[1..] };
@@ -67,11 +67,11 @@ impl<'a> Lldp<'a> {
         let unit = Self { chassis, port, ttl: u16::from_be_bytes([ttl[0], ttl[1]]), optional: rest };
         while !rest.is_empty() {
             let at = Malformed { offset: bytes.len() - rest.len(), what: "truncated LLDP TLV" };
-            let (kind, _, behind) = tlv(rest).ok_or(at)?;
+            let (kind, _, next) = tlv(rest).ok_or(at)?;
             if kind == END {
                 break;
             }
-            rest = behind;
+            rest = next;
         }
         Ok(unit)
     }
@@ -94,12 +94,12 @@ impl<'a> Lldp<'a> {
     /// Returns the value of the first TLV of an organization with a subtype.
     pub fn organisation(&self, oui: [u8; 3], kind: u8) -> Option<&'a [u8]> {
         let mut rest = self.optional;
-        while let Some((found, value, behind)) = tlv(rest) {
+        while let Some((found, value, next)) = tlv(rest) {
             let of = value.split_at_checked(4);
             match (found, of) {
                 (END, _) => return None,
                 (ORGANISATION, Some((header, value))) if header[..3] == oui && header[3] == kind => return Some(value),
-                _ => rest = behind,
+                _ => rest = next,
             }
         }
         None

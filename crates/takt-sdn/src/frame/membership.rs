@@ -67,7 +67,7 @@ fn records(message: &[u8], len: usize, address: impl Fn(usize) -> Option<IpAddr>
         let sources = usize::from(u16::from_be_bytes([a, b]));
         let group = address(at + 4)?;
         // Record types: 1 and 3 include the listed sources, 2 and 4 exclude them, 5 allows more
-        // sources, 6 blocks sources, which says nothing about the others.
+        // sources, 6 blocks sources, which does not concern other sources.
         match (kind, sources) {
             (2 | 4, _) | (1 | 3 | 5, 1..) => statements.push(Statement::Receives(group)),
             (1 | 3, 0) => statements.push(Statement::Leaves(group)),

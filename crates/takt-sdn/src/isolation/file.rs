@@ -117,9 +117,9 @@ impl Text<'_> {
             if text.get_ref() == "*" {
                 return Ok(Side::Any);
             }
-            let place = labels.iter().position(|label| label.name == *text.get_ref());
+            let index = labels.iter().position(|label| label.name == *text.get_ref());
             let what = || format!("there is no label {:?}", text.get_ref());
-            place.map(Side::Label).ok_or_else(|| self.error(text.span().start, "between", what()))
+            index.map(Side::Label).ok_or_else(|| self.error(text.span().start, "between", what()))
         };
         let line = self.error(table.span().start, "", "").line;
         Ok(Rule { between: [side(&between[0])?, side(&between[1])?], decision: *decision, line })

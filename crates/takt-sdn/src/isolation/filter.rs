@@ -33,11 +33,11 @@ impl Network {
             return None;
         }
         let network = Self { address, prefix_len };
-        let kept = bits(address) & network.mask();
+        let masked = bits(address) & network.mask();
         let address = match address {
             // The upper 32 bits hold an IPv4 address.
-            IpAddr::V4(_) => IpAddr::V4(((kept >> 96) as u32).into()),
-            IpAddr::V6(_) => IpAddr::V6(kept.into()),
+            IpAddr::V4(_) => IpAddr::V4(((masked >> 96) as u32).into()),
+            IpAddr::V6(_) => IpAddr::V6(masked.into()),
         };
         Some(Self { address, prefix_len })
     }
@@ -140,9 +140,9 @@ pub fn passes(filters: &[Filter], packet: &IpPacket<'_>) -> bool {
 
 /// Reports whether these filters let a UDP datagram to an address and port pass.
 pub fn passes_to(filters: &[Filter], from: IpAddr, to: SocketAddr) -> bool {
-    let is_meant =
+    let matches =
         |filter: &&Filter| filter.is_between(from, to.ip()) && filter.port.is_none_or(|port| port == to.port());
-    filters.iter().rev().find(is_meant).is_none_or(|filter| filter.is_allowed)
+    filters.iter().rev().find(matches).is_none_or(|filter| filter.is_allowed)
 }
 
 /// Rank of the default.
@@ -178,9 +178,9 @@ impl Isolation {
                 }
             }
         }
-        for (place, label) in self.labels.iter().enumerate() {
+        for (index, label) in self.labels.iter().enumerate() {
             // A switch cannot select the members of a group that get a frame.
-            if !self.is_unrestricted(&Labels::from([place])) {
+            if !self.is_unrestricted(&Labels::from([index])) {
                 let to = |from: &Network| Network::groups(from.address.is_ipv4());
                 let of = |from| Filter { rank: GROUPS, from, to: to(&from), port: None, is_allowed: false };
                 filters.extend(label.networks.iter().copied().map(of));
@@ -194,7 +194,7 @@ impl Isolation {
     fn networks(&self, side: Side) -> Vec<Network> {
         match side {
             Side::Any => [true, false].map(Network::all).to_vec(),
-            Side::Label(place) => self.labels.get(place).map(|label| label.networks.clone()).unwrap_or_default(),
+            Side::Label(index) => self.labels.get(index).map(|label| label.networks.clone()).unwrap_or_default(),
         }
     }
 }

@@ -113,7 +113,7 @@ impl Rule {
     fn is_between(&self, one: &Labels, other: &Labels) -> bool {
         let has = |side: Side, labels: &Labels| match side {
             Side::Any => true,
-            Side::Label(place) => labels.contains(&place),
+            Side::Label(index) => labels.contains(&index),
         };
         let [a, b] = self.between;
         has(a, one) && has(b, other) || has(b, one) && has(a, other)
@@ -151,7 +151,7 @@ impl Isolation {
 
     /// Returns the names of labels.
     pub fn names(&self, labels: &Labels) -> Vec<String> {
-        labels.iter().filter_map(|place| self.labels.get(*place)).map(|label| label.name.clone()).collect()
+        labels.iter().filter_map(|index| self.labels.get(*index)).map(|label| label.name.clone()).collect()
     }
 
     /// Returns the labels of a participant or an endpoint.
@@ -168,7 +168,7 @@ impl Isolation {
                 || label.partitions.as_ref().is_some_and(is_in)
                 || label.property.as_ref().is_some_and(declares)
         };
-        self.labels.iter().enumerate().filter(|(_, label)| has(label)).map(|(place, _)| place).collect()
+        self.labels.iter().enumerate().filter(|(_, label)| has(label)).map(|(index, _)| index).collect()
     }
 
     fn rule(&self, one: &Labels, other: &Labels) -> Option<&Rule> {
@@ -202,7 +202,7 @@ impl Isolation {
 
     /// Reports whether a participant with these labels may reach all others.
     pub fn is_unrestricted(&self, labels: &Labels) -> bool {
-        let others = (0..self.labels.len()).map(|place| Labels::from([place])).chain([Labels::new()]);
+        let others = (0..self.labels.len()).map(|index| Labels::from([index])).chain([Labels::new()]);
         others.into_iter().all(|other| self.decide(labels, &other) == Decision::Allow)
     }
 }

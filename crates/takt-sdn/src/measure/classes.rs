@@ -63,9 +63,9 @@ impl fmt::Display for Effect {
 }
 
 /// Returns the marks of a queue as text.
-fn words(reach: QueueSelection) -> String {
-    let queue = reach.set_queue.map(|queue| format!("queue {queue}"));
-    let dscp = reach.dscp.map(|dscp| format!("DSCP {dscp}"));
+fn words(selection: QueueSelection) -> String {
+    let queue = selection.set_queue.map(|queue| format!("queue {queue}"));
+    let dscp = selection.dscp.map(|dscp| format!("DSCP {dscp}"));
     queue.into_iter().chain(dscp).collect::<Vec<_>>().join(", ")
 }
 
@@ -166,17 +166,17 @@ pub(super) fn reached(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Vec<Class>
     let control = model.control.iter().map(|queue| (queue, true));
     let candidates: Vec<(&Queue, bool)> = model.queues.iter().map(|queue| (queue, false)).chain(control).collect();
     let mut classes = Vec::new();
-    for (Queue { selection: reach, .. }, is_control) in candidates {
-        let set_queue = QueueSelection { dscp: None, ..*reach };
-        let dscp = QueueSelection { set_queue: None, ..*reach };
+    for (Queue { selection, .. }, is_control) in candidates {
+        let set_queue = QueueSelection { dscp: None, ..*selection };
+        let dscp = QueueSelection { set_queue: None, ..*selection };
         let by_set_queue =
-            if reach.set_queue.is_some() { contest(bench, rate_bps, set_queue)? } else { Effect::Untried };
-        let by_dscp = if reach.dscp.is_some() { contest(bench, rate_bps, dscp)? } else { Effect::Untried };
+            if selection.set_queue.is_some() { contest(bench, rate_bps, set_queue)? } else { Effect::Untried };
+        let by_dscp = if selection.dscp.is_some() { contest(bench, rate_bps, dscp)? } else { Effect::Untried };
         let found = QueueSelection {
-            set_queue: reach.set_queue.filter(|_| by_set_queue == Effect::First),
-            dscp: reach.dscp.filter(|_| by_dscp == Effect::First),
+            set_queue: selection.set_queue.filter(|_| by_set_queue == Effect::First),
+            dscp: selection.dscp.filter(|_| by_dscp == Effect::First),
         };
-        bench.report(&format!("{}: SET_QUEUE {by_set_queue}, DSCP {by_dscp}", words(*reach)));
+        bench.report(&format!("{}: SET_QUEUE {by_set_queue}, DSCP {by_dscp}", words(*selection)));
         if found != PLAIN {
             classes.push(Class { selection: found, by_set_queue, by_dscp, is_control, depths: None });
         }
@@ -189,9 +189,9 @@ pub(super) fn reached(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Vec<Class>
 }
 
 /// Runs a marked and a plain stream, each with nine tenths of the egress rate.
-fn contest(bench: &mut Bench<'_>, rate_bps: u64, reach: QueueSelection) -> Result<Effect, MeasureError> {
+fn contest(bench: &mut Bench<'_>, rate_bps: u64, selection: QueueSelection) -> Result<Effect, MeasureError> {
     bench.require(entry::PLAIN, EntryOutput::Out(PLAIN))?;
-    if !bench.set(entry::MARKED, EntryOutput::Out(reach))? {
+    if !bench.set(entry::MARKED, EntryOutput::Out(selection))? {
         return Ok(Effect::Refused);
     }
     let of = |entry| Stream::of_rate(entry, LONG, rate_bps / 10 * 9, CONTEST);
@@ -223,9 +223,9 @@ pub(super) fn order(bench: &mut Bench<'_>, rate_bps: u64, classes: &[Class]) -> 
                 break;
             }
         }
-        let word = if order.is_strict() { "strict priority" } else { "no strict priority" };
+        let discipline = if order.is_strict() { "strict priority" } else { "no strict priority" };
         bench.report(&format!(
-            "{} before {}: {word}, {:.1} % and {:.1} % lost",
+            "{} before {}: {discipline}, {:.1} % and {:.1} % lost",
             words(pair[0].selection),
             words(pair[1].selection),
             100.0 * order.urgent_lost,
@@ -267,8 +267,8 @@ fn depth(bench: &mut Bench<'_>, rate_bps: u64, len: usize) -> Result<Range, Meas
             break;
         }
         if count == BURST_MAX {
-            let held = waiting(&record);
-            return Ok(Range { min: held, lower_quartile: held, max: held, is_at_least: true });
+            let depth = waiting(&record);
+            return Ok(Range { min: depth, lower_quartile: depth, max: depth, is_at_least: true });
         }
         count *= 2;
     }
@@ -310,15 +310,15 @@ fn waiting(record: &Record) -> u32 {
 mod tests {
     use super::*;
 
-    /// Simulates a queue of `room` frames with head drop, served once per two ticks of 10 ns. One
-    /// frame arrives per tick.
-    fn overloaded(room: usize, count: usize) -> Record {
+    /// Simulates a queue of `capacity` frames with head drop, served once per two ticks of 10 ns.
+    /// One frame arrives per tick.
+    fn overloaded(capacity: usize, count: usize) -> Record {
         let mut record = Record { sent: (1..=count as u64).map(|n| n * 10).collect(), arrived: vec![0; count] };
         let mut queue = std::collections::VecDeque::new();
         for tick in 0.. {
             if tick < count {
                 queue.push_back(tick);
-                if queue.len() > room {
+                if queue.len() > capacity {
                     queue.pop_front();
                 }
             }
@@ -333,10 +333,10 @@ mod tests {
     }
 
     #[test]
-    fn depth_of_a_full_queue_is_never_more_than_its_room() {
-        for room in [1_usize, 10, 64, 100] {
-            let found = waiting(&overloaded(room, 401)) as usize;
-            assert!((room.saturating_sub(2)..=room).contains(&found), "{found} of {room}");
+    fn depth_of_a_full_queue_is_at_most_its_capacity() {
+        for capacity in [1_usize, 10, 64, 100] {
+            let found = waiting(&overloaded(capacity, 401)) as usize;
+            assert!((capacity.saturating_sub(2)..=capacity).contains(&found), "{found} of {capacity}");
         }
     }
 

@@ -35,8 +35,8 @@ impl Spread {
     pub fn of(record: &Record, less_ns: u64) -> Self {
         let delays = record.delays();
         let at = |per_mille: usize| {
-            let place = (delays.len() * per_mille).div_ceil(1000).saturating_sub(1);
-            delays.get(place).map_or(0, |delay| delay.saturating_sub(less_ns))
+            let index = (delays.len() * per_mille).div_ceil(1000).saturating_sub(1);
+            delays.get(index).map_or(0, |delay| delay.saturating_sub(less_ns))
         };
         let lost = record.sent_count() - delays.len();
         Self { count: delays.len(), lost, min: at(0), p50: at(500), p999: at(999), max: at(1000) }
@@ -57,7 +57,7 @@ pub struct Cell {
 /// Measures idle and under load, each with short and long frames.
 pub(super) fn cells(bench: &mut Bench<'_>) -> Result<Vec<Cell>, MeasureError> {
     let most_urgent = bench.settings.candidates.queues.first().map(|queue| queue.selection);
-    let dscp = most_urgent.and_then(|reach| reach.dscp);
+    let dscp = most_urgent.and_then(|selection| selection.dscp);
     bench.require(entry::MARKED, EntryOutput::Out(QueueSelection { set_queue: None, dscp }))?;
     bench.require(entry::BACK, EntryOutput::Back)?;
     let (samples, load_fps) = (bench.settings.samples, bench.settings.load_fps);

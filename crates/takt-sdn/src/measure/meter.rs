@@ -48,11 +48,11 @@ impl Limiter {
     fn of(record: &Record, len: usize, rate_kbps: u32, burst_kbit: u32) -> Option<Self> {
         let (bits, rate_bps) = (len as f64 * 8.0, f64::from(rate_kbps) * 1000.0);
         let begin = *record.arrived.iter().filter(|time| **time > 0).min()?;
-        let passed = record.arrived.iter().enumerate().filter(|(_, time)| **time >= begin + SKIPPED_NS);
-        let passed: Vec<(usize, u64)> = passed.map(|(number, time)| (number, *time)).collect();
+        let arrivals = record.arrived.iter().enumerate().filter(|(_, time)| **time >= begin + SKIPPED_NS);
+        let arrivals: Vec<(usize, u64)> = arrivals.map(|(number, time)| (number, *time)).collect();
         let mut runs = Vec::new();
         let mut run = 1;
-        for pair in passed.windows(2) {
+        for pair in arrivals.windows(2) {
             if pair[1].0 == pair[0].0 + 1 {
                 run += 1;
             } else {
@@ -62,7 +62,7 @@ impl Limiter {
         runs.sort_unstable();
         let (median, long) = (*runs.get(runs.len() / 2)?, *runs.get(runs.len() * 99 / 100)?);
         let step = median as f64 * bits / rate_bps;
-        let mut times: Vec<u64> = passed.iter().map(|(_, time)| *time).collect();
+        let mut times: Vec<u64> = arrivals.iter().map(|(_, time)| *time).collect();
         times.sort_unstable();
         let excess = |from: usize, to: usize, step: f64| {
             let time = (times[to] - times[from]) as f64 / 1e9;

@@ -195,8 +195,8 @@ pub(crate) enum EntryOutput {
 /// Unmarked.
 pub(crate) const PLAIN: QueueSelection = QueueSelection { set_queue: None, dscp: None };
 
-/// Measures a switch. `say` gets a line for each step; `stop` is called frequently. On return, the
-/// switch is in its previous state.
+/// Measures a switch. `report` gets a line for each step; `stop` is called frequently. On return,
+/// the switch is in its previous state.
 ///
 /// # Errors
 /// The switch, the probes or the egress are unsuitable; [`MeasureError::Stopped`];
@@ -206,10 +206,10 @@ pub fn measure(
     probes: Probes,
     settings: &Settings,
     stop: &dyn Fn() -> bool,
-    say: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<Measured, MeasureError> {
     let (ingress, egress, meters, groups) = (0, 0, Vec::new(), Vec::new());
-    let mut bench = Bench { session, probes, settings, stop, report: say, ingress, egress, meters, groups };
+    let mut bench = Bench { session, probes, settings, stop, report, ingress, egress, meters, groups };
     let measured = bench.measure();
     match (measured, bench.remove()) {
         (measured, Ok(())) => measured,
@@ -282,10 +282,10 @@ impl Bench<'_> {
     }
 
     /// Sets the output of an entry; returns false if the switch refuses it.
-    pub(crate) fn set(&mut self, entry: u8, way: EntryOutput) -> Result<bool, MeasureError> {
+    pub(crate) fn set(&mut self, entry: u8, output: EntryOutput) -> Result<bool, MeasureError> {
         let mut instructions = Vec::new();
         let mut actions = Vec::new();
-        match way {
+        match output {
             EntryOutput::Out(reach) => {
                 actions.extend(reach.dscp.map(|dscp| Action::SetField(Oxm::IpDscp(dscp))));
                 actions.extend(reach.set_queue.map(Action::SetQueue));
@@ -303,11 +303,11 @@ impl Bench<'_> {
     }
 
     /// Sets the output of an entry.
-    pub(crate) fn require(&mut self, entry: u8, way: EntryOutput) -> Result<(), MeasureError> {
-        if self.set(entry, way)? {
+    pub(crate) fn require(&mut self, entry: u8, output: EntryOutput) -> Result<(), MeasureError> {
+        if self.set(entry, output)? {
             Ok(())
         } else {
-            Err(MeasureError::Switch(format!("it refuses an entry for {way:?}")))
+            Err(MeasureError::Switch(format!("it refuses an entry for {output:?}")))
         }
     }
 

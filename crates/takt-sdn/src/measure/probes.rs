@@ -126,7 +126,7 @@ impl Probe {
     /// Opens an interface of this thread's network namespace.
     ///
     /// # Errors
-    /// The interface does not exist, or the process lacks root privileges.
+    /// The interface does not exist, or the process has no root privileges.
     pub fn open(interface: &str) -> std::io::Result<Self> {
         let index = interface_index(interface)?;
         Ok(Self { sender: FrameSocket::sender(index)?, capture: FrameSocket::capture(index, BUFFER)? })
@@ -189,22 +189,22 @@ impl Probes {
             .iter()
             .map(|stream| Record { sent: vec![0; stream.count as usize], arrived: vec![0; stream.count as usize] });
         let mut records: Vec<Record> = records.collect();
-        let (begin, mut next, mut looked) = (Clock::now(), vec![0_u32; streams.len()], Clock::now());
+        let (begin, mut next, mut last_check) = (Clock::now(), vec![0_u32; streams.len()], Clock::now());
         let mut quiet = Clock::now();
         let mut ended: Option<Clock> = None;
         loop {
             let mut due = Duration::MAX;
-            for (place, stream) in streams.iter().enumerate() {
+            for (index, stream) in streams.iter().enumerate() {
                 let elapsed = begin.elapsed();
                 let at = |number: u32| Duration::from_nanos(u64::from(number) * stream.period_ns);
-                if next[place] < stream.count
-                    && at(next[place]) <= elapsed
-                    && self.send(&mut frames[place], next[place])?
+                if next[index] < stream.count
+                    && at(next[index]) <= elapsed
+                    && self.send(&mut frames[index], next[index])?
                 {
-                    next[place] += 1;
+                    next[index] += 1;
                 }
-                if next[place] < stream.count {
-                    due = due.min(at(next[place]).saturating_sub(begin.elapsed()));
+                if next[index] < stream.count {
+                    due = due.min(at(next[index]).saturating_sub(begin.elapsed()));
                 }
             }
             if self.drain(&mut records)? {
@@ -216,8 +216,8 @@ impl Probes {
                     break;
                 }
             }
-            if looked.elapsed() > IDLE {
-                looked = Clock::now();
+            if last_check.elapsed() > IDLE {
+                last_check = Clock::now();
                 idle()?;
             }
             if due > SLEEP {
@@ -233,7 +233,7 @@ impl Probes {
         }
     }
 
-    /// Sends a frame; returns false if the interface has no room now.
+    /// Sends a frame; returns false if the queue of the interface is full.
     fn send(&self, frame: &mut [u8], number: u32) -> Result<bool, MeasureError> {
         frame[PAYLOAD + 9..PAYLOAD + 13].copy_from_slice(&number.to_be_bytes());
         match self.near.sender.send(frame) {
@@ -247,12 +247,14 @@ impl Probes {
     fn drain(&self, records: &mut [Record]) -> Result<bool, MeasureError> {
         let (mut buffer, mut has_arrived) = ([0; PAYLOAD + 13], false);
         for (socket, is_near) in [(&self.near.capture, true), (&self.far.capture, false)] {
-            while let Some(passed) = socket.receive(&mut buffer).map_err(failed)? {
-                let Some((stream, number)) = self.mark(&buffer[..passed.len]) else { continue };
-                let Some(record) = records.get_mut(stream).filter(|_| passed.is_outgoing == is_near) else { continue };
+            while let Some(captured) = socket.receive(&mut buffer).map_err(failed)? {
+                let Some((stream, number)) = self.mark(&buffer[..captured.len]) else { continue };
+                let Some(record) = records.get_mut(stream).filter(|_| captured.is_outgoing == is_near) else {
+                    continue;
+                };
                 let times = if is_near { &mut record.sent } else { &mut record.arrived };
                 if let Some(time) = times.get_mut(number).filter(|time| **time == 0) {
-                    *time = passed.time_ns;
+                    *time = captured.time_ns;
                     has_arrived |= !is_near;
                 }
             }

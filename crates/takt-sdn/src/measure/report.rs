@@ -29,8 +29,8 @@ pub fn model_text(measured: &Measured, settings: &Settings) -> String {
     text
 }
 
-fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
-    text.write_fmt(words).expect("writing to a String cannot fail");
+fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("writing to a String cannot fail");
     text.push('\n');
 }
 
@@ -69,8 +69,8 @@ fn head(text: &mut String, measured: &Measured, settings: &Settings) {
     }
     let most = |figure: fn(&Cell) -> u64| measured.forwarding.iter().map(figure).max().unwrap_or(0);
     let most = if settings.is_percentile { most(|cell| cell.spread.p999) } else { most(|cell| cell.spread.max) };
-    let word = if settings.is_percentile { "99.9th percentile" } else { "maximum" };
-    line(text, format_args!("# max is the greatest {word}."));
+    let statistic = if settings.is_percentile { "99.9th percentile" } else { "maximum" };
+    line(text, format_args!("# max is the greatest {statistic}."));
     let most = grouped(most.div_ceil(ROUND_NS) * ROUND_NS);
     line(text, format_args!("forwarding_ns = {{ min = 0, max = {most} }}"));
     line(text, format_args!("# Assumed: frames of this length pass; longer ones were not sent."));
@@ -107,10 +107,10 @@ fn limiter(text: &mut String, measured: &Measured, settings: &Settings) {
 }
 
 fn tables(text: &mut String, measured: &Measured) {
-    let room = &measured.tables;
+    let capacities = &measured.tables;
     line(text, format_args!("\n[tables]"));
     for (key, Count { count, source }) in
-        [("flow_entries", room.flow_entries), ("groups", room.groups), ("meters", room.meters)]
+        [("flow_entries", capacities.flow_entries), ("groups", capacities.groups), ("meters", capacities.meters)]
     {
         let how = match source {
             Source::Reported => "reported by the switch",
@@ -153,8 +153,8 @@ fn queue(text: &mut String, table: &str, class: &Class, settings: &Settings) {
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push('_');
         }
         text.push(digit);

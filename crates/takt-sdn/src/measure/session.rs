@@ -1,5 +1,5 @@
 //! Blocking controller session with one switch: a channel on a socket, used by one thread that
-//! waits for each answer.
+//! waits for each reply.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use takt_ovsdb::connection::Stream;
 
 use super::MeasureError;
 
-/// Timeout of the switch to connect, and to answer.
+/// Timeout of the switch to connect, and to reply.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Timeout of a read.
 const STEP: Duration = Duration::from_millis(10);
@@ -23,7 +23,7 @@ const POLL_TIMEOUT: Duration = Duration::from_micros(1);
 /// Maximum number of messages in one transaction.
 pub const MESSAGES_MAX: usize = 500;
 
-/// Way to connect to the switch.
+/// Endpoint of the connection to the switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// The switch listens at a Unix socket, as Open vSwitch does at `BRIDGE.mgmt`.
@@ -55,8 +55,8 @@ impl Session {
     /// # Errors
     /// The switch cannot be reached, does not connect, or supports neither OpenFlow 1.3 nor 1.4;
     /// [`MeasureError::Stopped`].
-    pub fn open(contact: &Endpoint, stop: &dyn Fn() -> bool) -> Result<Self, MeasureError> {
-        let stream: Box<dyn Stream> = match contact {
+    pub fn open(endpoint: &Endpoint, stop: &dyn Fn() -> bool) -> Result<Self, MeasureError> {
+        let stream: Box<dyn Stream> = match endpoint {
             Endpoint::Unix(path) => {
                 let stream = UnixStream::connect(path).map_err(failed(format!("connect to {}", path.display())))?;
                 Box::new(stream)
@@ -120,8 +120,8 @@ impl Session {
             Err(error) => return Err(failed(error)),
         }
         let now = self.now();
-        let taken = self.controller.handle_bytes(now, &self.received);
-        self.received.drain(..taken);
+        let consumed = self.controller.handle_bytes(now, &self.received);
+        self.received.drain(..consumed);
         self.controller.handle_timeout(now);
         while let Some(event) = self.controller.poll_event() {
             match event {
@@ -143,12 +143,12 @@ impl Session {
         self.step(POLL_TIMEOUT)
     }
 
-    fn wait(&mut self, asked: Result<OperationId, SendError>) -> Result<Outcome, MeasureError> {
-        let operation = asked.map_err(|why| MeasureError::Switch(why.to_string()))?;
+    fn wait(&mut self, sent: Result<OperationId, SendError>) -> Result<Outcome, MeasureError> {
+        let operation = sent.map_err(|why| MeasureError::Switch(why.to_string()))?;
         loop {
             self.step(STEP)?;
-            if let Some(place) = self.completed.iter().position(|(found, _)| *found == operation) {
-                return Ok(self.completed.swap_remove(place).1);
+            if let Some(index) = self.completed.iter().position(|(found, _)| *found == operation) {
+                return Ok(self.completed.swap_remove(index).1);
             }
         }
     }
@@ -160,11 +160,11 @@ impl Session {
     pub fn execute(&mut self, messages: &[Message]) -> Result<Vec<Failure>, MeasureError> {
         let mut refused = Vec::new();
         for (part, messages) in messages.chunks(MESSAGES_MAX).enumerate() {
-            let asked = self.controller.transaction(self.now(), LIMIT, messages);
-            match self.wait(asked)? {
+            let sent = self.controller.transaction(self.now(), LIMIT, messages);
+            match self.wait(sent)? {
                 Outcome::Done => {}
                 Outcome::Failed(failures) => refused.extend(failures.into_iter().map(|failure| Failure {
-                    message: failure.message.map(|place| place + part * MESSAGES_MAX),
+                    message: failure.message.map(|index| index + part * MESSAGES_MAX),
                     ..failure
                 })),
                 other => return Err(MeasureError::Switch(format!("it does not answer: {other:?}"))),
@@ -179,8 +179,8 @@ impl Session {
     /// The connection ended.
     pub fn request(&mut self, body: RequestBody) -> Result<Option<ReplyBody>, MeasureError> {
         let request = Message::MultipartRequest(MultipartRequest::new(body));
-        let asked = self.controller.request(self.now(), LIMIT, &request);
-        Ok(match self.wait(asked)? {
+        let sent = self.controller.request(self.now(), LIMIT, &request);
+        Ok(match self.wait(sent)? {
             Outcome::Multipart(body) => Some(body),
             _ => None,
         })

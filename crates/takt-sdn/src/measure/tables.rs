@@ -115,21 +115,21 @@ pub(super) fn most_meters(bench: &mut Bench<'_>) -> Result<Option<u32>, MeasureE
 
 /// Returns the capacity of each kind.
 pub(super) fn capacities(bench: &mut Bench<'_>) -> Result<Capacities, MeasureError> {
-    let said = match bench.session.request(RequestBody::TableFeatures(Vec::new()))? {
+    let reply = match bench.session.request(RequestBody::TableFeatures(Vec::new()))? {
         Some(ReplyBody::TableFeatures(tables)) => {
             tables.iter().find(|table| table.table == 0).map(|table| table.max_entries).filter(|entries| *entries > 0)
         }
         _ => None,
     };
-    let flow_entries = match said {
+    let flow_entries = match reply {
         Some(count) => Count { count, source: Source::Reported },
         None => fill(bench, Kind::Flow)?,
     };
-    let said = match bench.session.request(RequestBody::GroupFeatures)? {
+    let reply = match bench.session.request(RequestBody::GroupFeatures)? {
         Some(ReplyBody::GroupFeatures(features)) => Some(features.max_groups_all).filter(|groups| *groups > 0),
         _ => None,
     };
-    let groups = match said {
+    let groups = match reply {
         Some(count) => Count { count, source: Source::Reported },
         None => fill(bench, Kind::Group)?,
     };
@@ -137,15 +137,15 @@ pub(super) fn capacities(bench: &mut Bench<'_>) -> Result<Capacities, MeasureErr
         Some(count) => Count { count, source: Source::Reported },
         None => fill(bench, Kind::Meter)?,
     };
-    let room = Capacities { flow_entries, groups, meters };
+    let capacities = Capacities { flow_entries, groups, meters };
     bench.report(&format!(
         "room for {} flow entries, {} groups, {} meters",
-        room.flow_entries.count, room.groups.count, room.meters.count
+        capacities.flow_entries.count, capacities.groups.count, capacities.meters.count
     ));
-    Ok(room)
+    Ok(capacities)
 }
 
-/// Adds entries until the switch refuses one, or the cap is reached. An addition is noted for
+/// Adds entries until the switch refuses one, or the cap is reached. An addition is recorded for
 /// removal before it is sent; a refused one is not.
 fn fill(bench: &mut Bench<'_>, kind: Kind) -> Result<Count, MeasureError> {
     let cap = bench.settings.table_cap;
@@ -162,7 +162,7 @@ fn fill(bench: &mut Bench<'_>, kind: Kind) -> Result<Count, MeasureError> {
             .execute(&messages)?
             .iter()
             .filter_map(|failure| failure.message)
-            .map(|place| part[place])
+            .map(|index| part[index])
             .collect();
         if let Some(least) = refused.iter().min() {
             if let Some((added, first)) = kind.added(bench) {

@@ -239,15 +239,15 @@ impl Text<'_> {
                 return Err(self.error(Some(depth.span()), key, "expected a depth above 0"));
             }
         }
-        let reach = QueueSelection { set_queue: *set_queue, dscp: dscp.as_ref().map(|dscp| *dscp.get_ref()) };
-        if reach.set_queue.is_none() && reach.dscp.is_none() {
+        let selection = QueueSelection { set_queue: *set_queue, dscp: dscp.as_ref().map(|dscp| *dscp.get_ref()) };
+        if selection.set_queue.is_none() && selection.dscp.is_none() {
             return Err(self.error(Some(entry.span()), "queue", "expected set_queue, dscp or both"));
         }
         if octets.is_none() && frames.is_none() {
             return Err(self.error(Some(entry.span()), "queue", "expected its depth: octets, frames or both"));
         }
         let limit = |depth: &Option<Spanned<u64>>| depth.as_ref().map_or(u64::MAX, |depth| *depth.get_ref());
-        Ok(Queue { selection: reach, depth: Depth { octets: limit(octets), frames: limit(frames) } })
+        Ok(Queue { selection, depth: Depth { octets: limit(octets), frames: limit(frames) } })
     }
 }
 

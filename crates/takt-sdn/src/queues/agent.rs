@@ -158,7 +158,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`QueueError::Foreign`] if a port has a discipline that no agent created, unless it may be
-    /// replaced; all errors of [`look`](Self::look).
+    /// replaced; all errors of [`ports`](Self::ports).
     pub fn apply(&mut self, may_replace: bool) -> Result<Vec<(Port, Change)>, QueueError> {
         let ports = self.ports()?;
         let foreign = ports.iter().filter_map(|port| match &port.state {

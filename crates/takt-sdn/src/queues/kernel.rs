@@ -75,8 +75,8 @@ pub fn remove(target: &Target) -> Result<(), QueueError> {
 pub fn counters(target: &Target, classes: usize) -> Result<Vec<Counters>, QueueError> {
     let (mut netlink, index) = open(target)?;
     let all = netlink.disciplines(index).map_err(QueueError::os(format!("read the disciplines of {target}")))?;
-    let of = |place: usize| {
-        let queue = all.iter().find(|one| one.parent == class(place));
+    let of = |index: usize| {
+        let queue = all.iter().find(|one| one.parent == class(index));
         queue.map_or(Counters::default(), |queue| Counters {
             sent: queue.frames,
             dropped: queue.drops.into(),

@@ -200,15 +200,15 @@ pub fn wanted(by: Method, model: &SwitchModel, rate_bps: u64, rest_frames: u32) 
                 return fail(format!("rate_bps is {rate_bps}; HTB supports 8000 bit/s to 34 Gbit/s"));
             };
             let mut classes = Vec::new();
-            for (place, queue) in queues(model).enumerate() {
+            for (index, queue) in queues(model).enumerate() {
                 let Some(dscp) = queue.selection.dscp else {
-                    return fail(format!("queue {place} has no dscp, which the kernel's filters need: use ovsdb"));
+                    return fail(format!("queue {index} has no dscp, which the kernel's filters need: use ovsdb"));
                 };
                 let Some(frames) = u32::try_from(frames(queue)).ok().filter(|n| u64::from(*n) <= FRAMES_MAX) else {
                     // tidy-allow(dropped-cause): the error below names it.
-                    return fail(format!("queue {place} holds {} frames; the maximum is {FRAMES_MAX}", frames(queue)));
+                    return fail(format!("queue {index} holds {} frames; the maximum is {FRAMES_MAX}", frames(queue)));
                 };
-                let is_control = place >= model.queues.len();
+                let is_control = index >= model.queues.len();
                 let ether_types = if is_control { CONTROL_ETHER_TYPES.to_vec() } else { Vec::new() };
                 classes.push(Class { dscp: vec![dscp], ether_types, frames, ..Class::default() });
             }
@@ -222,13 +222,13 @@ pub fn wanted(by: Method, model: &SwitchModel, rate_bps: u64, rest_frames: u32) 
                 priority: Some(priority),
             };
             let mut rows = BTreeMap::new();
-            for (place, queue) in (0..).zip(queues(model)) {
+            for (index, queue) in (0..).zip(queues(model)) {
                 let Some(number) = queue.selection.set_queue else {
-                    return fail(format!("queue {place} has no set_queue, which Open vSwitch needs: use tc"));
+                    return fail(format!("queue {index} has no set_queue, which Open vSwitch needs: use tc"));
                 };
-                if number == DEFAULT_QUEUE || rows.insert(number, class(place)).is_some() {
+                if number == DEFAULT_QUEUE || rows.insert(number, class(index)).is_some() {
                     let what = "0 is the default queue, and each number may occur once";
-                    return fail(format!("queue {place} has set_queue = {number}: {what}"));
+                    return fail(format!("queue {index} has set_queue = {number}: {what}"));
                 }
             }
             rows.insert(DEFAULT_QUEUE, class(rows.len() as u32));

@@ -103,12 +103,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Reports whether both are at the same place in the same switch, independent of their actions.
+    /// Reports whether both have the same match in the same switch, independent of their actions.
     pub fn is_at(&self, other: &Self) -> bool {
         (self.dpid, &self.flow.matching) == (other.dpid, &other.flow.matching)
     }
 
-    /// Reports whether both send frames out in the same way.
+    /// Reports whether both have the same output.
     pub fn has_same_output(&self, other: &Self) -> bool {
         (&self.flow, &self.group, self.is_branch) == (&other.flow, &other.group, other.is_branch)
     }
@@ -143,16 +143,16 @@ fn matching(selector: &Selector, in_port: u32) -> Vec<Oxm> {
 /// the preceding port.
 fn actions(copies: Vec<(u32, QueueSelection)>) -> Vec<Action> {
     let mut copies = copies;
-    copies.sort_by_key(|(_, reach)| reach.set_queue.is_some());
+    copies.sort_by_key(|(_, selection)| selection.set_queue.is_some());
     let mut actions = Vec::new();
     let (mut dscp, mut queue) = (None, None);
-    for (port, reach) in copies {
-        let mark = reach.dscp.unwrap_or(0);
+    for (port, selection) in copies {
+        let mark = selection.dscp.unwrap_or(0);
         if dscp.replace(mark) != Some(mark) {
             actions.push(Action::SetField(Oxm::IpDscp(mark)));
         }
-        if reach.set_queue != queue {
-            queue = reach.set_queue;
+        if selection.set_queue != queue {
+            queue = selection.set_queue;
             actions.extend(queue.map(Action::SetQueue));
         }
         actions.push(Action::output(PortNo(port)));
@@ -161,10 +161,10 @@ fn actions(copies: Vec<(u32, QueueSelection)>) -> Vec<Action> {
 }
 
 /// Returns the copies of a frame that leave a switch.
-fn copies(station: &FlowSwitch) -> Vec<(u32, QueueSelection)> {
+fn copies(switch: &FlowSwitch) -> Vec<(u32, QueueSelection)> {
     let lowest = QueueSelection { set_queue: None, dscp: None };
-    let others = station.other_ports.iter().map(|port| (*port, lowest));
-    others.chain(station.classed.iter().copied()).collect()
+    let others = switch.other_ports.iter().map(|port| (*port, lowest));
+    others.chain(switch.classed.iter().copied()).collect()
 }
 
 /// Builds an entry of an admitted flow.
@@ -194,20 +194,20 @@ pub fn entries(
         meter: policer.meter,
         bands: vec![Band::Drop { rate: policer.rate_kbps, burst: policer.burst_kbit }],
     };
-    let entry = |(n, station): (usize, &FlowSwitch)| {
+    let entry = |(n, switch): (usize, &FlowSwitch)| {
         let is_first = n == 0;
-        let mut instructions = vec![Instruction::ApplyActions(actions(copies(station)))];
+        let mut instructions = vec![Instruction::ApplyActions(actions(copies(switch)))];
         if is_first {
             instructions.insert(0, Instruction::Meter(policer.meter));
         }
-        let flow = entry_of(matching(selector, station.input), instructions);
-        let is_branch = station.classed.is_empty();
+        let flow = entry_of(matching(selector, switch.input), instructions);
+        let is_branch = switch.classed.is_empty();
         let key = Arc::new(FlowKey::of(&flow));
         let meter = is_first.then(|| meter.clone());
-        Entry { dpid: station.dpid, flow, key, meter, group: None, is_branch }
+        Entry { dpid: switch.dpid, flow, key, meter, group: None, is_branch }
     };
-    let stations = flow_switches(snapshot, route, receivers)?;
-    let mut entries: Vec<Entry> = stations.iter().enumerate().map(entry).collect();
+    let switches = flow_switches(snapshot, route, receivers)?;
+    let mut entries: Vec<Entry> = switches.iter().enumerate().map(entry).collect();
     entries.reverse();
     Some(entries)
 }
@@ -233,15 +233,15 @@ mod tests {
 
     #[test]
     fn copies_have_the_dscp_and_queue_of_their_own_port_in_mixed_models() {
-        let reach = |set_queue, dscp| QueueSelection { set_queue, dscp };
+        let selection = |set_queue, dscp| QueueSelection { set_queue, dscp };
         let classed = vec![
-            (1, reach(Some(7), Some(34))),
-            (2, reach(None, Some(26))),
-            (3, reach(Some(5), None)),
-            (4, reach(Some(7), Some(34))),
+            (1, selection(Some(7), Some(34))),
+            (2, selection(None, Some(26))),
+            (3, selection(Some(5), None)),
+            (4, selection(Some(7), Some(34))),
         ];
-        let station = FlowSwitch { dpid: 1, input: 9, other_ports: BTreeSet::from([5, 6]), classed };
+        let switch = FlowSwitch { dpid: 1, input: 9, other_ports: BTreeSet::from([5, 6]), classed };
         let expected = [(1, 34, Some(7)), (2, 26, None), (3, 0, Some(5)), (4, 34, Some(7)), (5, 0, None), (6, 0, None)];
-        assert_eq!(leaves(&actions(copies(&station))), expected);
+        assert_eq!(leaves(&actions(copies(&switch))), expected);
     }
 }

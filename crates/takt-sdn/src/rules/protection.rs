@@ -48,9 +48,9 @@ impl BackupStart {
 }
 
 /// Returns the start of hop `n` of a backup path; `None` if the path does not match `snapshot`.
-fn backup_start(snapshot: &Snapshot, way: &BackupPath, n: usize) -> Option<BackupStart> {
-    let hop = way.route.hops.get(n)?;
-    let before = way.route.hops.get(n.checked_sub(1)?)?;
+fn backup_start(snapshot: &Snapshot, path: &BackupPath, n: usize) -> Option<BackupStart> {
+    let hop = path.route.hops.get(n)?;
+    let before = path.route.hops.get(n.checked_sub(1)?)?;
     match (snapshot.link(before.port)?.back, hop.port) {
         (Egress::Switch(input), Egress::Switch(out)) => {
             Some(BackupStart { input, out: out.port, selection: hop.selection? })
@@ -65,7 +65,7 @@ fn backup_start(snapshot: &Snapshot, way: &BackupPath, n: usize) -> Option<Backu
 pub fn protect(
     snapshot: &Snapshot,
     first: Vec<Entry>,
-    seconds: &[BackupPath],
+    backup_paths: &[BackupPath],
     selector: &Selector,
     meter: u32,
 ) -> Option<Vec<Entry>> {
@@ -73,20 +73,20 @@ pub fn protect(
     let mut inputs = BTreeSet::new();
     // Keyed by the number of remaining hops.
     let mut own: Vec<(usize, Entry)> = Vec::new();
-    for way in seconds {
-        let branch = backup_start(snapshot, way, way.at)?;
+    for path in backup_paths {
+        let branch = backup_start(snapshot, path, path.at)?;
         // A switch is on the primary path once. Without its entry, no frame arrives there.
         let Some(entry) = first.iter_mut().find(|entry| entry.dpid == branch.input.dpid) else { continue };
         send_to_group(entry, &branch, GROUPS.start.checked_add(meter)?);
-        for n in way.at + 1..way.route.hops.len() {
-            let further = backup_start(snapshot, way, n)?;
+        for n in path.at + 1..path.route.hops.len() {
+            let further = backup_start(snapshot, path, n)?;
             if inputs.insert(further.input) {
                 let matching = matching(selector, further.input.port);
                 let flow = entry_of(matching, vec![Instruction::ApplyActions(further.actions())]);
                 let key = Arc::new(FlowKey::of(&flow));
                 let dpid = further.input.dpid;
                 own.push((
-                    way.route.hops.len() - n,
+                    path.route.hops.len() - n,
                     Entry { dpid, flow, key, meter: None, group: None, is_branch: false },
                 ));
             }

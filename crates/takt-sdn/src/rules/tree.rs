@@ -44,36 +44,36 @@ fn wanted(snapshot: &Snapshot, route: &Route, receivers: &Receivers) -> Vec<bool
 /// `snapshot`.
 pub(super) fn flow_switches(snapshot: &Snapshot, route: &Route, receivers: &Receivers) -> Option<Vec<FlowSwitch>> {
     let leads = wanted(snapshot, route, receivers);
-    let mut stations: Vec<FlowSwitch> = Vec::new();
+    let mut switches: Vec<FlowSwitch> = Vec::new();
     for (hop, _) in route.hops.iter().zip(leads).filter(|(_, leads)| *leads) {
         let Egress::Switch(out) = hop.port else { continue };
         let before = hop.after.map_or(Egress::Host(route.source), |after| route.hops[after].port);
         // Port at which frames of the previous hop arrive.
         let Egress::Switch(input) = snapshot.link(before)?.back else { return None };
-        let at = stations.iter().position(|station| station.dpid == out.dpid).unwrap_or_else(|| {
-            stations.push(FlowSwitch::new(out.dpid, input.port));
-            stations.len() - 1
+        let at = switches.iter().position(|switch| switch.dpid == out.dpid).unwrap_or_else(|| {
+            switches.push(FlowSwitch::new(out.dpid, input.port));
+            switches.len() - 1
         });
-        stations[at].classed.push((out.port, hop.selection?));
+        switches[at].classed.push((out.port, hop.selection?));
     }
-    let branches = branches(receivers, &stations);
+    let branches = branches(receivers, &switches);
     for edge in &receivers.other_ports {
-        branch_to(&mut stations, &branches, *edge);
+        branch_to(&mut switches, &branches, *edge);
     }
-    Some(stations)
+    Some(switches)
 }
 
 /// Returns for each further switch the port that sends to it on the shortest path from the switches
 /// of the flow, and its ingress port.
-fn branches(receivers: &Receivers, stations: &[FlowSwitch]) -> BTreeMap<u64, (PortRef, u32)> {
+fn branches(receivers: &Receivers, switches: &[FlowSwitch]) -> BTreeMap<u64, (PortRef, u32)> {
     let mut neighbours: BTreeMap<u64, BTreeMap<PortRef, PortRef>> = BTreeMap::new();
     for (a, b) in receivers.links.iter() {
         neighbours.entry(a.dpid).or_default().insert(*a, *b);
         neighbours.entry(b.dpid).or_default().insert(*b, *a);
     }
     let mut reached: BTreeSet<u64> =
-        stations.iter().map(|station| station.dpid).chain(receivers.avoided.iter().copied()).collect();
-    let mut open: VecDeque<u64> = stations.iter().map(|station| station.dpid).collect();
+        switches.iter().map(|switch| switch.dpid).chain(receivers.avoided.iter().copied()).collect();
+    let mut open: VecDeque<u64> = switches.iter().map(|switch| switch.dpid).collect();
     let mut branches = BTreeMap::new();
     while let Some(dpid) = open.pop_front() {
         for (out, input) in neighbours.get(&dpid).into_iter().flatten() {
@@ -88,24 +88,24 @@ fn branches(receivers: &Receivers, stations: &[FlowSwitch]) -> BTreeMap<u64, (Po
 
 /// Sends frames to an edge in the lowest class, unless they arrive there, or already leave there in
 /// their class.
-fn branch_to(stations: &mut Vec<FlowSwitch>, branches: &BTreeMap<u64, (PortRef, u32)>, edge: PortRef) {
-    let mut way = Vec::new();
+fn branch_to(switches: &mut Vec<FlowSwitch>, branches: &BTreeMap<u64, (PortRef, u32)>, edge: PortRef) {
+    let mut path = Vec::new();
     let mut out = edge;
-    while !stations.iter().any(|station| station.dpid == out.dpid) {
+    while !switches.iter().any(|switch| switch.dpid == out.dpid) {
         let Some((before, input)) = branches.get(&out.dpid) else { return };
-        way.push((FlowSwitch::new(out.dpid, *input), out.port));
+        path.push((FlowSwitch::new(out.dpid, *input), out.port));
         out = *before;
     }
-    let add = |station: &mut FlowSwitch, port: u32| {
-        if station.input != port && station.classed.iter().all(|(classed, _)| *classed != port) {
-            station.other_ports.insert(port);
+    let add = |switch: &mut FlowSwitch, port: u32| {
+        if switch.input != port && switch.classed.iter().all(|(classed, _)| *classed != port) {
+            switch.other_ports.insert(port);
         }
     };
-    if let Some(station) = stations.iter_mut().find(|station| station.dpid == out.dpid) {
-        add(station, out.port);
+    if let Some(switch) = switches.iter_mut().find(|switch| switch.dpid == out.dpid) {
+        add(switch, out.port);
     }
-    for (mut station, port) in way.into_iter().rev() {
-        add(&mut station, port);
-        stations.push(station);
+    for (mut switch, port) in path.into_iter().rev() {
+        add(&mut switch, port);
+        switches.push(switch);
     }
 }

@@ -1,4 +1,4 @@
-//! Answers of the runtime to requests of other threads.
+//! Replies of the runtime to requests of other threads.
 //!
 //! Requests for a view or a copy of the admitted flows are answered at once. A registration is
 //! answered when it is decided and its entries are in force, or after [`DECISION_TIME`] in its
@@ -22,12 +22,12 @@ pub(super) struct PendingRegistration {
 }
 
 impl Runtime {
-    /// Answers pending requests.
+    /// Replies to pending requests.
     pub(super) fn answer(&mut self) {
-        while let Ok(question) = self.requests.1.try_recv() {
+        while let Ok(request) = self.requests.1.try_recv() {
             let now = self.now();
-            // A client that has timed out needs no answer.
-            match question {
+            // A client that has timed out needs no reply.
+            match request {
                 ControllerRequest::View(asker) => drop(asker.try_send(self.recent_view())),
                 ControllerRequest::Trial(asker) => {
                     let trial = self.controller.admission().map(|admission| admission.trial());

@@ -14,9 +14,9 @@ use crate::cluster::etcd::{Request, Response, decode, encode};
 use crate::cluster::{Cluster, Endpoint, Event, Member};
 use crate::store::{Changes, Records};
 
-/// Maximum length of an answer in octets: a page of records is much shorter.
+/// Maximum length of a response in octets: a page of records is much shorter.
 const ANSWER_MAX: u64 = 64 << 20;
-/// Maximum number of header fields of an answer.
+/// Maximum number of header fields of a response.
 const FIELDS_MAX: usize = 64;
 
 enum Command {
@@ -155,7 +155,7 @@ impl Work {
     }
 }
 
-/// HTTP/1.0 client of etcd: one request per connection, which ends with the answer.
+/// HTTP/1.0 client of etcd: one request per connection, which ends with the response.
 struct Client {
     endpoints: Vec<Endpoint>,
     current: usize,

@@ -127,7 +127,7 @@ impl Runtime {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(address)?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        let questions = ControllerClient::new(&poll, REQUESTS)?;
+        let client = ControllerClient::new(&poll, REQUESTS)?;
         Ok(Self {
             controller: Controller::new(Instant(0), config.clone(), random_key()?),
             config,
@@ -139,7 +139,7 @@ impl Runtime {
             is_accepting: true,
             start: Clock::now(),
             buffer: vec![0; CHUNK],
-            requests: questions,
+            requests: client,
             waiting: Vec::new(),
             view: None,
             store: None,
@@ -291,12 +291,12 @@ impl Runtime {
         // Octets that arrived in time are read before any deadline is evaluated, since this program
         // may have been suspended.
         let tokens: Vec<Token> = self.connections.keys().copied().collect();
-        let mut has_taken = false;
+        let mut has_read = false;
         for token in tokens {
-            has_taken |= self.read(token);
+            has_read |= self.read(token);
         }
         let now = self.now();
-        if has_taken {
+        if has_read {
             self.controller.process_pending(now);
         }
         if self.controller.poll_timeout().is_some_and(|when| now >= when) {
@@ -346,8 +346,8 @@ impl Runtime {
         }
         let has_octets = !connection.unread.is_empty();
         if has_octets {
-            let taken = self.controller.take_bytes(now, connection.id, &connection.unread);
-            connection.unread.drain(..taken);
+            let consumed = self.controller.take_bytes(now, connection.id, &connection.unread);
+            connection.unread.drain(..consumed);
         }
         self.controller.set_behind(connection.id, connection.is_behind(&self.controller));
         if connection.is_ended && connection.unread.is_empty() {

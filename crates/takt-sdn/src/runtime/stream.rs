@@ -88,8 +88,8 @@ impl Stream {
         if tls.is_handshaking() || octets.is_empty() {
             return Ok(0);
         }
-        let taken = tls.writer().write(&octets[..octets.len().min(PENDING_MAX)])?;
+        let written = tls.writer().write(&octets[..octets.len().min(PENDING_MAX)])?;
         while tls.wants_write() && retried(|| tls.write_tls(&mut self.socket)).or_else(blocked)? != 0 {}
-        Ok(taken)
+        Ok(written)
     }
 }

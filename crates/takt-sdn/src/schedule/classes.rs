@@ -269,11 +269,11 @@ fn hop_to_raise(network: &Admission, hops: &[Hop], refused: &Refused) -> Option<
         _ => return None,
     };
     let ports = network.ports();
-    let room = |hop: &Hop| ports[hop.port].classes.len() - 1 - hop.class;
+    let lower_classes = |hop: &Hop| ports[hop.port].classes.len() - 1 - hop.class;
     let named = hops.iter().position(|hop| *hop == wanted && hop.class > 0);
     let is_own = hops.contains(&wanted);
     let least = hops.iter().enumerate().filter(|(_, hop)| hop.class > 0 && is_own);
-    named.or_else(|| least.min_by_key(|(_, hop)| room(hop)).map(|(at, _)| at))
+    named.or_else(|| least.min_by_key(|(_, hop)| lower_classes(hop)).map(|(at, _)| at))
 }
 
 #[cfg(test)]

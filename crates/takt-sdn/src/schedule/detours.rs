@@ -12,15 +12,15 @@ use takt_calculus::network::HOPS_MAX;
 
 use crate::model::{Egress, Node, Snapshot};
 
-/// Returns the complete paths of a frame when one link of `way` is down, each with the index of
-/// that link's port in `way`. A link without such a path has no detour. Links to hosts have none.
-pub(super) fn detours(snapshot: &Snapshot, way: &[Egress]) -> Vec<(usize, Vec<Egress>)> {
-    let Some((last, rest)) = way.split_last() else { return Vec::new() };
+/// Returns the complete paths of a frame when one link of `path` is down, each with the index of
+/// that link's port in `path`. A link without such a path has no detour. Links to hosts have none.
+pub(super) fn detours(snapshot: &Snapshot, path: &[Egress]) -> Vec<(usize, Vec<Egress>)> {
+    let Some((last, rest)) = path.split_last() else { return Vec::new() };
     let links = rest.iter().enumerate().filter(|(_, port)| matches!(port, Egress::Switch(_)));
     let forward: BTreeSet<Egress> = rest.iter().copied().collect();
     let next = ports_toward(snapshot, last.node(), &forward);
     let detour = |(n, port): (usize, &Egress)| {
-        let mut ports = way[..n].to_vec();
+        let mut ports = path[..n].to_vec();
         let mut node = port.node();
         while node != last.node() {
             let port = *next.get(&node)?;
@@ -81,7 +81,7 @@ mod tests {
     /// Returns the switches of the shortest path from host 0, and those of each detour.
     fn ways(network: &Network, to: u64) -> (Vec<u64>, Vec<(usize, Vec<u64>)>) {
         let snapshot = network.snapshot();
-        let way = route::paths(&snapshot, HostId(0), HostId(to)).swap_remove(0);
+        let path = route::paths(&snapshot, HostId(0), HostId(to)).swap_remove(0);
         let switches = |ports: &[Egress]| {
             let switch = |port: &Egress| match port {
                 Egress::Switch(PortRef { dpid, .. }) => Some(*dpid),
@@ -89,15 +89,15 @@ mod tests {
             };
             ports.iter().filter_map(switch).collect::<Vec<u64>>()
         };
-        let found = detours(&snapshot, &way);
-        (switches(&way), found.iter().map(|(n, ports)| (*n, switches(ports))).collect())
+        let found = detours(&snapshot, &path);
+        (switches(&path), found.iter().map(|(n, ports)| (*n, switches(ports))).collect())
     }
 
     #[test]
     fn each_link_of_a_path_in_a_ring_has_a_detour_around_the_other_side() {
         let network = network(5, &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]);
-        let (way, detours) = ways(&network, 2);
-        assert_eq!(way, [0, 1, 2]);
+        let (path, detours) = ways(&network, 2);
+        assert_eq!(path, [0, 1, 2]);
         assert_eq!(
             detours,
             [(1, vec![0, 4, 3, 2]), (2, vec![0, 1, 0, 4, 3, 2])],
@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn only_link_to_the_receiver_has_no_detour() {
         let network = network(4, &[(0, 1), (1, 2), (2, 0), (2, 3)]);
-        let (way, detours) = ways(&network, 3);
-        assert_eq!(way, [0, 2, 3]);
+        let (path, detours) = ways(&network, 3);
+        assert_eq!(path, [0, 2, 3]);
         assert_eq!(detours, []);
         assert_eq!(ways(&network, 0).1, [], "one switch");
     }
@@ -118,8 +118,8 @@ mod tests {
     #[test]
     fn detour_may_use_links_of_the_path_backwards() {
         let links = [(0, 1), (1, 2), (2, 5), (0, 3), (3, 4), (4, 2), (1, 6), (6, 7), (7, 5)];
-        let (way, detours) = ways(&network(8, &links), 5);
-        assert_eq!(way, [0, 1, 2, 5]);
+        let (path, detours) = ways(&network(8, &links), 5);
+        assert_eq!(path, [0, 1, 2, 5]);
         let expected = [(1, vec![0, 3, 4, 2, 1, 6, 7, 5]), (2, vec![0, 1, 6, 7, 5]), (3, vec![0, 1, 2, 1, 6, 7, 5])];
         assert_eq!(detours, expected);
     }

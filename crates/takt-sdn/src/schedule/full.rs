@@ -1,15 +1,15 @@
-//! Ports without room: remembered refusals, so that a flow with an equal demand is refused at once.
+//! Full ports: stored refusals, so that a flow with an equal demand is refused at once.
 //!
-//! A flow is remembered where its queue would overflow both in the lowest and in the most urgent
-//! class. Until a flow leaves that port, another flow is refused there if its frames are at least
-//! as long, as many and as frequent, with at least as much jitter and as many preceding hops. It
-//! could fit only if the preceding ports delayed it less than the remembered flow.
+//! A refusal is stored where the queue of a flow would overflow both in the lowest and in the most
+//! urgent class. Until a flow leaves that port, another flow is refused there if its frames are at
+//! least as long, as many and as frequent, with at least as much jitter and as many preceding hops.
+//! It could fit only if the preceding ports delayed it less than the refused flow.
 
 use std::collections::BTreeMap;
 
 use takt_calculus::network::{Flow, Refused};
 
-/// Maximum number of remembered refusals per port.
+/// Maximum number of stored refusals per port.
 const REFUSALS_MAX: usize = 16;
 
 /// Demand of a flow at a port.
@@ -47,14 +47,14 @@ impl Demand {
     }
 }
 
-/// Remembered refusals by the index of the port.
+/// Stored refusals by the index of the port.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FullPorts {
     refusals: BTreeMap<usize, Vec<(Demand, Refused)>>,
 }
 
 impl FullPorts {
-    /// Returns a remembered refusal of a flow whose demand was at most that of this one.
+    /// Returns a stored refusal of a flow whose demand was at most that of this one.
     pub(super) fn refusal(&self, flow: &Flow) -> Option<&Refused> {
         flow.hops.iter().enumerate().find_map(|(at, hop)| {
             let own = Demand::of(flow, at);
@@ -63,7 +63,7 @@ impl FullPorts {
         })
     }
 
-    /// Remembers a flow for which a port has no room in any class.
+    /// Stores the refusal of a flow for which a port has no room in any class.
     pub(super) fn insert(&mut self, flow: &Flow, port: usize, refused: &Refused) {
         let Some(at) = flow.hops.iter().position(|hop| hop.port == port) else { return };
         let own = Demand::of(flow, at);
@@ -74,7 +74,7 @@ impl FullPorts {
         }
     }
 
-    /// Forgets the refusals of ports that a flow leaves.
+    /// Removes the refusals of ports that a flow leaves.
     pub(super) fn remove<'a>(&mut self, ports: impl Iterator<Item = &'a usize>) {
         ports.for_each(|port| _ = self.refusals.remove(port));
     }

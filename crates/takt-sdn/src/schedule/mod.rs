@@ -7,9 +7,9 @@
 //! | [`route`] | loop-free paths and trees |
 //! | [`streams`] | the flows of one pair: data, HEARTBEATs, ACKNACKs |
 //! | [`classes`] | the lowest class of each hop at which all flows keep their limits (Audsley) |
-//! | `full` | ports without room, with remembered refusals |
+//! | `full` | full ports, with stored refusals |
 //! | [`remedies`] | changes that would make a refused pair fit |
-//! | [`rooms`] | table capacities for flow entries, groups and meters in the switches |
+//! | [`table_use`] | table capacities for flow entries, groups and meters in the switches |
 //! | [`end_to_end`] | end-to-end bound from `write` to callback |
 //! | `detours` | backup paths around each link of a path |
 //! | [`scheduler::protection`] | reserved and proved backup paths |

@@ -38,7 +38,7 @@ pub(super) struct Candidates {
     pub(super) bundle: Bundle,
     /// Flows on each path, in the lowest classes, or in their present ones.
     pub(super) paths: Vec<(Tree, Vec<Flow>)>,
-    /// Present placement; then `ways` contains only the present path.
+    /// Present placement; then `paths` contains only the present path.
     pub(super) before: Option<PlacedBundle>,
 }
 
@@ -70,34 +70,34 @@ fn peers(shared: classes::Peers<'_>, fresh: &[Vec<FlowId>], flow: FlowId) -> Vec
 /// A placed bundle with the flows that moved for it.
 pub(super) type PlacementResult = (PlacedBundle, Vec<Moved>);
 
-/// Places bundles one after the other, each on its first path that fits. `gone` are former bundles
-/// of the same requests.
+/// Places bundles one after the other, each on its first path that fits. `former` are the
+/// previous bundles of the same requests.
 pub(super) fn place_all(
     network: &mut Admission,
-    desk: &mut DecisionState<'_>,
+    state: &mut DecisionState<'_>,
     candidates: Vec<Candidates>,
-    gone: &[PlacedBundle],
+    former: &[PlacedBundle],
 ) -> Result<Vec<PlacementResult>, Refused> {
-    let ids: Vec<FlowId> = gone.iter().flat_map(|bundle| &bundle.ids).copied().collect();
+    let ids: Vec<FlowId> = former.iter().flat_map(|bundle| &bundle.ids).copied().collect();
     network.remove_all(&ids);
-    for needs in gone.iter().flat_map(|bundle| [&bundle.needs, &bundle.backups.needs]) {
-        desk.table_use.release(needs);
+    for needs in former.iter().flat_map(|bundle| [&bundle.needs, &bundle.backups.needs]) {
+        state.table_use.release(needs);
     }
     let numbered = candidates.into_iter().enumerate();
-    let place = |(n, Candidates { bundle, paths: ways, before }): (usize, Candidates)| match before {
-        Some(before) => extend(network, desk, bundle, ways, before),
-        None => place_one(network, desk, bundle, ways, n == 0),
+    let place = |(n, Candidates { bundle, paths, before }): (usize, Candidates)| match before {
+        Some(before) => extend(network, state, bundle, paths, before),
+        None => place_one(network, state, bundle, paths, n == 0),
     };
     numbered.map(place).collect()
 }
 
 /// Places one bundle. Refusals of a flow that is placed `alone`, before others of its request, are
-/// remembered.
+/// stored.
 fn place_one(
     network: &mut Admission,
-    desk: &mut DecisionState<'_>,
+    state: &mut DecisionState<'_>,
     bundle: Bundle,
-    ways: Vec<(Tree, Vec<Flow>)>,
+    paths: Vec<(Tree, Vec<Flow>)>,
     alone: bool,
 ) -> Result<PlacementResult, Refused> {
     let name = bundle.name();
@@ -106,23 +106,23 @@ fn place_one(
     // Intermediate result of the least loaded path. Other flows move only on that path, and only if
     // no path is free.
     let mut stuck: Option<Stuck> = None;
-    let again = ways.first().map(|way| (ways.len(), way));
-    for (n, (tree, flows)) in ways.iter().enumerate().chain(again) {
-        let moves = if n == ways.len() { stuck.take() } else { None };
-        if desk.trials.are_spent() {
+    let again = paths.first().map(|path| (paths.len(), path));
+    for (n, (tree, flows)) in paths.iter().enumerate().chain(again) {
+        let moves = if n == paths.len() { stuck.take() } else { None };
+        if state.trials.are_spent() {
             first.get_or_insert(Reason::TooManyPorts);
             break;
         }
-        if let Some(refused) = flows.iter().find_map(|flow| desk.full.refusal(flow)) {
-            first.get_or_insert_with(|| reason(network, desk.ports, &name, refused.clone()));
+        if let Some(refused) = flows.iter().find_map(|flow| state.full.refusal(flow)) {
+            first.get_or_insert_with(|| reason(network, state.ports, &name, refused.clone()));
             continue;
         }
         let needs = table_use::needs(tree);
-        if let Err(timeout_text) = desk.table_use.reserve(desk.snapshot, &needs) {
-            first.get_or_insert(Reason::TableFull(timeout_text));
+        if let Err(table_full) = state.table_use.reserve(state.snapshot, &needs) {
+            first.get_or_insert(Reason::TableFull(table_full));
             continue;
         }
-        let DecisionState { shared, fresh, trials, .. } = &mut *desk;
+        let DecisionState { shared, fresh, trials, .. } = &mut *state;
         let peers = |flow: FlowId| peers(*shared, fresh, flow);
         let mut further = if n > 0 { trials.take_further() } else { trials.take() };
         let placed = match moves {
@@ -140,21 +140,21 @@ fn place_one(
         }
         let refused = match placed {
             Ok(placed) => {
-                desk.note(&placed);
+                state.note(&placed);
                 let Placed { ids, moved } = placed;
                 let (streams, tree) = (bundle.streams, tree.clone());
                 return Ok((PlacedBundle { ids, streams, tree, needs, backups: BackupPaths::default() }, moved));
             }
             Err(NotPlaced::Full { port, refused }) => {
                 if let ([flow], true) = (flows.as_slice(), alone) {
-                    desk.full.insert(flow, port, &refused);
+                    state.full.insert(flow, port, &refused);
                 }
                 refused
             }
             Err(NotPlaced::Other(refused)) => refused,
         };
-        desk.table_use.release(&needs);
-        first.get_or_insert_with(|| reason(network, desk.ports, &name, refused));
+        state.table_use.release(&needs);
+        first.get_or_insert_with(|| reason(network, state.ports, &name, refused));
     }
     Err(Refused { flow: name, reason: first.unwrap_or(Reason::NoRoute) })
 }
@@ -163,13 +163,13 @@ fn place_one(
 /// otherwise the flows move up together.
 fn extend(
     network: &mut Admission,
-    desk: &mut DecisionState<'_>,
+    state: &mut DecisionState<'_>,
     bundle: Bundle,
-    ways: Vec<(Tree, Vec<Flow>)>,
+    paths: Vec<(Tree, Vec<Flow>)>,
     before: PlacedBundle,
 ) -> Result<PlacementResult, Refused> {
     let name = bundle.name();
-    let flows = ways.into_iter().next().map(|(_, flows)| flows).unwrap_or_default();
+    let flows = paths.into_iter().next().map(|(_, flows)| flows).unwrap_or_default();
     let (mut rest, mut ids) = (before.ids.clone(), vec![None; flows.len()]);
     for (flow, id) in flows.iter().zip(&mut ids) {
         let same = rest.iter().position(|known| network.flow(*known) == Some(flow));
@@ -182,33 +182,33 @@ fn extend(
         if new.is_empty() {
             Ok(Vec::new())
         } else {
-            desk.trials.admit(network, &new).unwrap_or(Err(Fault::TooManyPorts))
+            state.trials.admit(network, &new).unwrap_or(Err(Fault::TooManyPorts))
         }
     });
     let refused = match quick {
         Ok(admitted) => {
             let mut admitted = admitted.into_iter();
             let ids: Vec<FlowId> = ids.into_iter().filter_map(|id| id.or_else(|| admitted.next())).collect();
-            desk.fresh.push(ids.clone());
+            state.fresh.push(ids.clone());
             return Ok((PlacedBundle { ids, streams: bundle.streams, ..before }, Vec::new()));
         }
-        Err(refused) => reason(network, desk.ports, &name, refused),
+        Err(refused) => reason(network, state.ports, &name, refused),
     };
     if !before.backups.paths.is_empty() {
         // A protected flow keeps its classes.
         return Err(Refused { flow: name, reason: refused });
     }
-    let (shared, fresh) = (desk.shared, desk.fresh.clone());
+    let (shared, fresh) = (state.shared, state.fresh.clone());
     let peers = |flow: FlowId| peers(shared, &fresh, flow);
     let placed = network.attempt(|network| {
         network.remove_all(&before.ids);
-        classes::place(network, flows, &mut desk.trials)
+        classes::place(network, flows, &mut state.trials)
             .map(Placed::alone)
-            .or_else(|stuck| classes::place_with(network, stuck, &peers, &mut desk.trials))
+            .or_else(|stuck| classes::place_with(network, stuck, &peers, &mut state.trials))
     });
     // The first refusal is more informative.
     let Ok(placed) = placed else { return Err(Refused { flow: name, reason: refused }) };
-    desk.note(&placed);
+    state.note(&placed);
     let Placed { ids, moved } = placed;
     Ok((PlacedBundle { ids, streams: bundle.streams, ..before }, moved))
 }

@@ -31,14 +31,14 @@ impl Tree {
     fn path_to(&self, snapshot: &Snapshot, host: HostId) -> Option<Vec<Egress>> {
         let is_last = |port: &Egress| snapshot.link(*port).is_some_and(|link| link.to == Node::Host(host));
         let mut at = Some(self.ports.iter().position(is_last)?);
-        let mut way = Vec::new();
+        let mut path = Vec::new();
         while let Some(n) = at {
-            way.push(self.ports[n]);
+            path.push(self.ports[n]);
             let branch = self.branches.iter().find(|branch| branch.at == n);
             at = branch.map_or(n.checked_sub(1), |branch| Some(branch.after));
         }
-        way.reverse();
-        Some(way)
+        path.reverse();
+        Some(path)
     }
 }
 
@@ -124,14 +124,14 @@ fn grow(snapshot: &Snapshot, from: HostId, paths: &[&Vec<Egress>]) -> Option<Tre
 /// Returns a tree that keeps the paths of `base` to receivers reached by links that are up, and
 /// adds the shortest path to each other receiver. `None` if a receiver is unreachable.
 pub fn extended(snapshot: &Snapshot, base: &Tree, from: HostId, to: &[HostId]) -> Option<Tree> {
-    let is_up = |way: &Vec<Egress>| way.iter().all(|port| snapshot.link(*port).is_some_and(|link| link.is_up));
+    let is_up = |path: &Vec<Egress>| path.iter().all(|port| snapshot.link(*port).is_some_and(|link| link.is_up));
     let (known, new): (Vec<_>, Vec<_>) =
-        to.iter().map(|to| (to, base.path_to(snapshot, *to).filter(is_up))).partition(|(_, way)| way.is_some());
-    let mut ways: Vec<Vec<Egress>> = known.into_iter().filter_map(|(_, way)| way).collect();
+        to.iter().map(|to| (to, base.path_to(snapshot, *to).filter(is_up))).partition(|(_, path)| path.is_some());
+    let mut known_paths: Vec<Vec<Egress>> = known.into_iter().filter_map(|(_, path)| path).collect();
     for (to, _) in new {
-        ways.push(paths(snapshot, from, *to).into_iter().next()?);
+        known_paths.push(paths(snapshot, from, *to).into_iter().next()?);
     }
-    grow(snapshot, from, &ways.iter().collect::<Vec<_>>())
+    grow(snapshot, from, &known_paths.iter().collect::<Vec<_>>())
 }
 
 /// Returns trees from a host to the receivers: one with the shortest path to each receiver, one

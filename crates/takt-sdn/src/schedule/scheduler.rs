@@ -169,8 +169,8 @@ impl Scheduler {
         let entry = self.entries.remove(&id)?;
         self.count -= entry.requests.len();
         for bundle in &entry.bundles {
-            let gone = self.network.remove_all(&bundle.ids);
-            self.full.remove(gone.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
+            let removed = self.network.remove_all(&bundle.ids);
+            self.full.remove(removed.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
             bundle.ids.iter().for_each(|id| _ = self.owners.remove(id));
             self.table_use.release(&bundle.needs);
             self.table_use.release(&bundle.backups.needs);
@@ -183,15 +183,15 @@ impl Scheduler {
     pub fn remove_request(&mut self, id: RequestId, snapshot: &Snapshot, name: &str) -> Option<Request> {
         let mut requests = self.entries.get(&id)?.requests.clone();
         let at = requests.iter().position(|request| request.name == name)?;
-        let gone = requests.remove(at);
+        let removed = requests.remove(at);
         if requests.is_empty() {
             self.remove(id);
-            return Some(gone);
+            return Some(removed);
         }
         // The others fit, since they send less. If a rounding error refuses them, the entry keeps
         // the share of all.
         let _ = self.decide(id, snapshot, requests);
-        Some(gone)
+        Some(removed)
     }
 
     /// Iterates over the entries with a port whose link is down or whose description has changed.
@@ -253,8 +253,8 @@ impl Scheduler {
                     Err(refused) => {
                         let least = requests.iter().rev().map(|request| request.contract.importance).min();
                         let at = requests.iter().rposition(|request| Some(request.contract.importance) == least);
-                        let gone = requests.remove(at.unwrap_or_default());
-                        rerouted.dropped.push((id, gone, refused));
+                        let removed = requests.remove(at.unwrap_or_default());
+                        rerouted.dropped.push((id, removed, refused));
                     }
                 }
             }
@@ -323,10 +323,10 @@ impl Scheduler {
             let flow = requests.last().map(|request| request.name.clone()).unwrap_or_default();
             return Err(Refused { flow, reason: Reason::Full });
         }
-        let (settled, admitted) =
+        let (results, admitted) =
             self.place_requests(id, snapshot, &requests, (&mut trials_of(&requests), true, base))?;
         self.count = self.count - before + requests.len();
-        self.store_entry(id, requests, settled);
+        self.store_entry(id, requests, results);
         Ok(admitted)
     }
 
@@ -338,9 +338,9 @@ impl Scheduler {
         requests: &[Request],
         (trials, is_kept, base): (&mut Trials, bool, Option<&Base>),
     ) -> Result<(Vec<PlacementResult>, Admitted), Refused> {
-        let (candidates, gone) = self.candidates(id, snapshot, requests, base)?;
+        let (candidates, former) = self.candidates(id, snapshot, requests, base)?;
         let own = self.own_flows(id);
-        let Self { network, ports, table_use: rooms, full, control, entries, owners, .. } = self;
+        let Self { network, ports, table_use, full, control, entries, owners, .. } = self;
         let shared = |flow: FlowId| {
             if control.flows.contains(&flow) {
                 return Vec::new();
@@ -354,53 +354,53 @@ impl Scheduler {
         let name = requests.last().map(|request| request.name.clone()).unwrap_or_default();
         let refuse = |reason| Refused { flow: name.clone(), reason };
         let before = trials.left();
-        let (rooms, taken) = (rooms.clone(), trials.take());
-        let mut desk = DecisionState {
+        let (table_use, remaining_trials) = (table_use.clone(), trials.take());
+        let mut state = DecisionState {
             ports,
             snapshot,
-            table_use: rooms,
+            table_use,
             full,
-            trials: taken,
+            trials: remaining_trials,
             shared: &shared,
             fresh: Vec::new(),
         };
         let mut outcome = Err(refuse(Reason::NoRoute));
         let _ = network.attempt(|network| {
-            let placed = place_all(network, &mut desk, candidates, &gone).map(|mut settled| {
-                follow_own(&mut settled);
-                let movers = movers(network, &own, &settled);
+            let placed = place_all(network, &mut state, candidates, &former).map(|mut results| {
+                follow_own(&mut results);
+                let movers = movers(network, &own, &results);
                 let flows = |(bundle, _): &PlacementResult| flows_of(network, &bundle.ids);
-                let flows: Vec<Flow> = settled.iter().flat_map(flows).collect();
+                let flows: Vec<Flow> = results.iter().flat_map(flows).collect();
                 let has_steps = !transition::steps(&movers).is_empty();
-                (settled, has_steps.then_some((movers, flows)))
+                (results, has_steps.then_some((movers, flows)))
             });
             // Class changes are placed again, one after the other.
-            let stays = is_kept && placed.as_ref().is_ok_and(|(_, changed)| changed.is_none());
+            let is_unchanged = is_kept && placed.as_ref().is_ok_and(|(_, changed)| changed.is_none());
             outcome = placed
-                .map(|(settled, changed)| (routes_of_all(network, desk.ports, snapshot, &settled), settled, changed));
-            if stays { Ok(()) } else { Err(()) }
+                .map(|(results, changed)| (routes_of_all(network, state.ports, snapshot, &results), results, changed));
+            if is_unchanged { Ok(()) } else { Err(()) }
         });
-        let DecisionState { table_use: rooms, trials: left, .. } = desk;
+        let DecisionState { table_use, trials: left, .. } = state;
         *trials = left;
         self.trials += before.saturating_sub(trials.left());
-        let (mut routes, mut settled, changed) = outcome?;
+        let (mut routes, mut results, changed) = outcome?;
         // Requests of other entries whose flows moved.
-        let moves = settled.iter().flat_map(|(_, moved)| moved).flat_map(|moved| &moved.before);
+        let moves = results.iter().flat_map(|(_, moved)| moved).flat_map(|moved| &moved.before);
         let mut moved: BTreeSet<RequestId> = moves.filter_map(|flow| Some(self.owners.get(flow)?.0)).collect();
         moved.remove(&id);
         let mut changes = Vec::new();
         if let Some((movers, flows)) = changed {
             let own = own.into_iter().flat_map(|(ids, _)| ids).collect();
             let transition = Transition { movers, own, flows };
-            let made = self.make_changes(id, snapshot, &transition, &mut settled, is_kept);
+            let made = self.make_changes(id, snapshot, &transition, &mut results, is_kept);
             (routes, changes) = made.ok_or_else(|| refuse(Reason::NoOrder))?;
         }
         if is_kept {
-            self.table_use = rooms;
+            self.table_use = table_use;
         }
         // Bound of the samples of the newest request.
         let bound_ns = routes.iter().find(|route| route.name == name).map_or(0, |route| route.bound_ns);
-        Ok((settled, Admitted { id, routes, bound_ns, snapshot: snapshot.version(), moved, changes }))
+        Ok((results, Admitted { id, routes, bound_ns, snapshot: snapshot.version(), moved, changes }))
     }
 
     /// Changes classes in a proved order, and keeps the result if `is_kept`. Returns the new routes
@@ -410,14 +410,14 @@ impl Scheduler {
         id: RequestId,
         snapshot: &Snapshot,
         transition: &Transition,
-        settled: &mut [PlacementResult],
+        results: &mut [PlacementResult],
         is_kept: bool,
     ) -> Option<(Vec<Route>, Vec<ClassChange>)> {
         let Self { network, ports, owners, .. } = self;
         let (mut steps, mut routes) = (None, Vec::new());
         let _ = network.attempt(|network| {
-            steps = transition.apply(network, settled);
-            routes = routes_of_all(network, ports, snapshot, settled);
+            steps = transition.apply(network, results);
+            routes = routes_of_all(network, ports, snapshot, results);
             if is_kept && steps.is_some() { Ok(()) } else { Err(()) }
         });
         let owner = |step: &Step| {
@@ -431,13 +431,13 @@ impl Scheduler {
 
     /// Stores the placement of an entry, and the new flow ids of other entries whose classes
     /// changed.
-    fn store_entry(&mut self, id: RequestId, requests: Vec<Request>, settled: Vec<PlacementResult>) {
+    fn store_entry(&mut self, id: RequestId, requests: Vec<Request>, results: Vec<PlacementResult>) {
         for bundle in self.entries.remove(&id).into_iter().flat_map(|entry| entry.bundles) {
             bundle.ids.iter().for_each(|id| _ = self.owners.remove(id));
             self.full.remove(bundle.tree.ports.iter().filter_map(|port| self.index.get(port)));
         }
         let mut bundles: Vec<PlacedBundle> = Vec::new();
-        for (n, (bundle, moved)) in settled.into_iter().enumerate() {
+        for (n, (bundle, moved)) in results.into_iter().enumerate() {
             // The network reuses flow ids: all old ids of a change are removed before the new ones
             // are stored.
             let owner =
@@ -449,8 +449,9 @@ impl Scheduler {
                 let Some((owner, n)) = owner else { continue };
                 self.owners.extend(after.iter().map(|flow| (*flow, (owner, n))));
                 let own = if owner == id { Some(&mut bundles) } else { None };
-                let theirs = own.or_else(|| self.entries.get_mut(&owner).map(|entry| &mut entry.bundles));
-                for flow in theirs.and_then(|bundles| bundles.get_mut(n)).into_iter().flat_map(|bundle| &mut bundle.ids)
+                let owner_bundles = own.or_else(|| self.entries.get_mut(&owner).map(|entry| &mut entry.bundles));
+                for flow in
+                    owner_bundles.and_then(|bundles| bundles.get_mut(n)).into_iter().flat_map(|bundle| &mut bundle.ids)
                 {
                     let at = before.iter().position(|old| old == flow);
                     *flow = at.and_then(|at| after.get(at)).copied().unwrap_or(*flow);
@@ -502,9 +503,9 @@ impl Scheduler {
             let mut firsts = before.ids.iter().step_by(before.streams.len().max(1));
             let own = firsts.next().and_then(hops).ok_or_else(no_route)?;
             let mut all = flows(snapshot, &bundle.streams, &before.tree, &own);
-            for ((_, way), first) in before.backups.paths.iter().zip(firsts) {
+            for ((_, path), first) in before.backups.paths.iter().zip(firsts) {
                 let own = hops(first).ok_or_else(no_route)?;
-                all.extend(name_backup_flows(flows(snapshot, &bundle.streams, way, &own)));
+                all.extend(name_backup_flows(flows(snapshot, &bundle.streams, path, &own)));
             }
             let flows = all;
             return Ok(Candidates { bundle, paths: vec![(before.tree.clone(), flows)], before: Some(before) });
@@ -512,15 +513,16 @@ impl Scheduler {
         let trees = route::trees(snapshot, bundle.source, &bundle.destinations).ok_or_else(no_route)?;
         // When the receivers change, the remaining ones keep route and classes: always for an
         // admitted bundle, otherwise if all fit.
-        let kept =
+        let present_tree =
             base.and_then(|(base, _)| route::extended(snapshot, &base.tree, bundle.source, &bundle.destinations));
-        let must_stay = base.is_some_and(|(_, must_stay)| must_stay) && kept.is_some();
-        let others = trees.into_iter().filter(|tree| !must_stay && kept.as_ref() != Some(tree)).collect::<Vec<_>>();
-        let mut ways = Vec::new();
-        for tree in kept.iter().cloned().chain(others) {
+        let must_stay = base.is_some_and(|(_, must_stay)| must_stay) && present_tree.is_some();
+        let others =
+            trees.into_iter().filter(|tree| !must_stay && present_tree.as_ref() != Some(tree)).collect::<Vec<_>>();
+        let mut paths = Vec::new();
+        for tree in present_tree.iter().cloned().chain(others) {
             let hops = tree.ports.iter().map(|port| self.hop(snapshot, *port)).collect::<Option<Vec<_>>>();
             let mut hops = hops.ok_or_else(no_route)?;
-            if let Some((base, _)) = base.filter(|_| kept.as_ref() == Some(&tree)) {
+            if let Some((base, _)) = base.filter(|_| present_tree.as_ref() == Some(&tree)) {
                 base.keep_classes(&tree, &mut hops);
             }
             if let Some(why) = hops.iter().find_map(|hop| self.control.refused.get(&hop.port)) {
@@ -529,11 +531,11 @@ impl Scheduler {
             }
             let load = hops.iter().map(|hop| self.network.utilisation_ppm(hop.port)).max();
             let flows = flows(snapshot, &bundle.streams, &tree, &hops);
-            ways.push((load, tree, flows));
+            paths.push((load, tree, flows));
         }
-        ways.sort_by_key(|(load, tree, _)| (kept.as_ref() != Some(tree), *load, tree.ports.len()));
-        let ways = ways.into_iter().map(|(_, tree, flows)| (tree, flows)).collect();
-        Ok(Candidates { bundle, paths: ways, before: None })
+        paths.sort_by_key(|(load, tree, _)| (present_tree.as_ref() != Some(tree), *load, tree.ports.len()));
+        let paths = paths.into_iter().map(|(_, tree, flows)| (tree, flows)).collect();
+        Ok(Candidates { bundle, paths, before: None })
     }
 
     /// Returns the route and classes of an entry, if it has several receivers.
@@ -614,15 +616,15 @@ fn routes_of_all(
     network: &Admission,
     ports: &[Egress],
     snapshot: &Snapshot,
-    settled: &[PlacementResult],
+    results: &[PlacementResult],
 ) -> Vec<Route> {
-    settled.iter().flat_map(|(bundle, _)| routes_of(network, ports, snapshot, bundle)).collect()
+    results.iter().flat_map(|(bundle, _)| routes_of(network, ports, snapshot, bundle)).collect()
 }
 
 /// Updates the ids of flows of an earlier bundle of the decision that moved for a later one.
-fn follow_own(settled: &mut [PlacementResult]) {
-    for n in 1..settled.len() {
-        let (earlier, rest) = settled.split_at_mut(n);
+fn follow_own(results: &mut [PlacementResult]) {
+    for n in 1..results.len() {
+        let (earlier, rest) = results.split_at_mut(n);
         let Some((_, moved)) = rest.first_mut() else { return };
         moved.retain(|moved| match earlier.iter_mut().find(|(bundle, _)| bundle.ids == moved.before) {
             Some((bundle, _)) => {
@@ -636,10 +638,10 @@ fn follow_own(settled: &mut [PlacementResult]) {
 
 /// Returns the flows that change their classes in a decision: those of others, and the entry's
 /// `own`. Each occurs once, with its ids before the decision.
-fn movers(network: &Admission, own: &[(Vec<FlowId>, Vec<Flow>)], settled: &[PlacementResult]) -> Vec<Mover> {
+fn movers(network: &Admission, own: &[(Vec<FlowId>, Vec<Flow>)], results: &[PlacementResult]) -> Vec<Mover> {
     let hops = |ids: &[FlowId]| ids.first().and_then(|id| network.flow(*id)).map(|flow| flow.hops.clone());
     let mut others: Vec<(&Moved, &Moved)> = Vec::new();
-    for moved in settled.iter().flat_map(|(_, moved)| moved) {
+    for moved in results.iter().flat_map(|(_, moved)| moved) {
         match others.iter_mut().find(|(_, last)| last.after == moved.before) {
             Some((_, last)) => *last = moved,
             None => others.push((moved, moved)),
@@ -657,7 +659,7 @@ fn movers(network: &Admission, own: &[(Vec<FlowId>, Vec<Flow>)], settled: &[Plac
             let known = bundle.ids.first().and_then(|id| network.flow(*id));
             known.zip(flows.first()).is_some_and(|(new, old)| source(new) == source(old))
         };
-        let hops = settled.iter().find(is_same).and_then(|(bundle, _)| hops(&bundle.ids)).unwrap_or_default();
+        let hops = results.iter().find(is_same).and_then(|(bundle, _)| hops(&bundle.ids)).unwrap_or_default();
         Mover { flows: flows.clone(), ids: ids.clone(), hops }
     });
     others.chain(own).collect()
@@ -673,9 +675,9 @@ struct Transition {
 }
 
 impl Transition {
-    /// Makes the changes in a proved order, and then admits the flows of the entry. `settled` gets
+    /// Makes the changes in a proved order, and then admits the flows of the entry. `results` gets
     /// the new ids of all flows. `None` if there is no such order.
-    fn apply(&self, network: &mut Admission, settled: &mut [PlacementResult]) -> Option<Vec<Step>> {
+    fn apply(&self, network: &mut Admission, results: &mut [PlacementResult]) -> Option<Vec<Step>> {
         let steps = transition::order(network, &self.movers)?;
         let after = transition::make(network, &self.movers, &steps)?;
         let admitted = transition::with_held_budgets(network, |network| {
@@ -693,7 +695,7 @@ impl Transition {
             Some(admitted)
         })?;
         let mut ids = admitted.into_iter().map(|(id, _)| id);
-        for (bundle, moved) in settled.iter_mut() {
+        for (bundle, moved) in results.iter_mut() {
             bundle.ids = ids.by_ref().take(bundle.ids.len()).collect();
             moved.clear();
         }
@@ -701,7 +703,7 @@ impl Transition {
             self.movers.iter().zip(after).filter(|(mover, _)| mover.ids.iter().all(|id| !self.own.contains(id)));
         let moved =
             others.map(|(Mover { flows, ids, .. }, after)| Moved { flows: flows.clone(), before: ids.clone(), after });
-        settled.first_mut()?.1.extend(moved);
+        results.first_mut()?.1.extend(moved);
         Some(steps)
     }
 }
@@ -740,8 +742,8 @@ fn flows(snapshot: &Snapshot, streams: &[Stream], tree: &Tree, hops: &[calculus:
 /// Returns the trials of a decision: one budget for the entry of samples, and one for each
 /// destination that sends ACKNACKs.
 pub(super) fn trials_of(requests: &[Request]) -> Trials {
-    let answers = requests.iter().filter(|request| request.contract.reliability.is_some());
-    let entries = answers.map(|request| request.destinations.len()).max().unwrap_or_default().saturating_add(1);
+    let reliable = requests.iter().filter(|request| request.contract.reliability.is_some());
+    let entries = reliable.map(|request| request.destinations.len()).max().unwrap_or_default().saturating_add(1);
     Trials::of_entries(entries)
 }
 

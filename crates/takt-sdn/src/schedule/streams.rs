@@ -126,7 +126,8 @@ impl Request {
             frames: self.format.heartbeat()?,
             limit_ns: heartbeat_period_ns,
         });
-        // The datagrams of each sample carry HEARTBEATs, and a reader answers each HEARTBEAT once.
+        // The datagrams of each sample carry HEARTBEATs, and a reader replies to each HEARTBEAT
+        // once.
         let by_samples: u64 = self.format.sample(sample_len, true)?.iter().map(|frames| frames.count).sum();
         let late_ns = limit_ns.max(heartbeat_period_ns).saturating_add(response_delay_ns);
         let acknacks = answers(arrivals, by_samples, heartbeat_period_ns, late_ns).ok_or(FormatError::Answers)?;

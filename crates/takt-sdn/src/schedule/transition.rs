@@ -237,8 +237,8 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// Builds ports of 100 Mbit/s with three classes, whose queues hold these numbers of frames.
-    fn network(ports: usize, rooms: [u64; 3]) -> Admission {
-        let classes = rooms.map(|frames| Depth { frames, ..Depth::UNLIMITED });
+    fn network(ports: usize, depths: [u64; 3]) -> Admission {
+        let classes = depths.map(|frames| Depth { frames, ..Depth::UNLIMITED });
         let port = |number: usize| Port {
             name: format!("port {number}"),
             rate_bps: 100_000_000,
@@ -404,7 +404,7 @@ mod tests {
     fn permutations(steps: &[Step]) -> Vec<Vec<Step>> {
         let [first, rest @ ..] = steps else { return vec![Vec::new()] };
         let insert = |rest: Vec<Step>| {
-            let at = |place: usize| [&rest[..place], &[*first], &rest[place..]].concat();
+            let at = |index: usize| [&rest[..index], &[*first], &rest[index..]].concat();
             (0..=rest.len()).map(at).collect::<Vec<_>>()
         };
         permutations(rest).into_iter().flat_map(insert).collect()

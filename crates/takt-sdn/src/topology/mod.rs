@@ -245,9 +245,9 @@ impl Topology {
         });
         (switch.is_connected, switch.is_behind) = (true, false);
         self.generation += 1;
-        let gone: Vec<u32> =
+        let removed: Vec<u32> =
             switch.ports.keys().filter(|known| ports.iter().all(|port| port.number != **known)).copied().collect();
-        for port in gone {
+        for port in removed {
             self.remove_port(now, PortRef::new(dpid, port));
         }
         for port in ports {
@@ -294,7 +294,7 @@ impl Topology {
         }
     }
 
-    /// Forgets a switch that is not connected and has no link.
+    /// Removes a switch that is not connected and has no link.
     fn remove_if_isolated(&mut self, dpid: u64) {
         let Some(switch) = self.switches.get(&dpid) else { return };
         let has_link = switch.ports.values().any(|port| matches!(port.role, Role::Link(_)));

@@ -1,4 +1,4 @@
-//! Tests of topologies of simulated switches: probes are carried between ports as by cables.
+//! Tests of topologies of simulated switches: probes pass between ports as over links.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const KEY: Key = Key(*b"a key of a test!");
 
-/// A topology with the cables between its ports.
+/// A topology with the links between its ports.
 struct World {
     now: Instant,
     topology: Topology,
@@ -107,7 +107,7 @@ fn links_of_a_ring_are_found_and_other_ports_are_edges() {
 }
 
 #[test]
-fn link_is_lost_at_once_when_port_status_says_so() {
+fn link_is_lost_at_once_when_port_status_reports_it() {
     let mut world = World::new(3, &ring());
     world.pass(SECOND);
     world.topology.set_port(world.now, 2, description(2, false));
@@ -168,12 +168,12 @@ fn link_survives_an_overload_that_drops_most_probes() {
     let mut world = World::new(2, &[(from, to)]);
     world.pass(SECOND);
     world.cables.remove(&from);
-    let (mut waiting, mut seen, mut state) = (Vec::new(), world.sent.len(), 7_u64);
+    let (mut waiting, mut checked, mut state) = (Vec::new(), world.sent.len(), 7_u64);
     for _ in 0..20 * 120 {
         world.pass(SECOND / 20);
-        let new = world.sent[seen..].iter().filter(|(at, _)| *at == from);
+        let new = world.sent[checked..].iter().filter(|(at, _)| *at == from);
         waiting.extend(new.map(|(_, frame)| (world.now.after(Duration::from_millis(300)), frame.clone())));
-        seen = world.sent.len();
+        checked = world.sent.len();
         while waiting.first().is_some_and(|(due, _)| *due <= world.now) {
             let (_, frame) = waiting.remove(0);
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -206,10 +206,10 @@ fn single_direction_is_not_a_link() {
 fn forged_probe_is_refused_and_reported() {
     let mut world = World::new(2, &[]);
     world.pass(SECOND);
-    let mut stranger = Topology::new(Config::default(), Key([7; 16]));
-    stranger.connect_switch(world.now, 2, vec![description(1, true)]);
-    stranger.handle_timeout(world.now);
-    let (from, frame) = stranger.poll_probe().expect("a probe");
+    let mut foreign = Topology::new(Config::default(), Key([7; 16]));
+    foreign.connect_switch(world.now, 2, vec![description(1, true)]);
+    foreign.handle_timeout(world.now);
+    let (from, frame) = foreign.poll_probe().expect("a probe");
     assert_eq!(from, port(2, 1));
     world.events.clear();
     world.receive(port(1, 3), &frame);

@@ -513,19 +513,19 @@ pub struct Protection {
 
 impl Protection {
     /// Converts the protection of admission; `None` if protection is not requested.
-    pub fn of(protection: &Admitted, ways: &[BackupPath]) -> Option<Self> {
-        let (state, covered, reason) = match protection {
+    pub fn of(protection: &Admitted, paths: &[BackupPath]) -> Option<Self> {
+        let (state, coverage, reason) = match protection {
             Admitted::NotRequested => return None,
             Admitted::Due => (ProtectionState::Searching, None, None),
             Admitted::FallenBack => (ProtectionState::FallenBack, None, None),
             Admitted::Unprotected(reason) => (ProtectionState::Unprotected, None, Some(reason.clone())),
-            Admitted::Covered(covered) if covered.links < covered.total => {
-                (ProtectionState::Partly, Some(*covered), None)
+            Admitted::Covered(coverage) if coverage.links < coverage.total => {
+                (ProtectionState::Partly, Some(*coverage), None)
             }
-            Admitted::Covered(covered) => (ProtectionState::Protected, Some(*covered), None),
+            Admitted::Covered(coverage) => (ProtectionState::Protected, Some(*coverage), None),
         };
-        let (links, of) = covered.map_or((0, 0), |covered| (covered.links, covered.total));
-        let backup_paths = ways.iter().map(|way| Hop::all_of(&way.route)).collect();
+        let (links, of) = coverage.map_or((0, 0), |coverage| (coverage.links, coverage.total));
+        let backup_paths = paths.iter().map(|path| Hop::all_of(&path.route)).collect();
         Some(Self { state, links, of, reason, backup_paths })
     }
 }
@@ -667,7 +667,7 @@ pub struct LogEntry {
     pub writer: String,
     /// GUID of the reader.
     pub reader: String,
-    /// Name of the topic; absent if the pair is already gone.
+    /// Name of the topic; absent if the pair was already removed.
     pub topic: Option<String>,
     /// The decision: [`Decision::Admitted`] or [`Decision::Refused`].
     pub decision: Decision,

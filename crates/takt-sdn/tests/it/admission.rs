@@ -258,8 +258,8 @@ fn frames_have_the_class_of_their_admission_and_none_without() {
     assert!(site.is_matched(0, writer, reader));
     let of_samples = site.classes(0, 1, 1);
     assert!(CLASSES.contains(&of_samples[0]), "{of_samples:?}");
-    let of_answers = site.classes(1, 0, 1);
-    assert!(CLASSES.contains(&of_answers[0]), "ACKNACKs have a class: {of_answers:?}");
+    let of_acknacks = site.classes(1, 0, 1);
+    assert!(CLASSES.contains(&of_acknacks[0]), "ACKNACKs have a class: {of_acknacks:?}");
     assert_eq!(site.classes(2, 1, 1), [0], "another host at the same switch");
     let burst = site.classes(0, 1, 1000).len();
     assert!((18..100).contains(&burst), "three samples of six datagrams pass, a flood does not: {burst}");
@@ -273,8 +273,8 @@ fn meter_passes_at_once_what_the_jitter_of_the_contract_allows() {
         let reader = site.reader(1, "Joint", REQUEST);
         site.run(1_000);
         assert!(site.is_matched(0, writer, reader), "{:?}", site.fabric.events);
-        let passed = site.classes(0, 1, 100).len();
-        assert!(passes.contains(&passed), "{jitter:?}: {passed}");
+        let delivered = site.classes(0, 1, 100).len();
+        assert!(passes.contains(&delivered), "{jitter:?}: {delivered}");
     }
 }
 
@@ -323,7 +323,7 @@ fn pair_is_released_when_every_switch_has_its_entries_and_not_before() {
 }
 
 #[test]
-fn pair_that_does_not_fit_is_refused_until_there_is_room() {
+fn pair_that_does_not_fit_is_refused_until_another_is_removed() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let (first, first_writer, first_reader) = site.pair(0, "Camera", 0);
     site.run(1_000);
@@ -434,8 +434,8 @@ fn pair_whose_hosts_leave_too_little_is_refused() {
         let (pair, _) = site.pair_with_stages(limit, writer, reader);
         let refusal = site.refusal(pair).unwrap_or_else(|| panic!("{expected}: it is not refused"));
         assert!(refusal.contains(expected), "{expected}: {refusal}");
-        let seen: Vec<String> = site.nodes[1].refusals().map(ToString::to_string).collect();
-        assert!(seen.len() == 1 && seen[0].contains("the network controller refuses the pair"), "{seen:?}");
+        let refusals: Vec<String> = site.nodes[1].refusals().map(ToString::to_string).collect();
+        assert!(refusals.len() == 1 && refusals[0].contains("the network controller refuses the pair"), "{refusals:?}");
     }
 }
 
@@ -498,8 +498,8 @@ fn refused_pairs_are_tried_again_by_importance() {
 #[test]
 fn pair_is_refused_when_a_switch_refuses_its_entry() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
-    let room = site.fabric.switch(2).rules.len();
-    site.fabric.switch(2).room = room;
+    let capacity = site.fabric.switch(2).rules.len();
+    site.fabric.switch(2).room = capacity;
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
     site.run(1_000);
     assert_eq!(site.refusal(pair), Some("switch 0000000000000002 refuses a flow entry"));
@@ -513,8 +513,8 @@ fn pair_whose_entry_a_switch_refuses_is_tried_again_when_another_has_left_and_no
     let writer = site.writer(0, "Joint", "rt.minsep=50ms;rt.maxsize=100");
     site.reader(1, "Joint", REQUEST);
     site.run(1_000);
-    let room = site.fabric.switch(2).rules.len();
-    site.fabric.switch(2).room = room;
+    let capacity = site.fabric.switch(2).rules.len();
+    site.fabric.switch(2).room = capacity;
     let (pair, ..) = site.pair(2, "Camera", 0);
     site.run(10_000);
     let tries = |site: &Site| {
@@ -652,7 +652,7 @@ fn pair_that_does_not_fit_its_flow_is_refused_without_affecting_the_others() {
 
 /// Before the meter has room for the pair, its samples would be dropped.
 #[test]
-fn pair_that_joins_is_released_when_the_meter_has_room_for_it() {
+fn pair_that_joins_is_released_when_the_meter_passes_its_samples() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let (writer, reader) = (site.writer(0, "Joint", SMALL), site.reader(1, "Joint", REQUEST));
     site.run(1_000);

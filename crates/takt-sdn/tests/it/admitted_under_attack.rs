@@ -98,8 +98,8 @@ fn floods_of_packets_to_the_controller_do_not_affect_an_admitted_pair() {
 #[test]
 fn full_tables_do_not_affect_an_admitted_pair() {
     let mut target = Target::new();
-    let room = target.site.fabric.switch(1).rules.len() + 5;
-    target.site.fabric.switch(1).room = room;
+    let capacity = target.site.fabric.switch(1).rules.len() + 5;
+    target.site.fabric.switch(1).room = capacity;
     let unknown = |n: u8| {
         let mut frame = target.site.fabric.udp(ATTACKER, 1, 4000, b"another host");
         frame[6..12].copy_from_slice(&[2, 9, 9, 9, 9, n]);
@@ -108,7 +108,7 @@ fn full_tables_do_not_affect_an_admitted_pair() {
     let unknown: Vec<_> = (0..100).map(unknown).collect();
     target.attack(unknown);
     target.holds("a full table");
-    assert!(target.site.fabric.switch(1).rules.len() <= room);
+    assert!(target.site.fabric.switch(1).rules.len() <= capacity);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn spoofed_frames_of_an_admitted_writer_get_neither_its_class_nor_its_meter() {
 /// Builds RTPS messages in the name of the writer's participant: disposals by SPDP and by SEDP.
 fn forged_farewells() -> Vec<Vec<u8>> {
     let prefix = GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
-    let farewell = |reader: [u8; 4], writer: [u8; 4], entity: [u8; 4]| {
+    let disposal = |reader: [u8; 4], writer: [u8; 4], entity: [u8; 4]| {
         let mut message = b"RTPS\x02\x05\x01\x7a".to_vec();
         message.extend(prefix.0);
         // DATA with inline QoS and a key; PID_STATUS_INFO: disposed and unregistered.
@@ -147,8 +147,8 @@ fn forged_farewells() -> Vec<Vec<u8>> {
         message.extend(data);
         message
     };
-    let participant = farewell([0, 0, 0, 0], [0, 1, 0, 0xc2], [0, 0, 1, 0xc1]);
-    let writer = farewell([0, 0, 3, 0xc7], [0, 0, 3, 0xc2], [0, 0, 1, 3]);
+    let participant = disposal([0, 0, 0, 0], [0, 1, 0, 0xc2], [0, 0, 1, 0xc1]);
+    let writer = disposal([0, 0, 3, 0xc7], [0, 0, 3, 0xc2], [0, 0, 1, 3]);
     vec![participant, writer]
 }
 
@@ -176,8 +176,8 @@ fn admitted_writer_beyond_its_contract_does_not_affect_another_pair() {
     target.site.run(1_000);
     assert!(target.site.is_matched(ATTACKER, writer, reader), "{:?}", target.site.fabric.events);
     target.entries = [1, 2].map(|dpid| target.site.entries(dpid).len());
-    let passed = target.site.classes(ATTACKER, ATTACKER + 1, 5000).len();
-    assert!(passed < 20, "its own meter drops {passed} of 5,000");
+    let delivered = target.site.classes(ATTACKER, ATTACKER + 1, 5000).len();
+    assert!(delivered < 20, "its own meter drops {delivered} of 5,000");
     target.holds("a babbling publisher");
     let span = Duration::from_secs(20);
     target.site.run(u64::try_from(span.as_millis()).expect("short"));

@@ -1,4 +1,4 @@
-//! Tests of the API: access control, answers, limits, and the control socket.
+//! Tests of the API: access control, responses, limits, and the control socket.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -90,19 +90,19 @@ fn connect(address: SocketAddr) -> TcpStream {
     socket
 }
 
-/// Returns the complete answer to these octets.
+/// Returns the complete response to these octets.
 fn raw(address: SocketAddr, request: &[u8]) -> String {
     let mut socket = connect(address);
     // The server may have refused before it has read everything.
     let _ = socket.write_all(request).and_then(|()| socket.shutdown(Shutdown::Write));
-    let mut answer = Vec::new();
-    let _ = socket.read_to_end(&mut answer);
-    String::from_utf8(answer).expect("text")
+    let mut response = Vec::new();
+    let _ = socket.read_to_end(&mut response);
+    String::from_utf8(response).expect("text")
 }
 
-/// Splits an answer into status and content.
-fn parts(answer: &str) -> (u16, &str) {
-    let (head, content) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+/// Splits a response into status and content.
+fn parts(response: &str) -> (u16, &str) {
+    let (head, content) = response.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {response:?}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
     (status.expect("a status"), content)
 }
@@ -110,8 +110,8 @@ fn parts(answer: &str) -> (u16, &str) {
 pub fn ask(address: SocketAddr, method: &str, path: &str, fields: &str, body: &str) -> (u16, String) {
     let len = body.len();
     let request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {len}\r\n{fields}\r\n{body}");
-    let answer = raw(address, request.as_bytes());
-    let (status, content) = parts(&answer);
+    let response = raw(address, request.as_bytes());
+    let (status, content) = parts(&response);
     (status, content.to_owned())
 }
 
@@ -166,10 +166,10 @@ fn page_is_served_without_the_token_and_loads_nothing_from_elsewhere() {
     let site = Site::new(1, &[], None);
     let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     for path in ["/", "/page.js", "/page.css", "/icon.svg"] {
-        let answer = raw(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes());
-        let (status, content) = parts(&answer);
+        let response = raw(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes());
+        let (status, content) = parts(&response);
         assert_eq!(status, 200);
-        assert!(answer.contains("Content-Security-Policy: default-src 'none'; script-src 'self';"), "{answer}");
+        assert!(response.contains("Content-Security-Policy: default-src 'none'; script-src 'self';"), "{response}");
         let foreign = content.replace("http://www.w3.org/2000/svg", "").contains("://");
         assert!(!foreign, "{path} names another site");
         assert!(!content.contains("style=") && !content.contains("innerHTML"), "{path} needs a weaker policy");
@@ -181,12 +181,12 @@ fn request_with_a_foreign_host_name_is_refused() {
     let site = Site::new(1, &[], None);
     let (_server, address, _) = serve(&site, None, true);
     for host in ["Host: attacker.example\r\n", "Host: attacker.example:80\r\n", ""] {
-        let answer = raw(address, format!("GET /v1/state HTTP/1.1\r\n{host}\r\n").as_bytes());
-        assert_eq!(parts(&answer).0, 421, "{host}");
+        let response = raw(address, format!("GET /v1/state HTTP/1.1\r\n{host}\r\n").as_bytes());
+        assert_eq!(parts(&response).0, 421, "{host}");
     }
     let port = address.port();
-    let answer = raw(address, format!("GET /v1/state HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n").as_bytes());
-    assert_eq!(parts(&answer).0, 200);
+    let response = raw(address, format!("GET /v1/state HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n").as_bytes());
+    assert_eq!(parts(&response).0, 200);
 }
 
 #[test]
@@ -228,9 +228,9 @@ fn late_request_is_refused() {
     let (_server, address, _) = serve(&site, None, true);
     let mut socket = connect(address);
     socket.write_all(b"GET / HTTP/1.1\r\nHost: local").expect("the write succeeds");
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).expect("the stream ends");
-    assert_eq!(parts(&answer).0, 408);
+    let mut response = String::new();
+    socket.read_to_string(&mut response).expect("the stream ends");
+    assert_eq!(parts(&response).0, 408);
 }
 
 #[test]
@@ -246,12 +246,12 @@ fn connection_beyond_the_limit_is_closed_and_counted() {
         })
         .collect();
     let mut one_more = connect(address);
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     // The connection may be closed with or without a reset.
-    if let Err(error) = one_more.read_to_end(&mut answer) {
+    if let Err(error) = one_more.read_to_end(&mut response) {
         assert!(!matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "not closed: {error}");
     }
-    assert_eq!(answer, b"");
+    assert_eq!(response, b"");
     assert_eq!(counters.values()[3].2, 1);
     drop(waiting);
 }
@@ -334,13 +334,13 @@ fn every_path_of_the_openapi_document_answers_by_its_schema() {
             continue;
         }
         let body = if method == "post" { body.to_string() } else { String::new() };
-        let answer = ask(address, &method.to_uppercase(), path, &bearer(), &body);
-        assert_eq!(answer.0, 200, "{path}: {}", answer.1);
+        let response = ask(address, &method.to_uppercase(), path, &bearer(), &body);
+        assert_eq!(response.0, 200, "{path}: {}", response.1);
         let Some(schema) = operation["responses"]["200"]["content"].get("application/json") else { continue };
         if path == "/openapi.json" {
             continue;
         }
-        let value: Value = serde_json::from_str(&answer.1).expect("JSON");
+        let value: Value = serde_json::from_str(&response.1).expect("JSON");
         let found = faults(&document, &schema["schema"], &value, path);
         assert!(found.is_empty(), "{found:#?}");
     }
@@ -357,7 +357,7 @@ fn metrics_have_unit_help_and_type_and_the_values_of_the_state() {
     let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     let (status, text) = get(address, "/metrics");
     assert_eq!(status, 200);
-    let (mut helped, mut typed, mut seen) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut helped, mut typed, mut sampled) = (Vec::new(), Vec::new(), Vec::new());
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
@@ -370,13 +370,13 @@ fn metrics_have_unit_help_and_type_and_the_values_of_the_state() {
                 let last = typed.last().expect("a type comes first");
                 assert_eq!((helped.last(), &last.0), (Some(&name), &name), "{line}");
                 assert_eq!(last.1 == "counter", name.ends_with("_total"), "{line}");
-                seen.push(name);
+                sampled.push(name);
             }
         }
     }
     for counter in COUNTERS {
         let name = format!("takt_sdn_{}_total", counter.name);
-        assert!(seen.contains(&name), "{name}");
+        assert!(sampled.contains(&name), "{name}");
     }
     for line in [
         "takt_sdn_pairs{decision=\"admitted\"} 1",
@@ -400,8 +400,8 @@ fn metrics_have_unit_help_and_type_and_the_values_of_the_state() {
     }
 }
 
-fn what_if(address: SocketAddr, asked: &Value) -> (u16, Value) {
-    let (status, content) = ask(address, "POST", "/v1/what-if", &bearer(), &asked.to_string());
+fn what_if(address: SocketAddr, query: &Value) -> (u16, Value) {
+    let (status, content) = ask(address, "POST", "/v1/what-if", &bearer(), &query.to_string());
     (status, serde_json::from_str(&content).unwrap_or_else(|error| panic!("{content}: {error}")))
 }
 
@@ -417,14 +417,14 @@ fn what_if_answers_as_admission_decides_and_changes_nothing() {
     let directory = Directory::new("sdn-api-what-if");
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let (_server, address, _) = serve(&site, Some(token(&directory)), false);
-    let (status, verdict) = what_if(address, &asked("10.0.0.1", "10.0.0.2"));
-    assert_eq!((status, &verdict["is_admitted"]), (200, &json!(true)), "{verdict}");
-    assert_eq!(what_if(address, &asked("10.0.0.1", "10.0.0.2")).1, verdict, "nothing was registered");
+    let (status, decision) = what_if(address, &asked("10.0.0.1", "10.0.0.2"));
+    assert_eq!((status, &decision["is_admitted"]), (200, &json!(true)), "{decision}");
+    assert_eq!(what_if(address, &asked("10.0.0.1", "10.0.0.2")).1, decision, "nothing was registered");
     site.pair(0, "Camera", 0);
     site.run(1_000);
     let now = view(&site);
-    assert_eq!(verdict["bound_ns"], json!(now.pairs[0].bound_ns));
-    assert_eq!(verdict["hops"], json!(now.pairs[0].hops));
+    assert_eq!(decision["bound_ns"], json!(now.pairs[0].bound_ns));
+    assert_eq!(decision["hops"], json!(now.pairs[0].hops));
     let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     let (_, refused) = what_if(address, &asked("10.0.0.3", "10.0.0.4"));
     assert_eq!(refused["is_admitted"], json!(false));
@@ -463,8 +463,8 @@ fn what_if_counts_samples_by_multicast_to_all_readers() {
         let mut changed = asked("10.0.0.1", "10.0.0.2");
         (changed["group"], changed["others"]) = (json!("239.255.0.1:7401"), json!(["10.0.0.3"]));
         changed[key] = value;
-        let (status, answer) = what_if(address, &changed);
-        assert!(status == 400 && answer["error"].as_str().is_some_and(|error| error.contains(word)), "{answer}");
+        let (status, response) = what_if(address, &changed);
+        assert!(status == 400 && response["error"].as_str().is_some_and(|error| error.contains(word)), "{response}");
     }
 }
 
@@ -485,8 +485,8 @@ fn invalid_what_if_request_is_refused_with_the_reason() {
         ("to", json!("fd00::1"), "version of IP"),
         ("colour", json!("red"), "colour"),
     ] {
-        let (status, answer) = with(key, value);
-        let reason = answer["error"].as_str().unwrap_or_default();
+        let (status, response) = with(key, value);
+        let reason = response["error"].as_str().unwrap_or_default();
         assert!(status == 400 && (reason.contains(word) || reason.contains("line 1")), "{key}: {status} {reason}");
     }
     let (status, unknown) = with("to", json!("10.0.0.99"));
@@ -494,9 +494,9 @@ fn invalid_what_if_request_is_refused_with_the_reason() {
     assert_eq!(unknown["reason"], json!("the host of the reader, 10.0.0.99, is not known"));
     let site = Site::new(2, &line(2), None);
     let (_server, address, _) = serve(&site, Some(token(&directory)), false);
-    let (status, answer) = what_if(address, &asked("10.0.0.1", "10.0.0.2"));
+    let (status, response) = what_if(address, &asked("10.0.0.1", "10.0.0.2"));
     assert_eq!(status, 404);
-    assert!(answer["error"].as_str().is_some_and(|error| error.contains("--network")), "{answer}");
+    assert!(response["error"].as_str().is_some_and(|error| error.contains("--network")), "{response}");
 }
 
 #[test]

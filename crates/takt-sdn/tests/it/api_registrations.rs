@@ -109,7 +109,7 @@ impl Api {
         Self { live, server, address, counters, document, _directory: directory }
     }
 
-    /// Sends a request with a token, or without one; the answer must conform to the OpenAPI
+    /// Sends a request with a token, or without one; the response must conform to the OpenAPI
     /// document.
     fn ask(&self, method: &str, path: &str, token: &str, body: &str) -> (u16, Value) {
         let fields = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
@@ -120,9 +120,9 @@ impl Api {
             None => path,
         };
         let operation = &self.document["paths"][described][method.to_lowercase()];
-        let answer = &operation["responses"][status.to_string()];
-        assert!(answer.is_object(), "{method} {path}: the document has no {status}");
-        let found = faults(&self.document, &answer["content"]["application/json"]["schema"], &value, path);
+        let response = &operation["responses"][status.to_string()];
+        assert!(response.is_object(), "{method} {path}: the document has no {status}");
+        let found = faults(&self.document, &response["content"]["application/json"]["schema"], &value, path);
         assert!(found.is_empty(), "{method} {path}, {status}: {found:#?}");
         (status, value)
     }
@@ -167,8 +167,8 @@ fn registration_requires_a_write_token() {
             assert_eq!(api.ask("DELETE", "/v1/registrations/1", token, "").0, 401, "{token:?}");
         }
         assert_eq!(api.count("unauthorized"), 4);
-        let (status, answer) = api.register(READER, &camera());
-        assert!(status == 403 && answer["error"].as_str().is_some_and(|what| what.contains("--api-write-token")));
+        let (status, content) = api.register(READER, &camera());
+        assert!(status == 403 && content["error"].as_str().is_some_and(|what| what.contains("--api-write-token")));
         assert_eq!(api.ask("DELETE", "/v1/registrations/1", READER, "").0, 403);
         assert_eq!(api.count("forbidden"), 2);
         assert_eq!(api.registered(), 0, "nothing was registered");
@@ -208,20 +208,20 @@ fn refused_registration_is_answered_with_hop_and_remedies() {
     let api = Api::new("sdn-registration-refused", Some(NETWORK), false);
     assert_eq!(api.register(GATEWAY, &camera()).0, 201);
     let lidar = changed(&[("topic", json!("Lidar")), ("from", json!("10.0.0.3")), ("to", json!("10.0.0.4"))]);
-    let (status, answer) = api.register(GATEWAY, &lidar);
-    assert_eq!((status, &answer["registration"]["state"]), (201, &json!("refused")));
-    assert!(answer["binding_hop"].is_object() && answer["remedies"]["separation_ns"].is_u64(), "{answer}");
-    assert!(answer["reason"].as_str().is_some_and(|reason| reason.contains("port 1 of switch")), "{answer}");
+    let (status, content) = api.register(GATEWAY, &lidar);
+    assert_eq!((status, &content["registration"]["state"]), (201, &json!("refused")));
+    assert!(content["binding_hop"].is_object() && content["remedies"]["separation_ns"].is_u64(), "{content}");
+    assert!(content["reason"].as_str().is_some_and(|reason| reason.contains("port 1 of switch")), "{content}");
 }
 
 #[test]
 fn registration_with_pending_entries_is_answered_as_accepted() {
     let api = Api::new("sdn-registration-accepted", Some(NETWORK), false);
     api.live.is_stalled.store(true, Ordering::Relaxed);
-    let (status, answer) = api.register(GATEWAY, &camera());
-    assert_eq!((status, &answer["registration"]["state"]), (202, &json!("installing")));
+    let (status, content) = api.register(GATEWAY, &camera());
+    assert_eq!((status, &content["registration"]["state"]), (202, &json!("installing")));
     api.live.with(|site| site.run(100));
-    let path = format!("/v1/registrations/{}", answer["registration"]["id"].as_str().expect("a text"));
+    let path = format!("/v1/registrations/{}", content["registration"]["id"].as_str().expect("a text"));
     assert_eq!(api.ask("GET", &path, READER, "").1["registration"]["state"], json!("admitted"));
 }
 
@@ -241,16 +241,16 @@ fn rejected_registration_is_answered_with_the_reason_and_counted() {
         (changed(&[("port", json!(7400))]), 409, "discovery"),
         (changed(&of_pair), 409, "belong to pair"),
     ] {
-        let (got, answer) = api.register(GATEWAY, &body);
-        let reason = answer["error"].as_str().unwrap_or_default();
+        let (got, content) = api.register(GATEWAY, &body);
+        let reason = content["error"].as_str().unwrap_or_default();
         assert!(got == status && (reason.contains(word) || reason.contains("line 1")), "{word}: {got} {reason}");
     }
     assert_eq!((api.count("rejected"), api.registered()), (6, 0));
     assert_eq!(api.ask("GET", "/v1/registrations/x", READER, "").0, 404);
     assert_eq!(api.ask("DELETE", "/v1/registrations/x", GATEWAY, "").0, 404);
     let without = Api::new("sdn-registration-no-network", None, false);
-    let (status, answer) = without.register(GATEWAY, &camera());
-    assert!(status == 404 && answer["error"].as_str().is_some_and(|what| what.contains("--network")), "{answer}");
+    let (status, content) = without.register(GATEWAY, &camera());
+    assert!(status == 404 && content["error"].as_str().is_some_and(|what| what.contains("--network")), "{content}");
 }
 
 #[test]
@@ -277,17 +277,17 @@ fn control_socket_registers_for_the_operator() {
     let service = Service { source, access: Access::Reachable, counters: Arc::clone(&api.counters) };
     let _server = Server::unix(&path, service).expect("the socket can be created");
     let client = Client::find(Some(&path)).expect("the socket is named");
-    let taken = client.post("/v1/registrations", camera().to_string().as_bytes()).expect("accepted");
-    let taken: Pair = serde_json::from_slice(&taken).expect("a pair");
-    let own = taken.registration.expect("the pair is registered");
+    let registered = client.post("/v1/registrations", camera().to_string().as_bytes()).expect("accepted");
+    let registered: Pair = serde_json::from_slice(&registered).expect("a pair");
+    let own = registered.registration.expect("the pair is registered");
     assert_eq!(own.owner, "control socket");
-    let place = format!("/v1/registrations/{}", own.id);
-    assert_eq!(api.ask("DELETE", &place, GATEWAY, "").0, 403, "a token may not remove it");
+    let path = format!("/v1/registrations/{}", own.id);
+    assert_eq!(api.ask("DELETE", &path, GATEWAY, "").0, 403, "a token may not remove it");
     let (_, other) = api.register(GATEWAY, &changed(&[("topic", json!("Joint")), ("port", json!(7422))]));
     client
         .delete(&format!("/v1/registrations/{}", other["registration"]["id"].as_str().expect("a text")))
         .expect("the registration is removed");
-    client.delete(&place).expect("the registration is removed");
-    assert!(matches!(client.delete(&place), Err(ControlError::Refused(why)) if why.contains("no such registration")));
+    client.delete(&path).expect("the registration is removed");
+    assert!(matches!(client.delete(&path), Err(ControlError::Refused(why)) if why.contains("no such registration")));
     assert!(api.server.address().is_some());
 }

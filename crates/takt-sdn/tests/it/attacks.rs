@@ -84,14 +84,14 @@ fn flood_of_one_host_delays_no_packets_of_others_at_its_switch_to_the_controller
     };
     let flood = announce(&fabric, 0, 1);
     (0..5000).for_each(|_| fabric.send(port(1, 5), flood.clone()));
-    let heard = fabric.controller.counters().discovery;
-    assert!(heard <= 1000, "{heard} of 5000");
-    let (hello, question) = (announce(&fabric, other, 2), fabric.arp(ArpOperation::Request, other, 1));
+    let handled = fabric.controller.counters().discovery;
+    assert!(handled <= 1000, "{handled} of 5000");
+    let (hello, arp_request) = (announce(&fabric, other, 2), fabric.arp(ArpOperation::Request, other, 1));
     fabric.send_from(other, hello.clone());
-    assert_eq!(fabric.controller.counters().discovery, heard + 1);
+    assert_eq!(fabric.controller.counters().discovery, handled + 1);
     assert_eq!(fabric.received(&hello), [1, 1, 1, 0]);
-    fabric.send_from(other, question.clone());
-    assert!(fabric.received(&question).iter().sum::<usize>() > 0, "ARP also arrives");
+    fabric.send_from(other, arp_request.clone());
+    assert!(fabric.received(&arp_request).iter().sum::<usize>() > 0, "ARP also arrives");
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn second_switch_with_a_datapath_id_in_use_is_refused() {
     let id = fabric.controller.connect(fabric.now).expect("the controller accepts the connection");
     forged.connect(fabric.now);
     while fabric.controller.is_open(id) {
-        let (taken, _) = forged.handle_bytes(fabric.now, fabric.controller.poll_transmit(id));
-        fabric.controller.transmitted(id, taken);
+        let (consumed, _) = forged.handle_bytes(fabric.now, fabric.controller.poll_transmit(id));
+        fabric.controller.transmitted(id, consumed);
         let octets = forged.poll_transmit().to_vec();
         forged.transmitted(fabric.controller.handle_bytes(fabric.now, id, &octets));
     }

@@ -14,7 +14,7 @@ use crate::fabric::{Fabric, line, port};
 
 const STEP: Duration = Duration::from_millis(50);
 
-/// Simulated etcd, whose answers take no time.
+/// Simulated etcd, which responds without delay.
 #[derive(Default)]
 struct Etcd {
     revision: u64,
@@ -104,17 +104,17 @@ fn one_member_leads_and_the_other_takes_over_when_it_falls_silent() {
     one.save(put("host/1"));
     serve(&mut etcd, now, &mut one);
     assert!(one.is_saved());
-    // From now on the first member gets no answers: it steps down before etcd lets another one
+    // From now on the first member gets no responses: it steps down before etcd lets another one
     // lead.
     let until = one.leads_until().expect("the member leads");
-    let taken = loop {
+    let event = loop {
         now = now.after(STEP);
         if let Some(event) = serve(&mut etcd, now, &mut other).pop() {
             break event;
         }
     };
     assert!(now > until, "{now:?}");
-    let Event::Elected { generation, records } = taken else { panic!("{taken:?}") };
+    let Event::Elected { generation, records } = event else { panic!("{event:?}") };
     assert!(generation > 2);
     assert_eq!(records.keys().collect::<Vec<_>>(), ["host/1"]);
     one.save(put("host/stale"));

@@ -207,7 +207,7 @@ fn connection_that_sends_no_openflow_is_closed() {
     let mut runtime = runtime(None);
     let mut stream = connected(&runtime);
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("the write succeeds");
-    let mut nobody = SimulatedSwitch::new(1, 1);
+    let mut unused = SimulatedSwitch::new(1, 1);
     let refused = |event: &Event| matches!(event, Event::ConnectionRefused { .. });
-    assert!(until(&mut runtime, &mut stream, &mut nobody, refused).is_some());
+    assert!(until(&mut runtime, &mut stream, &mut unused, refused).is_some());
 }

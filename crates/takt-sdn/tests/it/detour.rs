@@ -70,9 +70,9 @@ fn discovery_passes_the_controller_and_its_added_latency_is_measured() {
     let (from, other, discovery) = (socket("left", 0), socket("right", OTHER), socket("right", DISCOVERY));
     let [by_rules, by_controller] = [(&other, OTHER), (&discovery, DISCOVERY)].map(|(to, port)| times(&from, to, port));
     let at = |times: &[Duration], percent: usize| times[(times.len() - 1) * percent / 100].as_micros();
-    for (way, times) in [("rules", &by_rules), ("controller", &by_controller)] {
+    for (route, times) in [("rules", &by_rules), ("controller", &by_controller)] {
         let [median, p99, longest] = [50, 99, 100].map(|percent| at(times, percent));
-        println!("by {way:<10} {MESSAGES} messages, median {median} us, p99 {p99} us, longest {longest} us");
+        println!("by {route:<10} {MESSAGES} messages, median {median} us, p99 {p99} us, longest {longest} us");
     }
     println!("detour: median {} us", at(&by_controller, 50).saturating_sub(at(&by_rules, 50)));
     running.stop();

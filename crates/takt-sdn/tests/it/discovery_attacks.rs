@@ -183,16 +183,16 @@ fn announcements_from_another_port_or_address_are_dropped_and_reported() {
 }
 
 #[test]
-fn spoofed_farewell_and_disposal_change_nothing() {
+fn spoofed_disposals_of_participants_and_endpoints_change_nothing() {
     let (mut interceptor, one, other) = joined(Config::default());
     one.send(&mut interceptor, &other, &one.publication(1, "Topic", 1));
     assert_eq!(delivered_or_passed(&other.send(&mut interceptor, &one, &other.subscription(1, "Topic", 1))), []);
     let pairs: Vec<_> = interceptor.pairs().collect();
     assert_eq!(pairs.len(), 1);
-    let farewell = key_payload(Guid::new(one.prefix, EntityId::PARTICIPANT));
+    let participant_disposal = key_payload(Guid::new(one.prefix, EntityId::PARTICIPANT));
     let disposal = key_payload(one.guid(1));
     let forger = Puppet { address: other.address, port: other.port, ..one };
-    for (writer, key) in [(EntityId::SPDP_WRITER, &farewell), (EntityId::SEDP_PUB_WRITER, &disposal)] {
+    for (writer, key) in [(EntityId::SPDP_WRITER, &participant_disposal), (EntityId::SEDP_PUB_WRITER, &disposal)] {
         let message = one.message(|builder| data_of(builder, writer, 2, Payload::Key(key)));
         assert_eq!(forger.send(&mut interceptor, &other, &message), assert_nothing());
         // The same key is legal in a message of the other participant.
@@ -200,7 +200,8 @@ fn spoofed_farewell_and_disposal_change_nothing() {
         assert_ne!(other.send(&mut interceptor, &one, &message), Decision::Pass);
     }
     assert_eq!(interceptor.pairs().collect::<Vec<_>>(), pairs);
-    let true_one = one.message(|builder| data_of(builder, EntityId::SPDP_WRITER, 2, Payload::Key(&farewell)));
+    let true_one =
+        one.message(|builder| data_of(builder, EntityId::SPDP_WRITER, 2, Payload::Key(&participant_disposal)));
     assert_eq!(one.send(&mut interceptor, &other, &true_one), Decision::Pass);
     assert_eq!((interceptor.pairs().count(), interceptor.participants().count()), (0, 1));
 }
@@ -290,7 +291,7 @@ fn endpoints_beyond_the_limits_are_withheld() {
     assert_eq!(delivered(&refused), [(4, 5)]);
     let expected = Event::LimitReached { participant: one.prefix, limit: Limit::EndpointsPerParticipant };
     assert_eq!(events(&mut interceptor), [expected]);
-    // A disposed endpoint makes room.
+    // A disposed endpoint no longer counts.
     let key = key_payload(one.guid(2));
     let disposal = one.message(|builder| data_of(builder, EntityId::SEDP_PUB_WRITER, 5, Payload::Key(&key)));
     assert_eq!(one.send(&mut interceptor, &other, &disposal), Decision::Pass);

@@ -109,8 +109,8 @@ fn refused_pair_matches_when_it_is_released_later() {
         assert!(network.run_until(10_000, |network| !found(network).is_empty()));
         for round in 0..4 {
             network.interceptor.refuse(network.at(), pair, "no room").expect("the pair is known");
-            let is_parted = network.run_until(10_000, |network| network.matched(writer, reader) == (0, 0));
-            assert!(is_parted, "{form:?} {order} {round}");
+            let is_unmatched = network.run_until(10_000, |network| network.matched(writer, reader) == (0, 0));
+            assert!(is_unmatched, "{form:?} {order} {round}");
             network.interceptor.release(network.at(), pair).expect("the pair is known");
             let is_matched = network.run_until(10_000, |network| network.matched(writer, reader) == (1, 1));
             assert!(is_matched, "{form:?} {order} {round}");
@@ -121,10 +121,10 @@ fn refused_pair_matches_when_it_is_released_later() {
         let (other, third) = ((0, network.writer(0, "New", "")), (1, network.reader(1, "New", "")));
         assert!(network.run_until(10_000, |network| network.matched(other, third) == (1, 1)), "{form:?} {order}");
         network.nodes[0].delete_writer(takt_core::Instant(network.now), writer.1).expect("the writer exists");
-        let gone = |network: &mut Network| {
+        let is_disposed = |network: &mut Network| {
             network.nodes[1].matched_publications(reader.1).expect("the reader exists").is_empty()
         };
-        assert!(network.run_until(10_000, gone), "{form:?} {order}: the disposal arrives");
+        assert!(network.run_until(10_000, is_disposed), "{form:?} {order}: the disposal arrives");
         assert!(network.run_until(10_000, |network| network.interceptor.poll_timeout().is_some()));
     }
 }

@@ -256,13 +256,13 @@ impl Fabric {
             let is_stalled = self.stalled.contains(&dpid);
             let to_switch = if is_stalled { Vec::new() } else { self.controller.poll_transmit(id).to_vec() };
             let switch = self.switches.get_mut(&dpid).expect("the switch is connected");
-            let (taken, frames) = switch.handle_bytes(self.now, &to_switch);
-            self.controller.transmitted(id, taken);
+            let (consumed, frames) = switch.handle_bytes(self.now, &to_switch);
+            self.controller.transmitted(id, consumed);
             self.queue.extend(frames);
             let to_controller = switch.poll_transmit().to_vec();
             if !to_controller.is_empty() {
-                let taken = self.controller.handle_bytes(self.now, id, &to_controller);
-                self.switch(dpid).transmitted(taken);
+                let consumed = self.controller.handle_bytes(self.now, id, &to_controller);
+                self.switch(dpid).transmitted(consumed);
             }
             is_busy |= !to_switch.is_empty() || !to_controller.is_empty();
             if !self.controller.is_open(id) {

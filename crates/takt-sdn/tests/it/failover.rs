@@ -135,8 +135,8 @@ fn with_samples(lab: &Lab, running: Running, protected: bool, script: impl FnOnc
     talker.send_to(b"greeting", (LISTENER, PORT)).expect("a route exists");
     listener.send_to(b"greeting", (TALKER, PORT)).expect("a route exists");
     until_some("the registration is admitted", || {
-        let answer = running.questions.register(&Owner::Operator, registration(protected)).expect("an answer");
-        let registered = answer.unwrap_or_else(|why| panic!("{why}"));
+        let result = running.questions.register(&Owner::Operator, registration(protected)).expect("an answer");
+        let registered = result.unwrap_or_else(|why| panic!("{why}"));
         let state = registered.pair.registration.expect("the pair is registered").state;
         (state == Decided::Admitted).then_some(())
     });

@@ -70,8 +70,8 @@ fn flood_of_small_frames_to_a_host_is_limited_and_does_not_affect_its_admitted_p
         // The controller sends the first one and installs the entries.
         site.fabric.send_from(2, noise.clone());
         site.fabric.pass(STEP);
-        let passed = flood(&mut site.fabric, 2, &noise)[1];
-        assert!(expected.contains(&passed), "{limits:?}: {passed}");
+        let delivered = flood(&mut site.fabric, 2, &noise)[1];
+        assert!(expected.contains(&delivered), "{limits:?}: {delivered}");
         (0..40).for_each(|_| site.fabric.send_from(2, noise.clone()));
         let classes = site.classes(0, 1, 6);
         assert_eq!(classes.len(), 6, "a sample of six datagrams passes during the flood");
@@ -85,9 +85,9 @@ fn broadcasts_are_limited_only_at_hosts_with_a_limit() {
     let hello = fabric.broadcast(0, b"hello");
     fabric.send_from(0, hello.clone());
     assert_eq!(fabric.received(&hello), [0, 1, 1, 1, 1], "once to each");
-    let passed = flood(&mut fabric, 0, &hello);
-    assert!(at_most(GROUPS).contains(&passed[1]), "{passed:?}");
-    assert_eq!((passed[2], passed[3], passed[4]), (2000, 2000, 2000), "also behind the switch with the limit");
+    let delivered = flood(&mut fabric, 0, &hello);
+    assert!(at_most(GROUPS).contains(&delivered[1]), "{delivered:?}");
+    assert_eq!((delivered[2], delivered[3], delivered[4]), (2000, 2000, 2000), "also behind the switch with the limit");
     let from_limited = fabric.broadcast(1, b"hello");
     assert_eq!(flood(&mut fabric, 1, &from_limited)[3], 2000, "frames sent by the host are not limited");
 }
@@ -103,8 +103,8 @@ fn frames_on_their_way_to_another_switch_are_not_limited() {
     fabric.pass(STEP);
     assert_eq!(flood(&mut fabric, 0, &noise)[4], 2000);
     // The smallest group share of a switch applies, once at each switch.
-    let passed = flood(&mut fabric, 0, &hello);
-    assert!(passed[1..].iter().all(|passed| at_most(GROUPS).contains(passed)), "{passed:?}");
+    let delivered = flood(&mut fabric, 0, &hello);
+    assert!(delivered[1..].iter().all(|delivered| at_most(GROUPS).contains(delivered)), "{delivered:?}");
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn frames_to_a_known_group_are_limited_only_at_members_with_a_limit() {
     let frame = fabric.udp_to(&fabric.hosts[0], MacAddress([1, 0, 0x5e, 1, 2, 3]), group, NOISE, &[], b"to members");
     fabric.send_from(0, frame.clone());
     assert_eq!(fabric.received(&frame), [0, 1, 0, 1, 1], "{:?}", fabric.events);
-    let passed = flood(&mut fabric, 0, &frame);
-    assert!(at_most(GROUPS).contains(&passed[1]), "{passed:?}");
-    assert_eq!((passed[2], passed[3], passed[4]), (0, 2000, 2000));
+    let delivered = flood(&mut fabric, 0, &frame);
+    assert!(at_most(GROUPS).contains(&delivered[1]), "{delivered:?}");
+    assert_eq!((delivered[2], delivered[3], delivered[4]), (0, 2000, 2000));
 }
 
 #[test]
@@ -131,13 +131,13 @@ fn controller_frames_to_a_host_beyond_its_share_are_dropped_and_counted() {
     // allowance of discovery.
     let group = MacAddress([1, 0, 0x5e, 0x7f, 0, 1]);
     let frame = fabric.udp_to(&fabric.hosts[0], group, Ipv4Addr::new(239, 255, 0, 1), 7400, &[], b"RTPS");
-    let passed = flood(&mut fabric, 0, &frame);
-    let (limited, free) = (passed[1], passed[3]);
-    assert!(free > limited + 500, "{passed:?}");
+    let delivered = flood(&mut fabric, 0, &frame);
+    let (limited, free) = (delivered[1], delivered[3]);
+    assert!(free > limited + 500, "{delivered:?}");
     let counters = fabric.controller.counters();
-    assert_eq!(counters.host_excess_of_controller as usize, free - limited, "{passed:?}");
+    assert_eq!(counters.host_excess_of_controller as usize, free - limited, "{delivered:?}");
     let classed = free - counters.control_excess as usize / 4;
-    assert!(limited <= classed + CONTROLLER + CONTROLLER / 5, "{passed:?}, {counters:?}");
+    assert!(limited <= classed + CONTROLLER + CONTROLLER / 5, "{delivered:?}, {counters:?}");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn arp_request_for_a_host_with_a_limit_passes_during_a_flood_to_it() {
     let mut fabric = three_switches(LIMITED);
     let noise = fabric.udp(0, 1, NOISE, &[0; 58]);
     flood(&mut fabric, 0, &noise);
-    let question = {
+    let arp_request = {
         let (from, to) = (&fabric.hosts[2], &fabric.hosts[1]);
         let sender = (from.mac, from.address);
         let target = (MacAddress::default(), to.address);
@@ -154,7 +154,7 @@ fn arp_request_for_a_host_with_a_limit_passes_during_a_flood_to_it() {
     };
     (0..40).for_each(|_| fabric.send_from(0, noise.clone()));
     fabric.hosts[1].inbox.clear();
-    fabric.send_from(2, question);
+    fabric.send_from(2, arp_request);
     let is_arp = |bytes: &Vec<u8>| Frame::parse(bytes).is_ok_and(|frame| frame.ether_type().0 == 0x0806);
     assert_eq!(fabric.hosts[1].inbox.iter().filter(|bytes| is_arp(bytes)).count(), 1, "ARP has its own class");
 }
@@ -195,8 +195,8 @@ fn restarted_controller_finds_its_limits_in_the_switches_and_changes_nothing() {
     assert_eq!(fabric.switches[&2].meters, before);
     let changed = |event: &&Event| matches!(event, Event::Resynchronised { difference, .. } if difference.changed > 0);
     assert_eq!(fabric.events.iter().find(changed), None);
-    let passed = flood(&mut fabric, 0, &noise)[1];
-    assert!(at_most(UNICAST).contains(&passed), "{passed}");
+    let delivered = flood(&mut fabric, 0, &noise)[1];
+    assert!(at_most(UNICAST).contains(&delivered), "{delivered}");
 }
 
 #[test]

@@ -152,8 +152,8 @@ fn readers_that_are_admitted_after_a_refusal_have_a_class_by_multicast() {
 fn writer_beyond_its_contract_to_a_group_is_policed() {
     let mut site = site(2, &line(2), SAMPLES);
     Topic::new(&mut site, OFFER, &[1, 2]);
-    let passed = (0..100).filter(|_| is_classed(&copies(&mut site)[1])).count();
-    assert!((1..20).contains(&passed), "{passed}");
+    let delivered = (0..100).filter(|_| is_classed(&copies(&mut site)[1])).count();
+    assert!((1..20).contains(&delivered), "{delivered}");
 }
 
 /// Otherwise the samples of the admitted pair would be in the lowest class as soon as the writer
@@ -195,8 +195,9 @@ fn reader_is_refused_when_multicast_to_the_others_would_not_fit() {
         let before = site.entries(1);
         topic.add(&mut site, 3, request);
         let reason = site.refusal(topic.pairs[1]).map(str::to_owned);
-        let says = |reason: &String| reason.contains("may send by multicast") && reason.contains("of port 5 of switch");
-        assert!(reason.as_ref().is_some_and(says), "{request:?}: {reason:?}");
+        let has_cause =
+            |reason: &String| reason.contains("may send by multicast") && reason.contains("of port 5 of switch");
+        assert!(reason.as_ref().is_some_and(has_cause), "{request:?}: {reason:?}");
         assert_eq!(topic.matched(&mut site), 1, "{request:?}");
         assert_eq!(site.entries(1), before, "the first pair keeps what it has");
         let now = Instant(site.fabric.now.0);
@@ -366,9 +367,9 @@ fn reader_without_a_contract_that_is_refused_for_a_shared_flow_does_not_match_by
     let log = site.writer(0, "Log", OFFER);
     site.reader(2, "Log", REQUEST);
     site.run(1_000);
-    let stranger = site.reader(1, "Log", "");
+    let uncontracted = site.reader(1, "Log", "");
     site.run(1_000);
-    assert_eq!(site.nodes[1].matched_publications(stranger).expect("exists").len(), 0, "{:?}", site.fabric.events);
+    assert_eq!(site.nodes[1].matched_publications(uncontracted).expect("exists").len(), 0, "{:?}", site.fabric.events);
     assert_eq!(site.nodes[0].matched_subscriptions(log).expect("the endpoint exists").len(), 1);
 }
 
@@ -397,7 +398,7 @@ fn admitted_reader_is_refused_when_a_local_reader_announces_a_group_at_the_disco
 /// other length at these milliseconds of each 100 ms.
 fn metered(site: &mut Site, to: SocketAddr, (sample, other): (usize, usize), at: &[u64], seconds: u64) -> (u64, u64) {
     let [sample, other] = [sample, other].map(|len| site.datagram(0, to, &vec![0; len]));
-    let (mut sent, mut passed) = (0, 0);
+    let (mut sent, mut delivered) = (0, 0);
     for millis in (0..seconds * 1000).step_by(5) {
         let others = at.iter().filter(|at| millis % 100 == **at).map(|_| &other);
         for frame in [&sample].into_iter().chain(others).cloned().collect::<Vec<_>>() {
@@ -406,12 +407,12 @@ fn metered(site: &mut Site, to: SocketAddr, (sample, other): (usize, usize), at:
             let got = site.fabric.hosts[1].inbox.iter().map(|bytes| Frame::parse(bytes).expect("a frame"));
             let datagrams =
                 got.filter(|frame| frame.udp().is_some_and(|(_, datagram)| datagram.destination_port() == to.port()));
-            passed += datagrams.count() as u64;
+            delivered += datagrams.count() as u64;
             sent += 1;
         }
         site.fabric.pass(Duration::from_millis(5));
     }
-    (sent, passed)
+    (sent, delivered)
 }
 
 /// Length in octets of RTPS header, INFO_DST, INFO_TS, and DATA with a sample of 1000 octets.
@@ -426,8 +427,8 @@ fn reliable_reader_that_joins_best_effort_ones_does_not_displace_their_multicast
     assert_eq!(topic.matched(&mut site), 3, "{:?}", site.fabric.events);
     let len = SAMPLE_LEN + HEARTBEAT_LEN;
     // One separate HEARTBEAT, and one probe of the participant.
-    let (sent, passed) = metered(&mut site, (GROUP, SAMPLES).into(), (len, len), &[0, 50], 4);
-    assert_eq!(passed, sent);
+    let (sent, delivered) = metered(&mut site, (GROUP, SAMPLES).into(), (len, len), &[0, 50], 4);
+    assert_eq!(delivered, sent);
 }
 
 #[test]
@@ -436,8 +437,8 @@ fn probes_before_multicast_do_not_displace_unicast_samples() {
     let topic = Topic::best_effort(&mut site, &[1]);
     assert!(site.is_admitted(topic.pairs[0]), "{:?}", site.fabric.events);
     let to = SocketAddr::from((site.fabric.hosts[1].address, 7411));
-    let (sent, passed) = metered(&mut site, to, (SAMPLE_LEN, 68), &[0, 10, 25, 45, 80], 1);
-    assert_eq!(passed, sent);
+    let (sent, delivered) = metered(&mut site, to, (SAMPLE_LEN, 68), &[0, 10, 25, 45, 80], 1);
+    assert_eq!(delivered, sent);
 }
 
 /// Fragments followed by a HEARTBEAT, or samples that nearly fill a frame. Before a writer of Takt
@@ -456,8 +457,8 @@ fn path_probes_do_not_displace_samples_that_nearly_fill_a_frame() {
     let to = SocketAddr::from((site.fabric.hosts[1].address, 7411));
     let sample = 20 + 16 + 12 + 24 + 1344;
     // Both probes in one datagram with two headers: the simulated meter does not count the FCS.
-    let (sent, passed) = metered(&mut site, to, (sample, 1472), &[0, 50], 4);
-    assert_eq!(passed, sent);
+    let (sent, delivered) = metered(&mut site, to, (sample, 1472), &[0, 50], 4);
+    assert_eq!(delivered, sent);
 }
 
 /// The reader is refused for one writer and withheld. It is announced to the participant when it

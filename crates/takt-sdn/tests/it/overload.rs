@@ -150,9 +150,9 @@ fn listen(station: &mut Station, progress: &Progress) -> (Vec<u32>, Instant) {
         if station.is_matched_reader(reader) {
             progress.is_reader_matched.store(true, Ordering::Relaxed);
         }
-        let taken = station.take(reader);
-        missing.retain(|number| !taken.contains(number));
-        if !taken.is_empty() {
+        let received = station.take(reader);
+        missing.retain(|number| !received.contains(number));
+        if !received.is_empty() {
             last = Instant::now();
         }
         if sent_at.is_none() && progress.is_sent.load(Ordering::Relaxed) {

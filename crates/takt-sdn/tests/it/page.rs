@@ -166,7 +166,7 @@ fn page_shows_an_empty_state_and_an_unreachable_controller() {
 }
 
 #[test]
-fn page_asks_for_the_token() {
+fn page_requests_the_token() {
     if let Err(why) = can_browse() {
         return not_run(why);
     }

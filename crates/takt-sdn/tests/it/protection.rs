@@ -172,12 +172,12 @@ fn pair_stays_admitted_without_protection_when_a_switch_refuses_its_group() {
 fn protected_pair_keeps_its_entries_and_groups_through_a_restart() {
     let (mut site, pair) = site();
     let tables = |site: &Site| [1, 2, 3].map(|dpid| (site.entries(dpid), groups(site, dpid)));
-    let (kept, records) = (tables(&site), site.fabric.controller.records());
+    let (before, records) = (tables(&site), site.fabric.controller.records());
     let network = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("a valid file");
     site.fabric.restart_with(Config { network: Some(network), ..Config::default() }, &records);
     for _ in 0..600 {
         site.run(10);
-        assert_eq!(tables(&site), kept, "at {:?}", site.fabric.now);
+        assert_eq!(tables(&site), before, "at {:?}", site.fabric.now);
     }
     assert_eq!(reported(&site, pair), [&covered(1)]);
     site.fabric.set_cable(port(1, 2), port(3, 1), false);

@@ -38,12 +38,12 @@ fn marks(instructions: &[Instruction]) -> Vec<QueueSelection> {
         Instruction::ApplyActions(actions) => Some(actions),
         _ => None,
     });
-    let (mut reach, mut outputs) = (QueueSelection { set_queue: None, dscp: Some(63) }, Vec::new());
+    let (mut selection, mut outputs) = (QueueSelection { set_queue: None, dscp: Some(63) }, Vec::new());
     for action in actions.flatten() {
         match action {
-            Action::SetField(Oxm::IpDscp(dscp)) => reach.dscp = Some(*dscp),
-            Action::SetQueue(queue) => reach.set_queue = Some(*queue),
-            Action::Output { .. } => outputs.push(reach),
+            Action::SetField(Oxm::IpDscp(dscp)) => selection.dscp = Some(*dscp),
+            Action::SetQueue(queue) => selection.set_queue = Some(*queue),
+            Action::Output { .. } => outputs.push(selection),
             other => panic!("flow entries have no {other:?}"),
         }
     }

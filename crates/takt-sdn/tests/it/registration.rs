@@ -53,9 +53,9 @@ fn owner(name: &str) -> Owner {
 impl Site {
     pub fn register(&mut self, by: &Owner, wanted: Registration) -> Result<RegistrationId, RegistrationError> {
         let now = self.fabric.now;
-        let taken = self.fabric.controller.register(now, by, wanted);
+        let result = self.fabric.controller.register(now, by, wanted);
         self.fabric.run();
-        taken.map(|(id, _)| id)
+        result.map(|(id, _)| id)
     }
 
     fn unregister(&mut self, by: &Owner, id: RegistrationId) -> Result<(), RegistrationError> {
@@ -131,7 +131,7 @@ fn reliable_registration_has_a_class_for_its_answers() {
 }
 
 #[test]
-fn refused_registration_names_hop_and_remedies_and_is_admitted_when_room_is_free() {
+fn refused_registration_names_hop_and_remedies_and_is_admitted_when_capacity_is_free() {
     let mut site = site();
     let first = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("the registration is accepted");
     let second = site.register(&owner("gateway"), registration("Lidar", 3, 4)).expect("the registration is accepted");
@@ -238,10 +238,10 @@ fn registration_may_not_use_sockets_of_a_discovered_pair() {
     let entries = site.entries(1);
     let small = |from, to| Registration { size: 100, port: USER, ..registration("Mine", from, to) };
     for wanted in [small(1, 2), small(2, 1), Registration { port: PORT, answer_port: Some(USER), ..small(2, 1) }] {
-        let taken = site.register(&Owner::Operator, wanted);
+        let result = site.register(&Owner::Operator, wanted);
         assert!(
-            matches!(&taken, Err(RegistrationError::Conflict(what)) if what.contains("belong to pair")),
-            "{taken:?}"
+            matches!(&result, Err(RegistrationError::Conflict(what)) if what.contains("belong to pair")),
+            "{result:?}"
         );
     }
     assert!(site.is_matched(0, writer, reader));
@@ -252,15 +252,15 @@ fn registration_may_not_use_sockets_of_a_discovered_pair() {
 fn registration_may_not_use_a_discovery_port() {
     let mut site = site();
     for port in [7400, METATRAFFIC] {
-        let taken = site.register(&Owner::Operator, Registration { port, ..registration("Camera", 1, 2) });
+        let result = site.register(&Owner::Operator, Registration { port, ..registration("Camera", 1, 2) });
         assert!(
-            matches!(&taken, Err(RegistrationError::Conflict(what)) if what.contains("discovery uses")),
-            "{taken:?}"
+            matches!(&result, Err(RegistrationError::Conflict(what)) if what.contains("discovery uses")),
+            "{result:?}"
         );
     }
     let group = Some(([239, 255, 0, 1], 7400).into());
-    let taken = site.register(&Owner::Operator, Registration { group, ..registration("Camera", 1, 2) });
-    assert!(matches!(taken, Err(RegistrationError::Conflict(_))), "{taken:?}");
+    let result = site.register(&Owner::Operator, Registration { group, ..registration("Camera", 1, 2) });
+    assert!(matches!(result, Err(RegistrationError::Conflict(_))), "{result:?}");
     assert!(site.entries(1).is_empty());
 }
 
@@ -325,12 +325,12 @@ fn registration_does_not_override_isolation() {
     let discovery = discovery::Config { isolation, ..discovery::Config::default() };
     let mut site = Site::with(Config { discovery, ..config() }, 2, &line(2));
     for (from, to) in [(1, 2), (2, 1)] {
-        let taken = site.register(&Owner::Operator, registration("Camera", from, to));
-        assert!(matches!(&taken, Err(RegistrationError::Denied(what)) if what.contains("isolation")), "{taken:?}");
+        let result = site.register(&Owner::Operator, registration("Camera", from, to));
+        assert!(matches!(&result, Err(RegistrationError::Denied(what)) if what.contains("isolation")), "{result:?}");
     }
     let group = Some(([239, 255, 0, 9], 7401).into());
-    let taken = site.register(&Owner::Operator, Registration { group, ..registration("Camera", 1, 4) });
-    assert!(matches!(taken, Err(RegistrationError::Denied(_))), "its group reaches every member: {taken:?}");
+    let result = site.register(&Owner::Operator, Registration { group, ..registration("Camera", 1, 4) });
+    assert!(matches!(result, Err(RegistrationError::Denied(_))), "its group reaches every member: {result:?}");
     let id = site.register(&Owner::Operator, registration("Camera", 3, 4)).expect("nothing denies it");
     assert_eq!(site.state(id), Some(State::Admitted));
 }
@@ -373,12 +373,12 @@ fn registration_keeps_its_entries_through_a_restart_and_its_lease_begins_again()
     let wanted = Registration { lease_s: 20, ..registration("Camera", 1, 2) };
     let id = site.register(&owner("gateway"), wanted.clone()).expect("the registration is accepted");
     let refused = site.register(&owner("gateway"), registration("Lidar", 3, 4)).expect("the registration is accepted");
-    let kept = [1, 2].map(|dpid| site.entries(dpid));
+    let before = [1, 2].map(|dpid| site.entries(dpid));
     let records = site.fabric.controller.records();
     site.fabric.restart_with(config(), &records);
     for _ in 0..600 {
         site.run(10);
-        assert_eq!([1, 2].map(|dpid| site.entries(dpid)), kept, "at {:?}", site.fabric.now);
+        assert_eq!([1, 2].map(|dpid| site.entries(dpid)), before, "at {:?}", site.fabric.now);
     }
     assert_eq!((site.state(id), site.state(refused)), (Some(State::Admitted), Some(State::Refused)));
     assert_eq!(site.register(&owner("gateway"), wanted), Ok(id), "an equal registration renews it");
@@ -405,7 +405,8 @@ fn damaged_registration_record_is_counted_and_skipped() {
 #[test]
 fn flood_of_one_owner_is_limited_and_does_not_affect_other_owners() {
     let mut site = site();
-    let kept = site.register(&owner("plant"), registration("Camera", 1, 2)).expect("the registration is accepted");
+    let registered =
+        site.register(&owner("plant"), registration("Camera", 1, 2)).expect("the registration is accepted");
     let mut limited = 0;
     for _ in 0..CHANGES_AT_ONCE {
         match site.register(&owner("flooder"), Registration { size: 100, ..registration("Flood", 3, 4) }) {
@@ -417,7 +418,7 @@ fn flood_of_one_owner_is_limited_and_does_not_affect_other_owners() {
     assert!(limited >= CHANGES_AT_ONCE / 2 - 1, "two changes a round: {limited}");
     let other = Registration { size: 100, ..registration("Joint", 2, 1) };
     assert!(site.register(&owner("plant"), other).is_ok(), "another owner has a budget of its own");
-    assert_eq!(site.state(kept), Some(State::Admitted));
+    assert_eq!(site.state(registered), Some(State::Admitted));
 }
 
 #[test]
@@ -435,10 +436,10 @@ fn registrations_beyond_the_limit_are_refused() {
 #[test]
 fn controller_without_a_network_and_standby_refuse_registrations() {
     let mut without = Site::new(1, &[], None);
-    let taken = without.register(&Owner::Operator, registration("Camera", 1, 2));
-    assert_eq!(taken, Err(RegistrationError::NoNetwork));
+    let result = without.register(&Owner::Operator, registration("Camera", 1, 2));
+    assert_eq!(result, Err(RegistrationError::NoNetwork));
     let mut standby = site();
     standby.fabric.restart_as(None, &Records::new());
-    let taken = standby.register(&Owner::Operator, registration("Camera", 1, 2));
-    assert_eq!(taken, Err(RegistrationError::Standby));
+    let result = standby.register(&Owner::Operator, registration("Camera", 1, 2));
+    assert_eq!(result, Err(RegistrationError::Standby));
 }

@@ -24,10 +24,10 @@ fn entries(site: &Site) -> [Vec<FlowMod>; 2] {
 }
 
 /// Runs for a time and checks that the switches keep these entries at every moment.
-fn run_with(site: &mut Site, millis: u64, kept: &[Vec<FlowMod>; 2]) {
+fn run_with(site: &mut Site, millis: u64, before: &[Vec<FlowMod>; 2]) {
     for _ in 0..millis / 10 {
         site.run(10);
-        assert_eq!(&entries(site), kept, "at {:?}", site.fabric.now);
+        assert_eq!(&entries(site), before, "at {:?}", site.fabric.now);
     }
 }
 
@@ -37,18 +37,18 @@ fn admitted_pair_keeps_its_entries_through_a_restart() {
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
     site.run(1_000);
     assert!(site.is_admitted(pair));
-    let (kept, records) = (entries(&site), site.fabric.controller.records());
-    assert!(kept.iter().all(|entries| entries.len() == 2), "samples and ACKNACKs");
+    let (before, records) = (entries(&site), site.fabric.controller.records());
+    assert!(before.iter().all(|entries| entries.len() == 2), "samples and ACKNACKs");
     site.fabric.restart_with(config(), &records);
-    run_with(&mut site, 6_000, &kept);
+    run_with(&mut site, 6_000, &before);
     assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
     assert!(site.is_matched(0, writer, reader));
     assert!(CLASSES.contains(&site.classes(0, 1, 1)[0]));
     let restored =
         |event: &Event| matches!(event, Event::Restored { participants: 4, hosts: 4, pairs: 1, unreadable: 0 });
     assert!(site.fabric.events.iter().any(restored), "{:?}", site.fabric.events);
-    run_with(&mut site, 60_000, &kept);
-    assert_eq!(entries(&site), kept, "also when the time of the restoration is over");
+    run_with(&mut site, 60_000, &before);
+    assert_eq!(entries(&site), before, "also when the time of the restoration is over");
 }
 
 #[test]
@@ -68,12 +68,12 @@ fn share_of_a_kept_pair_is_not_given_to_another() {
     let (first, ..) = site.pair(0, "Camera", 0);
     site.run(1_000);
     assert!(site.is_admitted(first));
-    let (kept, records) = (entries(&site), site.fabric.controller.records());
+    let (before, records) = (entries(&site), site.fabric.controller.records());
     site.fabric.restart_with(config(), &records);
-    // The pair asks for admission before the switches are adopted.
+    // The pair requests admission before the switches are adopted.
     site.run(500);
     let (second, writer, reader) = site.pair(2, "Lidar", 9);
-    run_with(&mut site, 8_000, &kept);
+    run_with(&mut site, 8_000, &before);
     assert!(!site.is_admitted(second));
     assert!(
         site.refusal(second).is_some_and(|reason| reason.contains("of port 1 of switch")),
@@ -120,9 +120,9 @@ fn pair_whose_host_does_not_return_is_dropped() {
     let records = site.fabric.controller.records();
     let without_hosts: Records = records.into_iter().filter(|(key, _)| !key.starts_with("host/")).collect();
     site.fabric.restart_with(config(), &without_hosts);
-    let kept = entries(&site);
+    let before = entries(&site);
     site.nodes.clear();
-    run_with(&mut site, 10_000, &kept);
+    run_with(&mut site, 10_000, &before);
     site.run(25_000);
     assert_eq!(entries(&site), [Vec::new(), Vec::new()]);
 }

@@ -107,7 +107,7 @@ impl Running {
 
     /// Suspends the controller for a while, as if its machine had been suspended.
     pub fn suspend(&self, span: Duration) {
-        let _shown = self.state.lock().expect("no panic");
+        let _state = self.state.lock().expect("no panic");
         // tidy-allow(sleep): the duration of the suspension.
         std::thread::sleep(span);
     }

@@ -119,20 +119,21 @@ impl SimulatedSwitch {
             let idle = u64::from(rule.flow.idle_timeout) * 1_000_000_000;
             idle != 0 && now.0 >= rule.used.0 + idle
         };
-        let (gone, kept) = std::mem::take(&mut self.rules).into_iter().partition(is_idle);
-        self.rules = kept;
-        let gone: Vec<Rule> = gone;
-        for rule in gone {
+        let (removed_rules, remaining) = std::mem::take(&mut self.rules).into_iter().partition(is_idle);
+        self.rules = remaining;
+        let removed_rules: Vec<Rule> = removed_rules;
+        for rule in removed_rules {
             self.notify(&removed(&rule.flow, RemovedReason::IDLE_TIMEOUT));
         }
     }
 
     /// Deletes rules like another controller would.
     pub fn delete_notified(&mut self, is_chosen: impl Fn(&FlowMod) -> bool) {
-        let (gone, kept) = std::mem::take(&mut self.rules).into_iter().partition(|rule: &Rule| is_chosen(&rule.flow));
-        self.rules = kept;
-        let gone: Vec<Rule> = gone;
-        for rule in gone {
+        let (removed_rules, remaining) =
+            std::mem::take(&mut self.rules).into_iter().partition(|rule: &Rule| is_chosen(&rule.flow));
+        self.rules = remaining;
+        let removed_rules: Vec<Rule> = removed_rules;
+        for rule in removed_rules {
             self.notify(&removed(&rule.flow, RemovedReason::DELETE));
         }
     }
@@ -166,7 +167,7 @@ impl SimulatedSwitch {
     /// leave.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) -> (usize, Out) {
         let Some(channel) = &mut self.channel else { return (bytes.len(), Vec::new()) };
-        let taken = channel.handle_bytes(now, bytes);
+        let consumed = channel.handle_bytes(now, bytes);
         let mut out = Vec::new();
         while let Some(event) = self.channel.as_mut().and_then(Switch::poll_event) {
             match event {
@@ -189,7 +190,7 @@ impl SimulatedSwitch {
                 _ => {}
             }
         }
-        (taken, out)
+        (consumed, out)
     }
 
     fn execute_alone(&mut self, now: Instant, request: &Request) -> Out {
@@ -219,9 +220,9 @@ impl SimulatedSwitch {
             }
             Message::PacketOut(packet) => self.packet_out(packet),
             Message::RoleRequest(wanted) => {
-                let answer = self.generation.accept(wanted.generation);
+                let result = self.generation.accept(wanted.generation);
                 let channel = self.channel.as_mut().expect("the switch is connected");
-                match answer {
+                match result {
                     Ok(()) => {
                         channel.set_role(wanted.role);
                         channel.reply(request.xid, &Message::RoleReply(*wanted)).expect("the send buffer has space");

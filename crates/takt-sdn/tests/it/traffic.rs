@@ -72,10 +72,10 @@ fn unresponsive_switch_gets_no_further_counter_requests_but_still_gets_changes()
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     site.fabric.switch(1).is_silent = true;
     site.run(CYCLE);
-    let asked = site.fabric.switch(1).polls;
+    let polls = site.fabric.switch(1).polls;
     // Requests time out after 5 s.
     site.run(2_000);
-    assert!(site.fabric.switch(1).polls <= asked + 1, "no further request while one is outstanding");
+    assert!(site.fabric.switch(1).polls <= polls + 1, "no further request while one is outstanding");
     let (pair, ..) = site.pair(0, "Camera", 0);
     site.run(20_000);
     assert!(site.is_admitted(pair), "counters keep no change waiting");
@@ -123,8 +123,8 @@ fn writer_within_its_contract_is_not_reported() {
 fn writer_that_violates_its_contract_is_reported_once_per_episode() {
     let mut site = admitted();
     for _ in 0..4 {
-        let passed = site.classes(0, 1, 1_000).len();
-        assert!(passed < 100, "the meter drops the rest: {passed}");
+        let delivered = site.classes(0, 1, 1_000).len();
+        assert!(delivered < 100, "the meter drops the rest: {delivered}");
         site.run(1_000);
     }
     site.run(CYCLE);

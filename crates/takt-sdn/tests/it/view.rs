@@ -40,23 +40,23 @@ fn view_has_decision_bound_and_path_of_an_admitted_pair() {
     let (pair, ..) = site.pair(0, "Camera", 3);
     site.run(1_000);
     let view = view(&site);
-    let shown = of_topic(&view, "Camera");
-    assert_eq!((&shown.writer, &shown.reader), (&pair.writer.to_string(), &pair.reader.to_string()));
-    assert_eq!((shown.decision, shown.reason.as_deref()), (Decision::Admitted, None));
-    let contract = shown.contract.as_ref().expect("both ends declare a contract");
+    let pair_view = of_topic(&view, "Camera");
+    assert_eq!((&pair_view.writer, &pair_view.reader), (&pair.writer.to_string(), &pair.reader.to_string()));
+    assert_eq!((pair_view.decision, pair_view.reason.as_deref()), (Decision::Admitted, None));
+    let contract = pair_view.contract.as_ref().expect("both ends declare a contract");
     let values = (contract.separation_ns, contract.size, contract.limit_ns, contract.importance);
     assert_eq!(values, (5_000_000, 7000, 100_000_000, 3));
     assert_eq!(contract.sources[2], "key rt.maxsize of the writer");
     assert_eq!((contract.jitter_ns, contract.sources[1].as_str()), (5_000_000, "default"));
-    let bound_ns = shown.bound_ns.expect("the bound is proven");
+    let bound_ns = pair_view.bound_ns.expect("the bound is proven");
     assert!((1..=100_000_000).contains(&bound_ns));
-    let way: Vec<String> = shown.hops.iter().map(|hop| hop.sender.to_string()).collect();
+    let path: Vec<String> = pair_view.hops.iter().map(|hop| hop.sender.to_string()).collect();
     let expected = [
         "interface of host 02:00:00:00:00:01",
         "port 1 of switch 0000000000000001",
         "port 5 of switch 0000000000000002",
     ];
-    assert_eq!(way, expected);
+    assert_eq!(path, expected);
     let log = view.log.last().expect("the decision is logged");
     assert_eq!((log.number, log.decision, log.topic.as_deref()), (1, Decision::Admitted, Some("Camera")));
     let used = &view.switches[0].ports[0];
@@ -74,14 +74,14 @@ fn view_has_the_binding_hop_and_the_remedies_of_a_refused_pair() {
     site.pair(2, "Lidar", 0);
     site.run(1_000);
     let view = view(&site);
-    let shown = of_topic(&view, "Lidar");
-    assert_eq!((shown.decision, shown.bound_ns), (Decision::Refused, None));
-    let binding = shown.binding_hop.as_ref().expect("a queue binds");
+    let pair_view = of_topic(&view, "Lidar");
+    assert_eq!((pair_view.decision, pair_view.bound_ns), (Decision::Refused, None));
+    let binding = pair_view.binding_hop.as_ref().expect("a queue binds");
     assert_eq!(binding.sender.to_string(), "port 1 of switch 0000000000000001");
     assert!(matches!(binding.sender, Sender::Port(_)));
-    let longer = shown.remedies.separation_ns;
-    assert!(longer.is_some_and(|separation_ns| separation_ns > 5_000_000), "{:?}", shown.remedies);
-    assert!(shown.reason.as_ref().is_some_and(|reason| !reason.contains("would fit")), "{:?}", shown.reason);
+    let longer = pair_view.remedies.separation_ns;
+    assert!(longer.is_some_and(|separation_ns| separation_ns > 5_000_000), "{:?}", pair_view.remedies);
+    assert!(pair_view.reason.as_ref().is_some_and(|reason| !reason.contains("would fit")), "{:?}", pair_view.reason);
     let log = view.log.last().expect("the decision is logged");
     assert!(log.reason.as_ref().is_some_and(|reason| reason.contains("would fit")), "{log:?}");
 }
@@ -92,9 +92,9 @@ fn pair_whose_entries_wait_for_a_switch_is_being_installed() {
     site.fabric.stalled.insert(2);
     site.pair(0, "Camera", 0);
     site.run(1_000);
-    let shown = view(&site);
-    assert_eq!(of_topic(&shown, "Camera").decision, Decision::Installing);
-    assert_eq!(shown.switches[1].state, SwitchState::Changing);
+    let view_now = view(&site);
+    assert_eq!(of_topic(&view_now, "Camera").decision, Decision::Installing);
+    assert_eq!(view_now.switches[1].state, SwitchState::Changing);
     site.fabric.disconnect(2);
     assert_eq!(view(&site).switches[1].state, SwitchState::Disconnected);
 }
@@ -104,13 +104,13 @@ fn contract_without_a_description_of_the_network_is_unproven() {
     let mut site = Site::new(2, &line(2), None);
     site.pair(0, "Camera", 0);
     site.run(1_000);
-    let shown = view(&site);
-    assert_eq!(of_topic(&shown, "Camera").decision, Decision::Unproven);
-    assert_eq!((shown.network_version, shown.switches[0].model.as_deref()), (None, None));
+    let view_now = view(&site);
+    assert_eq!(of_topic(&view_now, "Camera").decision, Decision::Unproven);
+    assert_eq!((view_now.network_version, view_now.switches[0].model.as_deref()), (None, None));
 }
 
 #[test]
-fn log_forgets_the_oldest_decisions() {
+fn log_drops_the_oldest_decisions() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let decisions = takt_sdn::view::DECISIONS_MAX as u64;
     for topic in 0..decisions + 10 {

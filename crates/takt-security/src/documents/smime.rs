@@ -72,11 +72,11 @@ const DIGESTS: [&[u8]; 3] = [
 /// `None` unless it has exactly one.
 fn digest_algorithm(der: &[u8]) -> Option<&[u8]> {
     let (info, _) = element(der, 0x30)?;
-    let (_, behind_type) = element(info, 0x06)?;
-    let (explicit, _) = element(behind_type, 0xa0)?;
+    let (_, after_type) = element(info, 0x06)?;
+    let (explicit, _) = element(after_type, 0xa0)?;
     let (signed, _) = element(explicit, 0x30)?;
-    let (_, behind_version) = element(signed, 0x02)?;
-    let (algorithms, _) = element(behind_version, 0x31)?;
+    let (_, after_version) = element(signed, 0x02)?;
+    let (algorithms, _) = element(after_version, 0x31)?;
     let (algorithm, others) = element(algorithms, 0x30)?;
     others.is_empty().then_some(element(algorithm, 0x06)?.0)
 }
@@ -92,8 +92,8 @@ fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
         }
         _ => return None,
     };
-    let (content, behind) = rest.split_at_checked(len)?;
-    (found == tag).then_some((content, behind))
+    let (content, after) = rest.split_at_checked(len)?;
+    (found == tag).then_some((content, after))
 }
 
 /// Removes the MIME header of documents that `openssl smime -sign -text` signed; other documents

@@ -239,8 +239,8 @@ fn first_rule_that_applies_decides_and_is_named() {
     assert!(!decision.is_allowed && decision.reason.contains("its default"), "{decision:?}");
     let subscribe = Query { action: Action::Subscribe, ..publish("rt/open", &[], &[]) };
     assert!(!grant.decide(&subscribe).is_allowed, "the rule is about writers");
-    let elsewhere = Query { domain_id: 10, ..publish("rt/open", &[], &[]) };
-    assert!(!grant.decide(&elsewhere).is_allowed, "the rule is about domains 0 to 9");
+    let other_domain = Query { domain_id: 10, ..publish("rt/open", &[], &[]) };
+    assert!(!grant.decide(&other_domain).is_allowed, "the rule is about domains 0 to 9");
 }
 
 #[test]

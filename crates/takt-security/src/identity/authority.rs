@@ -109,8 +109,9 @@ impl Authority {
         match checked {
             (true, _, _, Some(chain)) => Ok(chain),
             (_, error, depth, _) => {
-                let place = if depth == 0 { String::new() } else { format!(" at depth {depth} of its chain") };
-                let reason = format!("certificate of \"{}\": {}{place}", certificate.subject(), error.error_string());
+                let position = if depth == 0 { String::new() } else { format!(" at depth {depth} of its chain") };
+                let reason =
+                    format!("certificate of \"{}\": {}{position}", certificate.subject(), error.error_string());
                 Err(SecurityError::new(ErrorKind::Certificate, reason))
             }
         }

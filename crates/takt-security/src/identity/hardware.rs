@@ -48,7 +48,7 @@ fn refused(reason: impl Into<String>) -> SecurityError {
 }
 
 fn failed(what: &str) -> impl FnOnce(TokenError) -> SecurityError {
-    move |why| refused(format!("PKCS#11: {what}: {why}"))
+    move |cause| refused(format!("PKCS#11: {what}: {cause}"))
 }
 
 impl HardwareKey {
@@ -65,7 +65,7 @@ impl HardwareKey {
         if let Some(pin) = uri.pin()?.or_else(|| password.map(str::to_owned)) {
             match session.login(UserType::User, Some(&pin.into())) {
                 Ok(()) | Err(TokenError::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => {}
-                Err(why) => return Err(failed("log in")(why)),
+                Err(cause) => return Err(failed("log in")(cause)),
             }
         }
         let key = find(&session, &uri)?;
@@ -123,7 +123,7 @@ fn module(named: Option<PathBuf>) -> Result<Pkcs11> {
         let module = Pkcs11::new(&path)?;
         match module.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)) {
             Ok(()) | Err(TokenError::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => Ok(module),
-            Err(why) => Err(why),
+            Err(cause) => Err(cause),
         }
     };
     let module = load().map_err(failed(&format!("load {}", path.display())))?;

@@ -179,21 +179,21 @@ fn attribute(part: &str) -> Result<Attribute> {
 fn unescaped(value: &str) -> String {
     let mut octets = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
-    while let [first, behind @ ..] = rest {
-        rest = behind;
+    while let [first, tail @ ..] = rest {
+        rest = tail;
         if *first != b'\\' {
             octets.push(*first);
             continue;
         }
         let digit = |octet: &u8| (*octet as char).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         match rest {
-            [high, low, behind @ ..] if digit(high).is_some() && digit(low).is_some() => {
+            [high, low, tail @ ..] if digit(high).is_some() && digit(low).is_some() => {
                 octets.push(digit(high).unwrap_or(0) << 4 | digit(low).unwrap_or(0));
-                rest = behind;
+                rest = tail;
             }
-            [escaped, behind @ ..] => {
+            [escaped, tail @ ..] => {
                 octets.push(*escaped);
-                rest = behind;
+                rest = tail;
             }
             [] => {}
         }

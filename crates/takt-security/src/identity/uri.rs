@@ -75,11 +75,11 @@ impl KeyUri {
     /// The file cannot be read or is too long.
     pub fn pin(&self) -> Result<Option<String>> {
         let Some(path) = &self.pin_source else { return Ok(self.pin_value.clone()) };
-        let failed = |why: &dyn std::fmt::Display| refused(format!("PIN in {}: {why}", path.display()));
-        if std::fs::metadata(path).map_err(|why| failed(&why))?.len() > PIN_LEN_MAX {
+        let failed = |cause: &dyn std::fmt::Display| refused(format!("PIN in {}: {cause}", path.display()));
+        if std::fs::metadata(path).map_err(|cause| failed(&cause))?.len() > PIN_LEN_MAX {
             return Err(failed(&format_args!("more than {PIN_LEN_MAX} octets")));
         }
-        let pin = std::fs::read_to_string(path).map_err(|why| failed(&why))?;
+        let pin = std::fs::read_to_string(path).map_err(|cause| failed(&cause))?;
         Ok(Some(pin.trim_end_matches(['\r', '\n']).to_owned()))
     }
 }
@@ -88,18 +88,18 @@ impl KeyUri {
 fn decoded(name: &str, value: &str) -> Result<Vec<u8>> {
     let mut octets = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        rest = behind;
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
         if *first != b'%' {
             octets.push(*first);
             continue;
         }
-        let wrong = || refused(format!("PKCS#11 URI: {name} has a % without two hexadecimal digits"));
-        let (digits, behind) = rest.split_first_chunk::<2>().ok_or_else(wrong)?;
+        let malformed = || refused(format!("PKCS#11 URI: {name} has a % without two hexadecimal digits"));
+        let (digits, tail) = rest.split_first_chunk::<2>().ok_or_else(malformed)?;
         let digit = |at: usize| char::from(digits[at]).to_digit(16);
-        let (Some(high), Some(low)) = (digit(0), digit(1)) else { return Err(wrong()) };
+        let (Some(high), Some(low)) = (digit(0), digit(1)) else { return Err(malformed()) };
         octets.push((high * 16 + low) as u8);
-        rest = behind;
+        rest = tail;
     }
     Ok(octets)
 }

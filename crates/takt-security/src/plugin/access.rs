@@ -73,9 +73,9 @@ impl Plugin {
             Ok(protection(&attributes))
         });
         made.map_err(|error| {
-            let why = format!("local {} {id}: {error}", candidate.name());
-            self.log(Severity::Warning, why.clone());
-            why
+            let reason = format!("local {} {id}: {error}", candidate.name());
+            self.log(Severity::Warning, reason.clone());
+            reason
         })
     }
 
@@ -87,9 +87,9 @@ impl Plugin {
     ) -> std::result::Result<(), String> {
         self.try_check_match(local, candidate).map_err(|error| {
             let of = describe(candidate.guid.prefix, self.remotes.get(&candidate.guid.prefix));
-            let why = format!("remote {} {} of {of}: {error}", candidate.name(), candidate.guid.entity_id);
-            self.log(Severity::Warning, why.clone());
-            why
+            let reason = format!("remote {} {} of {of}: {error}", candidate.name(), candidate.guid.entity_id);
+            self.log(Severity::Warning, reason.clone());
+            reason
         })
     }
 

@@ -34,19 +34,19 @@ impl Plugin {
             return AdmissionState::Authenticating;
         }
         let may_stay_open = self.attributes.allows_unauthenticated;
-        if let Err(why) = check_identity_token(data) {
+        if let Err(reason) = check_identity_token(data) {
             let stage = if may_stay_open { Stage::Open } else { Stage::Unsuited };
             self.remotes.insert(prefix, Remote::new(stage, self.now.at));
-            let why = format!("participant {prefix}: {why}");
-            self.log(Severity::Warning, why.clone());
-            return if may_stay_open { AdmissionState::Open } else { AdmissionState::Refused(why) };
+            let reason = format!("participant {prefix}: {reason}");
+            self.log(Severity::Warning, reason.clone());
+            return if may_stay_open { AdmissionState::Open } else { AdmissionState::Refused(reason) };
         }
         let masks = self.attributes.info().check_participants(data.security_info.map(SecurityInfo::from));
         if let Err(error) = masks {
             self.remotes.insert(prefix, Remote::new(Stage::Unsuited, self.now.at));
-            let why = format!("participant {prefix}: {error}");
-            self.log(Severity::Warning, why.clone());
-            return AdmissionState::Refused(why);
+            let reason = format!("participant {prefix}: {error}");
+            self.log(Severity::Warning, reason.clone());
+            return AdmissionState::Refused(reason);
         }
         self.remotes.insert(prefix, Remote::new(Stage::Waiting, self.now.at));
         self.waiting.push_back(prefix);
@@ -272,8 +272,8 @@ impl Plugin {
     /// Refuses a participant that did not authenticate, or lacks permission to join. The core
     /// receives one event for it.
     fn refuse(&mut self, prefix: GuidPrefix, error: &SecurityError, may_retry: bool) {
-        let why = format!("participant {prefix} is refused: {error}");
-        self.log(Severity::Warning, why.clone());
+        let reason = format!("participant {prefix} is refused: {error}");
+        self.log(Severity::Warning, reason.clone());
         if let Some(remote) = self.remotes.get_mut(&prefix) {
             let retry_at = may_retry.then(|| self.now.at.after(RETRY_PERIOD));
             remote.stage = Stage::Refused { retry_at };
@@ -281,7 +281,7 @@ impl Plugin {
         }
         if self.refused.insert(prefix) {
             let stays_open = self.attributes.allows_unauthenticated;
-            self.events.push_back(SecurityEvent::Refused { participant: prefix, stays_open, reason: why });
+            self.events.push_back(SecurityEvent::Refused { participant: prefix, stays_open, reason });
         }
     }
 

@@ -127,21 +127,21 @@ impl LocalEndpoint {
         keyring: &mut Keyring,
     ) -> Result<Self> {
         let mut endpoint = Self { attributes, submessage: None, payload: None, unused: None };
-        let mut keep = |material: KeyMaterial, uses: Uses| {
+        let mut insert = |material: KeyMaterial, uses: Uses| {
             let key = NewKey { sender: own, owner: id, receiver: id, material, uses, replays: Replays::Accepted };
             keyring.insert(key).map_err(|reason| SecurityError::new(ErrorKind::Library, reason))
         };
         if attributes.submessage.is_protected() {
             let (sealer, material) = MasterSealer::generate(attributes.submessage, blocks_per_session)?;
             endpoint.submessage = Some(sealer);
-            keep(material, Uses::SUBMESSAGES)?;
+            insert(material, Uses::SUBMESSAGES)?;
         }
         if attributes.payload.is_protected() {
             let material = KeyMaterial::generate(attributes.payload.transform_kind(true))?;
             if id.is_writer() {
                 let sealer = Sealer::new(material.clone())?.with_blocks_per_session(blocks_per_session);
                 endpoint.payload = Some(sealer);
-                keep(material, Uses::PAYLOADS)?;
+                insert(material, Uses::PAYLOADS)?;
             } else if endpoint.submessage.is_none() {
                 endpoint.unused = Some(material);
             }
@@ -227,7 +227,7 @@ impl Plugin {
             self.end_pair(id, remote);
         }
         for remote in self.remotes.values_mut() {
-            remote.early_tokens.retain(|parked| parked.pair.0 != id);
+            remote.early_tokens.retain(|early| early.pair.0 != id);
         }
         self.keyring.remove_owner(self.prefix, id);
         self.endpoints.remove(&id);

@@ -58,8 +58,8 @@ impl Plugin {
             }
             Err(error) => self.log(Severity::Error, format!("no key of {local} for {remote}: {error}")),
         }
-        let parked = self.remotes.get_mut(&remote.prefix).and_then(|found| found.take_early_tokens(pair));
-        if let Some(materials) = parked
+        let early = self.remotes.get_mut(&remote.prefix).and_then(|found| found.take_early_tokens(pair));
+        if let Some(materials) = early
             && let Err(error) = self.install(pair, materials)
         {
             self.refuse_tokens(remote.prefix, &error);
@@ -217,8 +217,8 @@ impl Plugin {
             let (owner, receiver) = (remote.entity_id, local);
             let key = NewKey { sender, owner, receiver, material: material.clone(), uses, replays };
             self.keyring.insert(key).map_err(refused)?;
-            if let Some(kept) = self.pairs.get_mut(&pair) {
-                kept.push(material);
+            if let Some(installed) = self.pairs.get_mut(&pair) {
+                installed.push(material);
             }
         }
         Ok(())

@@ -85,9 +85,9 @@ impl Plugin {
             Err(error) => {
                 // The participant becomes valid again only with new documents.
                 self.own_validity.check_at = Validity::ENDED;
-                let why = format!("this participant: {error}");
-                self.log(Severity::Error, why.clone());
-                self.events.push_back(SecurityEvent::Expelled { participant: self.prefix, reason: why });
+                let reason = format!("this participant: {error}");
+                self.log(Severity::Error, reason.clone());
+                self.events.push_back(SecurityEvent::Expelled { participant: self.prefix, reason });
             }
         }
     }
@@ -102,8 +102,8 @@ impl Plugin {
                 }
             }
             Err(error) => {
-                let why = format!("{}: {error}", describe(prefix, self.remotes.get(&prefix)));
-                self.log(Severity::Notice, why.clone());
+                let reason = format!("{}: {error}", describe(prefix, self.remotes.get(&prefix)));
+                self.log(Severity::Notice, reason.clone());
                 self.remove_keys_of(prefix);
                 self.renewals.mark_done(prefix);
                 if let Some(remote) = self.remotes.get_mut(&prefix) {
@@ -111,7 +111,7 @@ impl Plugin {
                     remote.handshake = None;
                     remote.renewal = None;
                 }
-                self.events.push_back(SecurityEvent::Expelled { participant: prefix, reason: why });
+                self.events.push_back(SecurityEvent::Expelled { participant: prefix, reason });
             }
         }
     }

@@ -123,14 +123,14 @@ impl Keyring {
 
     /// Removes `receiver` from the receivers of a key.
     pub(super) fn remove(&mut self, sender: GuidPrefix, material: &KeyMaterial, receiver: EntityId) {
-        let place = (sender, material.sender_key_id());
-        let Some(key) = self.keys.get_mut(&place) else { return };
+        let id = (sender, material.sender_key_id());
+        let Some(key) = self.keys.get_mut(&id) else { return };
         for slot in key.slots.iter_mut().filter(|slot| slot.opener.material() == material) {
             slot.receivers.retain(|one| *one != receiver);
         }
         key.slots.retain(|slot| !slot.receivers.is_empty());
         if key.slots.is_empty() {
-            self.keys.remove(&place);
+            self.keys.remove(&id);
         }
     }
 

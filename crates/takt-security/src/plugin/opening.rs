@@ -38,9 +38,9 @@ impl Plugin {
         let header = peek_message(message)?;
         let prefix = message.get(PREFIX_AT..HEADER_LEN).and_then(|octets| octets.first_chunk()).copied();
         let sender = GuidPrefix(prefix.ok_or(TransformError::Malformed("message is truncated"))?);
-        let place = (sender, header.key_id);
+        let id = (sender, header.key_id);
         let open = |opener: &mut Opener| opener.open_message(message, memory);
-        self.keyring.open(place, Uses::MESSAGES, Some(PARTICIPANT), open).map(|(opened, _)| opened)
+        self.keyring.open(id, Uses::MESSAGES, Some(PARTICIPANT), open).map(|(opened, _)| opened)
     }
 
     /// Opens `octets`, which consist of protected submessages. Returns the endpoint whose key
@@ -65,9 +65,9 @@ impl Plugin {
         if self.is_reflected(sender, &header) {
             return Err(OpenError::Reflected);
         }
-        let place = (sender, header.key_id);
+        let id = (sender, header.key_id);
         let open = |opener: &mut Opener| opener.open_submessage(octets, memory);
-        let (opened, owner) = self.keyring.open(place, Uses::SUBMESSAGES, None, open)?;
+        let (opened, owner) = self.keyring.open(id, Uses::SUBMESSAGES, None, open)?;
         if opened.end != octets.len() {
             return Err(TransformError::Malformed("octets after the postfix").into());
         }
@@ -84,9 +84,9 @@ impl Plugin {
     /// Opens the payload of a writer.
     pub(super) fn open_content(&mut self, writer: Guid, octets: &[u8], memory: &mut [u8]) -> Option<Opened> {
         let opened = peek_payload(octets).map_err(OpenError::from).and_then(|header| {
-            let place = (writer.prefix, header.key_id);
+            let id = (writer.prefix, header.key_id);
             let open = |opener: &mut Opener| opener.open_payload(octets, memory);
-            self.keyring.open(place, Uses::PAYLOADS, Some(writer.entity_id), open).map(|(opened, _)| opened)
+            self.keyring.open(id, Uses::PAYLOADS, Some(writer.entity_id), open).map(|(opened, _)| opened)
         });
         self.count_opened(opened)
     }

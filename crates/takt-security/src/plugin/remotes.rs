@@ -127,7 +127,7 @@ impl Remote {
     /// Stores key tokens of a pair, and replaces earlier ones of it. Returns true if tokens of
     /// another pair were displaced.
     pub(super) fn store_early_tokens(&mut self, pair: Pair, materials: Vec<KeyMaterial>) -> bool {
-        self.early_tokens.retain(|parked| parked.pair != pair);
+        self.early_tokens.retain(|early| early.pair != pair);
         let is_full = self.early_tokens.len() >= EARLY_TOKENS_MAX;
         if is_full {
             self.early_tokens.pop_front();
@@ -138,8 +138,8 @@ impl Remote {
 
     /// Takes the stored key tokens of a newly matched pair.
     pub(super) fn take_early_tokens(&mut self, pair: Pair) -> Option<Vec<KeyMaterial>> {
-        let index = self.early_tokens.iter().position(|parked| parked.pair == pair)?;
-        self.early_tokens.remove(index).map(|parked| parked.materials)
+        let index = self.early_tokens.iter().position(|early| early.pair == pair)?;
+        self.early_tokens.remove(index).map(|early| early.materials)
     }
 }
 

@@ -104,9 +104,9 @@ impl Opener {
         &self.material
     }
 
-    /// Checks the content of `octets` at `place`, and decrypts it to the same range of `memory` if
-    /// it is encrypted. The plain content must also pass `check`; otherwise the replay window
-    /// remains unchanged.
+    /// Checks the content of `octets` in the range `plain`, and decrypts it to the same range of
+    /// `memory` if it is encrypted. The plain content must also pass `check`; otherwise the replay
+    /// window remains unchanged.
     pub(super) fn open(
         &mut self,
         protection: &Protection<'_>,
@@ -172,7 +172,7 @@ impl Opener {
     }
 
     /// Returns the series that an unknown session continues or begins. `None` if the session may be
-    /// a forgotten one, whose messages could be replays.
+    /// a discarded one, whose messages could be replays.
     fn series_of(&self, id: [u8; 4]) -> Option<usize> {
         if !self.refuses_replays {
             return Some(0);

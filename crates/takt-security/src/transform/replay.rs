@@ -29,9 +29,9 @@ impl ReplayWindow {
             self.set(counter, true);
             return true;
         };
-        let ahead = counter.wrapping_sub(highest);
-        if ahead != 0 && ahead < 1 << 63 {
-            for skipped in 1..=ahead.min(REPLAY_WINDOW) {
+        let distance = counter.wrapping_sub(highest);
+        if distance != 0 && distance < 1 << 63 {
+            for skipped in 1..=distance.min(REPLAY_WINDOW) {
                 self.set(highest.wrapping_add(skipped), false);
             }
             self.highest = Some(counter);

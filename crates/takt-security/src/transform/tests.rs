@@ -358,7 +358,7 @@ fn forged_counter_does_not_move_the_window() {
 }
 
 #[test]
-fn messages_of_forgotten_sessions_are_refused_with_a_window() {
+fn messages_of_discarded_sessions_are_refused_with_a_window() {
     let own = material(TransformKind::Aes256Gcm);
     let mut sealer = sealer(&own).with_blocks_per_session(2);
     let mut opener = opener(&own).with_replays(Replays::Refused);

@@ -66,14 +66,17 @@ fn handshake_with_the_largest_messages_stays_below_its_memory_limit() {
     first.credit(1 << 20);
     let request =
         std::iter::from_fn(|| first.poll_transmit(Duration::ZERO).map(<[u8]>::to_vec)).last().expect("a Request");
-    let mut kept = None;
+    let mut replier_handshake = None;
     let peak = peak_octets(|| {
         let mut second = Handshake::new(replier, initiator.guid(), Duration::ZERO).expect("new");
         let message = GenericMessage::parse(&request).expect("a message");
         second.handle(replier, &message, request.len(), Duration::ZERO, 1_800_000_000).expect("a Request");
-        kept = Some(second);
+        replier_handshake = Some(second);
     });
-    assert!(kept.is_some_and(|mut second| second.poll_transmit(Duration::ZERO).is_some()), "it has its Reply");
+    assert!(
+        replier_handshake.is_some_and(|mut second| second.poll_transmit(Duration::ZERO).is_some()),
+        "it has its Reply"
+    );
     assert!(request.len() > 50_000, "{}", request.len());
     // Two copies of the Reply exist while it is created.
     assert!(peak > 100_000 && peak < 2 * HANDSHAKE_MEMORY_MAX, "{peak}");

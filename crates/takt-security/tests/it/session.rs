@@ -195,10 +195,11 @@ fn authenticated_participants_send_no_heartbeats_when_all_is_acknowledged() {
         assert!(network.run_until(60_000, has_all), "seed {seed}");
         network.fault = None;
         network.run(5_000);
-        let asked = |network: &Network| network.nodes.iter().map(|node| node.counters().heartbeats_sent).sum::<u64>();
-        let before = asked(&network);
+        let heartbeats =
+            |network: &Network| network.nodes.iter().map(|node| node.counters().heartbeats_sent).sum::<u64>();
+        let before = heartbeats(&network);
         network.run(5_000);
-        assert_eq!(asked(&network), before, "seed {seed}");
+        assert_eq!(heartbeats(&network), before, "seed {seed}");
     }
 }
 
@@ -212,9 +213,10 @@ fn participant_of_another_authority_is_refused_with_a_reason() {
     assert!(!network.match_within(90_000, (0, writer), (1, reader)));
     assert!(network.events(0).iter().any(|event| matches!(event, Event::ParticipantRefused(_))));
     // The side that waits for an answer knows only that none has arrived.
-    let whys: Vec<_> = network.nodes.iter().flat_map(Participant::refused_participants).map(|(_, why)| why).collect();
-    assert_eq!(whys.len(), 2, "{whys:?}");
-    assert!(whys.iter().any(|why| why.contains("certificate of \"CN=")), "{whys:?}");
+    let reasons: Vec<_> =
+        network.nodes.iter().flat_map(Participant::refused_participants).map(|(_, reason)| reason).collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.contains("certificate of \"CN=")), "{reasons:?}");
 }
 
 #[test]
@@ -251,8 +253,8 @@ fn participants_with_different_governances_do_not_match() {
     let writer = network.writer(0, writer_spec(TOPIC));
     let reader = network.reader(1, reader_spec(TOPIC));
     assert!(!network.match_within(30_000, (0, writer), (1, reader)));
-    let (_, why) = network.nodes[0].refused_participants().next().expect("one is refused");
-    assert!(why.contains("is_rtps_encrypted on the local side only"), "{why}");
+    let (_, reason) = network.nodes[0].refused_participants().next().expect("one is refused");
+    assert!(reason.contains("is_rtps_encrypted on the local side only"), "{reason}");
 }
 
 #[test]

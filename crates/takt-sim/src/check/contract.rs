@@ -20,8 +20,9 @@ impl Checker {
     /// of it counts.
     pub(super) fn owns_for_certain(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let from = &self.endpoints[writer as usize];
-        let rivals = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
-        from.qos.strength.is_none() || rivals().all(|(other, _)| outranks(from, &self.endpoints[*other as usize]))
+        let other_writers = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
+        from.qos.strength.is_none()
+            || other_writers().all(|(other, _)| outranks(from, &self.endpoints[*other as usize]))
     }
 
     /// Reports whether no policy except the history keeps a sample of this writer from the reader.
@@ -103,27 +104,27 @@ impl Checker {
         }
     }
 
-    /// Checks the final count of missed deadlines of a reader, `rest` after the last write. A
+    /// Checks the final count of missed deadlines of a reader, `drain_time` after the last write. A
     /// reader that was created later misses deadlines from its creation on.
-    pub fn finish_requested(&mut self, at: Nanos, reader: EndpointId, told: u64, rest: Nanos) {
+    pub fn finish_requested(&mut self, at: Nanos, reader: EndpointId, reported: u64, drain_time: Nanos) {
         let Some(period) = self.endpoints[reader as usize].qos.deadline else { return };
-        let rest = rest.min(at - self.endpoints[reader as usize].created_at);
+        let drain_time = drain_time.min(at - self.endpoints[reader as usize].created_at);
         let of_reader = self.states.range((reader, 0)..=(reader, u8::MAX));
         let alive = of_reader.filter(|(_, state)| **state == InstanceState::Alive).count() as u64;
-        let least = alive * (rest.saturating_sub(LAST_ARRIVALS) / period);
-        if told < least && self.takes_in_time(reader) {
-            let text = format!("reader {reader} was told of {told} missed deadlines, there were {least}");
+        let least = alive * (drain_time.saturating_sub(LAST_ARRIVALS) / period);
+        if reported < least && self.takes_in_time(reader) {
+            let text = format!("reader {reader} was told of {reported} missed deadlines, there were {least}");
             self.report(at, Rule::Deadline, text);
         }
     }
 
-    /// Checks the final count of missed deadlines of a writer, `rest` after its last write.
+    /// Checks the final count of missed deadlines of a writer, `drain_time` after its last write.
     pub fn finish_offered(
         &mut self,
         at: Nanos,
         writer: EndpointId,
-        rest: Nanos,
-        told: u64,
+        drain_time: Nanos,
+        reported: u64,
         lost: &LivelinessLostStatus,
     ) {
         let from = &self.endpoints[writer as usize];
@@ -132,9 +133,9 @@ impl Checker {
             last[usize::from(change.instance)] = Some(change.kind);
         }
         let alive = last.iter().filter(|kind| **kind == Some(ChangeKind::Alive)).count() as u64;
-        let least = from.qos.deadline.map_or(0, |period| alive * (rest / period).saturating_sub(1));
-        if told < least {
-            let text = format!("writer {writer} was told of {told} missed deadlines, there were {least}");
+        let least = from.qos.deadline.map_or(0, |period| alive * (drain_time / period).saturating_sub(1));
+        if reported < least {
+            let text = format!("writer {writer} was told of {reported} missed deadlines, there were {least}");
             return self.report(at, Rule::Deadline, text);
         }
         if (lost.total_count > 0) == model::is_alive_at_rest(&from.qos) {

@@ -31,7 +31,8 @@ pub(super) const DRIFT_PARTS: Nanos = 1_000;
 /// Time from the death of a process until the lease of its participant has ended for all others.
 pub const LEASE_END_MAX: Nanos = LEASE + LEASE / DRIFT_PARTS + 300 * MILLISECOND;
 
-/// Time from a farewell, or the deletion of an endpoint, until all other participants know of it.
+/// Time from the disposal of a participant, or the deletion of an endpoint, until all other
+/// participants know of it.
 pub const DISPOSAL_MAX: Nanos = SECOND;
 
 /// Missed deadlines of an endpoint.
@@ -87,8 +88,8 @@ impl Checker {
     }
 
     /// Records the count of missed deadlines in a status.
-    pub(super) fn record_deadline_status(&mut self, at: Nanos, id: EndpointId, told: u64) {
-        self.exactly.misses.entry(id).or_default().reported = told;
+    pub(super) fn record_deadline_status(&mut self, at: Nanos, id: EndpointId, reported: u64) {
+        self.exactly.misses.entry(id).or_default().reported = reported;
         self.count_misses(at, id);
     }
 
@@ -100,8 +101,8 @@ impl Checker {
         }
         let (least, most) = misses.bounds(at, period);
         if misses.reported < least || misses.reported > most {
-            let told = misses.reported;
-            let text = format!("endpoint {id} was told of {told} missed deadlines, there were {least} to {most}");
+            let reported = misses.reported;
+            let text = format!("endpoint {id} was told of {reported} missed deadlines, there were {least} to {most}");
             self.report(at, Rule::Deadline, text);
         }
     }
@@ -160,7 +161,7 @@ impl Checker {
     pub(super) fn arrived_last(&self, writer: EndpointId, reader: EndpointId, at: Nanos) -> Nanos {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let budget = from.policies().map(|qos| qos.budget).max().unwrap_or(0);
-        let under_way = SAMPLE_TRANSIT_MAX + budget + budget / DRIFT_PARTS;
+        let transit_max = SAMPLE_TRANSIT_MAX + budget + budget / DRIFT_PARTS;
         let by_participant = from.qos.liveliness.filter(|it| it.kind == LivelinessKind::ManualByParticipant);
         let pause = by_participant.map_or(0, |it| it.lease / 3);
         let ended_at = from.ended_at.unwrap_or(Nanos::MAX);
@@ -172,7 +173,7 @@ impl Checker {
             let is_asserted = written + pause + pause / DRIFT_PARTS <= ended_at;
             if is_sent || is_asserted { *written } else { written.saturating_sub(pause) }
         };
-        let arrived = from.written_at.iter().enumerate().filter(|(_, written)| **written + under_way <= at);
+        let arrived = from.written_at.iter().enumerate().filter(|(_, written)| **written + transit_max <= at);
         arrived.map(sign).max().unwrap_or(0)
     }
 
@@ -186,7 +187,7 @@ impl Checker {
         let is_shared = liveliness.kind == LivelinessKind::ManualByParticipant;
         let lease = liveliness.lease + if is_shared { liveliness.lease / 3 } else { 0 };
         let late = at > sign + lease + lease / DRIFT_PARTS + MILLISECOND;
-        if late && self.exactly.lapsed_at.get(&writer).is_none_or(|told| *told < sign) {
+        if late && self.exactly.lapsed_at.get(&writer).is_none_or(|lapsed| *lapsed < sign) {
             self.report(at, Rule::Liveliness, format!("writer {writer} has lapsed since {sign} ns and does not know"));
         }
     }
@@ -311,12 +312,12 @@ impl Checker {
     fn owns_at(&self, writer: EndpointId, reader: EndpointId, number: u32) -> bool {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let (instance, at) = (from.written[number as usize - 1].instance, from.written_at[number as usize - 1]);
-        let rivals = self.endpoints.iter().filter(|other| {
+        let other_writers = self.endpoints.iter().filter(|other| {
             other.is_writer && other.topic == to.topic && other.guid != from.guid && model::matches(&other.qos, &to.qos)
         });
         from.qos.strength.is_none()
-            || rivals.into_iter().all(|other| {
-                let has_ended = other.unmatched_by.is_some_and(|forgotten| forgotten < at);
+            || other_writers.into_iter().all(|other| {
+                let has_ended = other.unmatched_by.is_some_and(|unmatched| unmatched < at);
                 let mut changes = other.written.iter().zip(&other.written_at);
                 let last = changes.rfind(|(change, _)| change.instance == instance).map(|(_, written)| *written);
                 let is_late = to.qos.deadline.zip(last).is_some_and(|(period, last)| last + period + SETTLED < at);

@@ -86,8 +86,8 @@ impl Checker {
             return self.report(at, Rule::Matching, text);
         }
         let Some(pair) = pair else { return };
-        let heard = self.shows_last(writer, reader);
-        if !heard || !model::is_reliable(&from.qos, &to.qos) || self.shares_instances(writer, reader) {
+        let is_shown = self.shows_last(writer, reader);
+        if !is_shown || !model::is_reliable(&from.qos, &to.qos) || self.shares_instances(writer, reader) {
             return;
         }
         let depth = model::depth(&from.qos, &to.qos);

@@ -42,7 +42,7 @@ impl IgnoredEntities {
         if by == endpoint.guid.prefix {
             return None;
         }
-        let of_it = self.0.iter().filter(|((who, what), _)| *who == by && what.covers(endpoint));
+        let of_it = self.0.iter().filter(|((participant, entity), _)| *participant == by && entity.covers(endpoint));
         of_it.map(|(_, since)| *since).min()
     }
 

@@ -101,8 +101,8 @@ impl Checker {
             of_reader.partition(|((writer, _), _)| model::is_alive_at_rest(&self.endpoints[*writer as usize].qos));
         let expected = (living.len() as u32, dead.len() as u32);
         // An ignored reader does not know that it is ignored, and keeps its match with the writer.
-        let is_looked_at = self.endpoints[reader as usize].is_entitled && !self.is_ignored(reader);
-        if (alive, not_alive) != expected && is_looked_at {
+        let is_checked = self.endpoints[reader as usize].is_entitled && !self.is_ignored(reader);
+        if (alive, not_alive) != expected && is_checked {
             let text =
                 format!("reader {reader}: {:?} are alive and not, it should be {expected:?}", (alive, not_alive));
             self.report(at, Rule::Liveliness, text);
@@ -177,8 +177,8 @@ impl Checker {
     /// Checks that an endpoint is no longer matched with endpoints that have ended, after a time
     /// without faults; `peers` are the matched endpoints of `id`.
     pub fn check_unmatched(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], gone: &[Guid]) {
-        let mut told = peers.iter().filter(|guid| !self.receives_nothing_from(id, **guid));
-        if let Some(guid) = told.find(|guid| gone.contains(guid)).copied().filter(|_| self.sound) {
+        let mut notified = peers.iter().filter(|guid| !self.receives_nothing_from(id, **guid));
+        if let Some(guid) = notified.find(|guid| gone.contains(guid)).copied().filter(|_| self.sound) {
             self.report(at, Rule::ParticipantEnd, format!("endpoint {id} believes in {guid:?}"));
         }
     }

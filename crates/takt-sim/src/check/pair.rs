@@ -172,18 +172,20 @@ impl Checker {
         }
         let key = |peer: EndpointId| if is_writer { (id, peer) } else { (peer, id) };
         let side = |pair: &Pair| if is_writer { pair.known_to_writer } else { pair.known_to_reader };
-        let mine = |(writer, reader): &(EndpointId, EndpointId)| if is_writer { *writer == id } else { *reader == id };
-        let fresh = now.iter().filter(|&&peer| !self.pairs.get(&key(peer)).is_some_and(side)).count();
+        let is_own =
+            |(writer, reader): &(EndpointId, EndpointId)| if is_writer { *writer == id } else { *reader == id };
+        let new_matches = now.iter().filter(|&&peer| !self.pairs.get(&key(peer)).is_some_and(side)).count();
         // An endpoint that disappeared and reappeared between two calls is a new match too, and the
         // status does not identify it.
-        let unseen = is_entitled && changes as usize > fresh;
-        for (_, pair) in self.pairs.iter_mut().filter(|(key, _)| mine(key)) {
+        let unseen = is_entitled && changes as usize > new_matches;
+        for (_, pair) in self.pairs.iter_mut().filter(|(key, _)| is_own(key)) {
             let stays = |pair: &Pair| side(pair) && !unseen;
             if !stays(pair) {
                 pair.unmatch(is_writer);
             }
         }
-        let gone = |key: &(EndpointId, EndpointId)| mine(key) && !now.contains(if is_writer { &key.1 } else { &key.0 });
+        let gone =
+            |key: &(EndpointId, EndpointId)| is_own(key) && !now.contains(if is_writer { &key.1 } else { &key.0 });
         let mut lost = None;
         for (key, pair) in self.pairs.iter_mut().filter(|(key, _)| gone(key)) {
             let peer = if is_writer { key.1 } else { key.0 };
@@ -210,14 +212,14 @@ impl Checker {
         }
         let pair = self.pairs.entry(key).or_default();
         let side = if is_writer { &mut pair.known_to_writer } else { &mut pair.known_to_reader };
-        let is_news = !std::mem::replace(side, true);
-        if is_news && !is_writer {
+        let is_new = !std::mem::replace(side, true);
+        if is_new && !is_writer {
             self.partial_samples.reader_matched(at, key);
         }
-        if is_news && is_writer {
+        if is_new && is_writer {
             pair.writer_since = at;
         }
-        if is_news && !is_writer && pair.rejoins {
+        if is_new && !is_writer && pair.rejoins {
             (pair.first, pair.former) = (None, writer.written.len() as u32);
         }
         pair.reader = key.1;

@@ -1,12 +1,13 @@
 //! Progress checks: delivery and discovery proceed within a stated time while no fault is active.
 //!
-//! [`Checker::look`] is called once per heartbeat period. It determines which reliable matches lack
-//! a sample, and which compatible endpoints are not matched. These states have time limits:
+//! [`Checker::check_progress`] is called once per heartbeat period. It determines which reliable
+//! matches lack a sample, and which compatible endpoints are not matched. These states have time
+//! limits:
 //!
 //! - **Delivery**: a missing sample arrives within [`DELIVERY_PERIODS`] heartbeat periods. A writer
 //!   with unacknowledged samples sends at least one heartbeat per period. The reader may delay its
 //!   answer by 32 ms, the repair is immediate: this is the second period. The third one is for
-//!   queues in the network, and for a call of `look` just before.
+//!   queues in the network, and for a call of the check just before.
 //! - **Discovery**: compatible endpoints match within [`DISCOVERY_PERIODS`] heartbeat periods.
 //!   After a fault longer than the lease, a participant is discovered by its next announcement,
 //!   after at most five periods. It is answered at once. Messages that a queue drops are repeated
@@ -252,11 +253,11 @@ mod tests {
         checker
     }
 
-    /// Calls `look` once per heartbeat period until a violation, and returns the number of the
+    /// Calls the check once per heartbeat period until a violation, and returns the number of the
     /// call.
     fn check_at(checker: &mut Checker, quiet_since: impl Fn(Nanos) -> Option<Nanos>) -> Option<u64> {
-        (1..80).find(|look| {
-            checker.check_progress(look * HEARTBEAT_PERIOD, quiet_since(look * HEARTBEAT_PERIOD));
+        (1..80).find(|period| {
+            checker.check_progress(period * HEARTBEAT_PERIOD, quiet_since(period * HEARTBEAT_PERIOD));
             checker.violation().is_some()
         })
     }
@@ -308,9 +309,9 @@ mod tests {
             }
             checker.matched(0, reader, &[guid(1, 1), guid(1, 2)], 2);
             checker.wrote(0, Timestamp::ZERO, writers[0], SAMPLE);
-            let late = (1..20).find(|look| {
+            let late = (1..20).find(|period| {
                 checker.pairs.get_mut(&(writers[1], reader)).expect("they match").last += 1;
-                checker.check_progress(look * HEARTBEAT_PERIOD, Some(0));
+                checker.check_progress(period * HEARTBEAT_PERIOD, Some(0));
                 checker.violation().is_some()
             });
             assert_eq!(late, expected, "{access_scope:?}, seed 9604666");

@@ -80,8 +80,8 @@ impl UntakenSamples {
         if !known.map(UntakenSample::of).eq(expected.iter().copied()) {
             return Err(format!("{} samples were read before, and are not all there: {expected:?}", expected.len()));
         }
-        let wrong = samples().enumerate().find(|(place, info)| {
-            let state = if *place < expected.len() { SampleState::Read } else { SampleState::NotRead };
+        let wrong = samples().enumerate().find(|(position, info)| {
+            let state = if *position < expected.len() { SampleState::Read } else { SampleState::NotRead };
             info.sample_state != state
         });
         if let Some((_, info)) = wrong {
@@ -220,8 +220,8 @@ mod tests {
             let before = SampleInfo { absolute_generation_rank: generation, ..sample(1, 0, SampleState::Read) };
             [before, sample(2, generation, SampleState::NotRead)].map(|info| SampleInfo { view_state, ..info })
         };
-        let judge = |generation, view| shelf.check(ReadKind::Everything, &found(generation, view)).is_ok();
-        assert!(judge(0, ViewState::NotNew) && !judge(0, ViewState::New));
-        assert!(judge(1, ViewState::New) && !judge(1, ViewState::NotNew));
+        let is_valid = |generation, view| shelf.check(ReadKind::Everything, &found(generation, view)).is_ok();
+        assert!(is_valid(0, ViewState::NotNew) && !is_valid(0, ViewState::New));
+        assert!(is_valid(1, ViewState::New) && !is_valid(1, ViewState::NotNew));
     }
 }

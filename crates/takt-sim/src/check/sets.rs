@@ -131,7 +131,7 @@ impl Checker {
     }
 
     fn check_sets(&self, scope: AccessScope, seen: &[TakenSample]) -> Result<(), (Rule, String)> {
-        let mut judged = BTreeSet::new();
+        let mut checked = BTreeSet::new();
         for &(reader, writer, number) in seen {
             let Some(set) = self.set_and_position(writer, number).0 else { continue };
             let (has_ended, members) = &self.sets.all[set as usize];
@@ -139,11 +139,11 @@ impl Checker {
                 let text = format!("reader {reader} sees number {number} of writer {writer}, whose set has not ended");
                 return Err((Rule::Coherence, text));
             }
-            let whom = if scope == AccessScope::Group { None } else { Some((reader, writer)) };
-            if !judged.insert((set, whom)) {
+            let pair = if scope == AccessScope::Group { None } else { Some((reader, writer)) };
+            if !checked.insert((set, pair)) {
                 continue;
             }
-            if let Some(key) = self.missing(reader, members, whom).next() {
+            if let Some(key) = self.missing(reader, members, pair).next() {
                 let text = format!("reader {reader} sees number {number} of writer {writer}, and {key:?} is missing");
                 return Err((Rule::Coherence, text));
             }
@@ -158,14 +158,14 @@ impl Checker {
         &'a self,
         reader: EndpointId,
         members: &'a [(EndpointId, u32)],
-        whom: Option<(EndpointId, EndpointId)>,
+        only: Option<(EndpointId, EndpointId)>,
     ) -> impl Iterator<Item = TakenSample> + 'a {
         let prefix = self.endpoints[reader as usize].guid.prefix;
         members.iter().flat_map(move |&(writer, number)| {
             let pairs = self.pairs.iter().filter(move |((from, _), pair)| *from == writer && pair.is_matched());
             pairs.filter_map(move |((_, to), pair)| {
                 let (of, from) = (&self.endpoints[*to as usize], &self.endpoints[writer as usize]);
-                let is_meant = whom.map_or(of.guid.prefix == prefix, |whom| whom == (*to, writer));
+                let is_meant = only.map_or(of.guid.prefix == prefix, |only| only == (*to, writer));
                 let is_data = from.written[number as usize - 1].kind == takt_core::ChangeKind::Alive;
                 let holds = of.qos.keep_last.is_none() && number > pair.joined && of.alive;
                 let is_new = !pair.arrived.contains(number);

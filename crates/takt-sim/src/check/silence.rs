@@ -1,8 +1,8 @@
-//! Checks at rest: participants send only announcements, assertions, and answers.
+//! Checks at rest: participants send only announcements, assertions, and replies.
 //!
 //! A writer probes periodically which readers receive the multicast group of user data, and all
-//! readers answer. A participant that has been idle for long must not probe, since each probe
-//! causes as many datagrams as there are participants.
+//! readers reply. A participant that has been idle for long must not probe, since each probe causes
+//! as many datagrams as there are participants.
 
 use takt_wire::GuidPrefix;
 
@@ -12,7 +12,7 @@ use crate::clock::{Nanos, SECOND};
 /// Duration of the observation at the end of the world.
 pub const SILENCE: Nanos = SECOND;
 
-/// Maximum number of datagrams of a participant in that time, apart from assertions and answers to
+/// Maximum number of datagrams of a participant in that time, apart from assertions and replies to
 /// probes.
 const DATAGRAMS_MAX: u64 = 8;
 
@@ -34,27 +34,27 @@ pub struct LastSecond {
     pub sent: u64,
     /// Number of probes of multicast reception among them.
     pub probes: u64,
-    /// Maximum number of datagrams for liveliness: its own assertions and the answers to those of
+    /// Maximum number of datagrams for liveliness: its own assertions and the replies to those of
     /// others.
     pub assertions: u64,
 }
 
 impl Checker {
-    /// Runs the check at the end of the world, after a time `rest` without writes and faults.
-    pub fn check_idle_traffic(&mut self, end: Nanos, rest: Nanos, last: &[LastSecond]) {
+    /// Runs the check at the end of the world, after `drain_time` without writes and faults.
+    pub fn check_idle_traffic(&mut self, end: Nanos, drain_time: Nanos, last: &[LastSecond]) {
         let begin = end - SILENCE;
-        let questions: u64 = last.iter().map(|one| one.probes).sum();
+        let probes: u64 = last.iter().map(|one| one.probes).sum();
         // An ignored or refused participant requests acknowledgments that do not arrive.
         let is_answered =
             |one: &&LastSecond| !self.is_ignored_in_part(one.prefix) && !self.is_refused_in_part(one.prefix);
         let answered = last.iter().filter(is_answered).copied().collect::<Vec<_>>();
         for one in answered {
-            let allowed = DATAGRAMS_MAX + one.assertions + questions;
+            let allowed = DATAGRAMS_MAX + one.assertions + probes;
             if one.sent > allowed && !self.is_at_work(one.prefix, begin) {
                 let text = format!("process {} sent {} datagrams in the last second", one.process, one.sent);
                 self.report(end, Rule::IdleTraffic, text);
             }
-            if one.probes > 0 && rest < REPROBE_INTERVAL && !self.is_at_work(one.prefix, begin - LAST_PROBE) {
+            if one.probes > 0 && drain_time < REPROBE_INTERVAL && !self.is_at_work(one.prefix, begin - LAST_PROBE) {
                 let text = format!("process {} asked who hears it, and has nothing to say", one.process);
                 self.report(end, Rule::IdleTraffic, text);
             }
@@ -66,13 +66,13 @@ impl Checker {
 mod tests {
     use super::*;
 
-    fn broken(rest: Nanos, sent: [u64; 2], asked: u64) -> Option<String> {
-        let one = |process: usize, sent, asked| {
+    fn broken(drain_time: Nanos, sent: [u64; 2], probes: u64) -> Option<String> {
+        let one = |process: usize, sent, probes| {
             let prefix = GuidPrefix([process as u8; 12]);
-            LastSecond { process, prefix, sent, probes: asked, assertions: 0 }
+            LastSecond { process, prefix, sent, probes, assertions: 0 }
         };
         let mut checker = Checker::default();
-        checker.check_idle_traffic(100 * SECOND, rest, &[one(0, sent[0], asked), one(1, sent[1], 0)]);
+        checker.check_idle_traffic(100 * SECOND, drain_time, &[one(0, sent[0], probes), one(1, sent[1], 0)]);
         checker.violation().map(|violation| violation.text.clone())
     }
 

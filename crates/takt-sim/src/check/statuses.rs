@@ -67,8 +67,8 @@ impl Checker {
         // The checker cannot read encrypted fragments.
         let most = if self.authenticated { u64::MAX } else { most };
         if !(least..=most).contains(&lost.total_count) {
-            let told = lost.total_count;
-            let text = format!("reader {reader} was told of {told} lost samples, not of {least} to {most}");
+            let reported = lost.total_count;
+            let text = format!("reader {reader} was told of {reported} lost samples, not of {least} to {most}");
             self.report(at, Rule::Status, text);
         }
     }
@@ -98,9 +98,9 @@ impl Checker {
         let all = || self.endpoints.iter().filter(|other| differs(other));
         let is_known = |other: &&Endpoint| other.alive && other.created_at.max(of.created_at) + KNOWN_AFTER < at;
         let (least, most) = (all().filter(is_known).count(), all().count());
-        let told = status.total_count as usize;
-        if self.exact && self.calm && !(least..=most).contains(&told) {
-            let text = format!("endpoint {id} was told of {told} that do not fit, there were {least} to {most}");
+        let reported = status.total_count as usize;
+        if self.exact && self.calm && !(least..=most).contains(&reported) {
+            let text = format!("endpoint {id} was told of {reported} that do not fit, there were {least} to {most}");
             self.report(at, Rule::Status, text);
         }
     }

@@ -24,11 +24,11 @@ impl Checker {
     /// `None` if one is.
     pub(super) fn check_blocked_writers(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
         let Some(quiet_since) = quiet_since else { return };
-        let patience = DELIVERY_PERIODS * HEARTBEAT_PERIOD;
+        let limit = DELIVERY_PERIODS * HEARTBEAT_PERIOD;
         let is_late = |(writer, since): &(&EndpointId, &Nanos)| {
             let budget = self.endpoints[**writer as usize].qos.budget;
             let since = quiet_since.max(**since).max(self.matched_at(**writer));
-            at.saturating_sub(since) > patience + budget && self.is_freed_by_acknowledgements(**writer)
+            at.saturating_sub(since) > limit + budget && self.is_freed_by_acknowledgements(**writer)
         };
         if let Some((writer, since)) = self.waiting.iter().find(is_late) {
             let text = format!("writer {writer} has waited for room since {:.3} s", *since as f64 / 1e9);
@@ -40,8 +40,8 @@ impl Checker {
     fn matched_at(&self, writer: EndpointId) -> Nanos {
         let matched = self.pairs.iter().filter(|((from, _), _)| *from == writer).map(|(_, pair)| pair.since);
         let topic = self.endpoints[writer as usize].topic;
-        let came = self.endpoints.iter().filter(|other| other.topic == topic).map(|other| other.created_at);
-        matched.chain(came).max().unwrap_or(0)
+        let created = self.endpoints.iter().filter(|other| other.topic == topic).map(|other| other.created_at);
+        matched.chain(created).max().unwrap_or(0)
     }
 
     /// Reports whether each compatible reader is matched, and acknowledges every sample that
@@ -50,8 +50,8 @@ impl Checker {
         let from = &self.endpoints[writer as usize];
         let is_plain = !from.qos.transient_local && from.past.is_empty() && from.suspended.is_empty();
         let acknowledges = |(index, to): (usize, &super::Endpoint)| {
-            let is_heard = self.pairs.get(&(writer, index as EndpointId)).is_some_and(super::pair::Pair::is_matched);
-            is_heard && to.past.is_empty() && to.qos.max_samples.is_none() && !self.is_ignored(index as EndpointId)
+            let is_matched = self.pairs.get(&(writer, index as EndpointId)).is_some_and(super::pair::Pair::is_matched);
+            is_matched && to.past.is_empty() && to.qos.max_samples.is_none() && !self.is_ignored(index as EndpointId)
         };
         let fits = |to: &super::Endpoint| {
             let is_reader = !to.is_writer && to.is_entitled;
@@ -79,7 +79,7 @@ mod tests {
         checker.matched(0, writer, &[guid(2)], 1);
         checker.matched(0, reader, &[guid(1)], 1);
         checker.writer_blocked(writer);
-        for at in (1..=10).map(|look| look * HEARTBEAT_PERIOD) {
+        for at in (1..=10).map(|period| period * HEARTBEAT_PERIOD) {
             checker.check_blocked_writers(at, (at >= quiet_since).then_some(quiet_since));
         }
         checker.violation().is_some()

@@ -97,20 +97,20 @@ fn change_of(payload: &[u8], kept: Option<&StoredChange>) -> NewChange<'static> 
 
 impl Process {
     /// Creates the endpoint on the topic. A service starts with the content of its store.
-    pub fn create_durable_endpoint(&mut self, keeping: &mut DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
-        let (Some(core), Some(part)) = (&mut self.core, keeping.plan.role_of(self.index)) else { return };
+    pub fn create_durable_endpoint(&mut self, model: &mut DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
+        let (Some(core), Some(part)) = (&mut self.core, model.plan.role_of(self.index)) else { return };
         let created = match part {
             DurabilityRole::Writer => core.create_writer(clock.local(), writer_spec(&[])).and_then(|writer| {
                 let guid = core.writer_guid(writer)?;
-                keeping.writer_started(self.index, guid);
+                model.writer_started(self.index, guid);
                 Ok(DurableEndpoint::Writer(writer, guid))
             }),
             DurabilityRole::Receiver(service) => {
-                create_service_reader(core, (keeping.plan.relaying_process(service), self.incarnation), clock)
+                create_service_reader(core, (model.plan.relaying_process(service), self.incarnation), clock)
                     .map(|reader| DurableEndpoint::ServiceReader(reader, service))
             }
             DurabilityRole::Relay(service) => {
-                let store = keeping.store(service);
+                let store = model.store(service);
                 relay_writer(core, store, clock)
                     .map(|writer| DurableEndpoint::ServiceWriter(writer, service, store.len()))
             }
@@ -126,49 +126,49 @@ impl Process {
     }
 
     /// Writes the next sample. Waits if the history is full.
-    pub fn write_durable(&mut self, keeping: &mut DurabilityModel, clock: Moment<'_>) {
+    pub fn write_durable(&mut self, model: &mut DurabilityModel, clock: Moment<'_>) {
         let (Some(core), Some(DurableEndpoint::Writer(writer, guid))) = (&mut self.core, &self.durable) else { return };
-        let payload = payload_of(*guid, keeping.next_number(*guid));
+        let payload = payload_of(*guid, model.next_number(*guid));
         let written = core.write(clock.local(), *writer, &change_of(&payload, None), |slot| {
             slot.copy_from_slice(&payload);
             Some(payload.len())
         });
         if written.is_ok() {
-            keeping.wrote(*guid);
+            model.wrote(*guid);
         }
     }
 
     /// Takes the received changes, and handles the notifications of safe changes.
-    pub fn take_durable(&mut self, keeping: &mut DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
+    pub fn take_durable(&mut self, model: &mut DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(kept)) = (&mut self.core, &mut self.durable) else { return };
         match kept {
             DurableEndpoint::Writer(writer, guid) => {
                 let services = core.durability_services(*writer).unwrap_or_default();
                 for (reader, acknowledged) in &services {
-                    if let Err(text) = keeping.check_stored(process_of(reader.prefix), *guid, acknowledged.0) {
+                    if let Err(text) = model.check_stored(process_of(reader.prefix), *guid, acknowledged.0) {
                         checker.report(clock.now, Rule::Missing, text);
                     }
                 }
                 if let Some(safe) = services.iter().map(|(_, acknowledged)| acknowledged.0).min() {
-                    keeping.is_stored(*guid, safe);
+                    model.is_stored(*guid, safe);
                 }
             }
             // A service also keeps changes that another service relays, in worlds without a forger.
             DurableEndpoint::ServiceReader(reader, service) => take(core, *reader, clock, |found| {
-                let is_true = found.info.publication == found.info.origin.writer || !keeping.plan.has_forger;
+                let is_true = found.info.publication == found.info.origin.writer || !model.plan.has_forger;
                 if found.info.valid_data && is_true {
                     let change = StoredChange {
                         origin: found.info.origin,
                         source_timestamp: found.info.source_timestamp,
                         payload: found.payload.to_vec(),
                     };
-                    keeping.received(*service, change);
+                    model.received(*service, change);
                 }
             }),
             DurableEndpoint::ServiceWriter(..) | DurableEndpoint::Forger(..) => {}
             DurableEndpoint::Reader(reader, taken) => take(core, *reader, clock, |found| {
                 checker.taken += 1;
-                if let Err((rule, text)) = keeping.check_taken(taken, found) {
+                if let Err((rule, text)) = model.check_taken(taken, found) {
                     checker.report(clock.now, rule, format!("process {} took {text}", self.index));
                 }
             }),
@@ -176,11 +176,11 @@ impl Process {
     }
 
     /// Relays changes that no writer has written.
-    pub fn relay_forged(&mut self, keeping: &DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
+    pub fn relay_forged(&mut self, model: &DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(DurableEndpoint::Forger(writer, count))) = (&mut self.core, &mut self.durable) else {
             return;
         };
-        if let Err(text) = relay(core, *writer, &keeping.forgery(*count), clock) {
+        if let Err(text) = relay(core, *writer, &model.forgery(*count), clock) {
             checker.report(clock.now, Rule::CallFailed, text);
         }
         *count += 1;
@@ -194,13 +194,13 @@ impl Process {
     }
 
     /// Relays the changes that were added to the store.
-    pub fn relay_durable(&mut self, keeping: &DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
+    pub fn relay_durable(&mut self, model: &DurabilityModel, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(DurableEndpoint::ServiceWriter(writer, service, served))) =
             (&mut self.core, &mut self.durable)
         else {
             return;
         };
-        let store = keeping.store(*service);
+        let store = model.store(*service);
         if let Err(text) = relay(core, *writer, &store[*served..], clock) {
             checker.report(clock.now, Rule::CallFailed, text);
         }
@@ -208,16 +208,16 @@ impl Process {
     }
 
     /// Checks at rest that a reader has received all changes that it must.
-    pub fn check_durable(&self, now: crate::clock::Nanos, keeping: &DurabilityModel, checker: &mut Checker) {
+    pub fn check_durable(&self, now: crate::clock::Nanos, model: &DurabilityModel, checker: &mut Checker) {
         if let Some(DurableEndpoint::Reader(_, taken)) = &self.durable
-            && let Some(missing) = keeping.missing(taken)
+            && let Some(missing) = model.missing(taken)
         {
             checker.report(now, Rule::Missing, format!("process {} has {missing}", self.index));
         }
         if let Some(DurableEndpoint::ServiceReader(_, service)) = &self.durable
-            && let Some(unheard) = keeping.missing_at_service(*service)
+            && let Some(lost) = model.missing_at_service(*service)
         {
-            checker.report(now, Rule::Missing, format!("service {service} has heard {unheard}"));
+            checker.report(now, Rule::Missing, format!("service {service} has heard {lost}"));
         }
     }
 }

@@ -184,8 +184,8 @@ fn check_next_change(recording: &Recording, taken: usize, found: &SampleRef<'_>)
             Some(_) => Rule::Gap,
         };
         // The deletion of the endpoints may end their instances.
-        let is_farewell = known.is_none() && !info.valid_data && taken == recording.changes.len();
-        return if is_farewell { Ok(taken) } else { Err((rule, format!("change {sn} after {taken}"))) };
+        let is_end = known.is_none() && !info.valid_data && taken == recording.changes.len();
+        return if is_end { Ok(taken) } else { Err((rule, format!("change {sn} after {taken}"))) };
     };
     if is_of(next, found) { Ok(taken + 1) } else { Err((Rule::UnknownSample, format!("{found:?} for {next:?}"))) }
 }

@@ -7,7 +7,7 @@ use super::taking::each;
 use super::{Endpoint, Moment, Process};
 use crate::check::{Checker, ReadKind, Rule};
 
-/// Every visit whose number is a multiple of this one takes everything.
+/// Every read whose number is a multiple of this one takes everything.
 pub const TAKES_EVERY: u32 = 4;
 
 impl Process {

@@ -29,7 +29,7 @@ impl Process {
         if known.is_empty() {
             return;
         }
-        let &&(process, whom) = self.rng.pick(&known);
+        let &&(process, participant) = self.rng.pick(&known);
         let mut types: Vec<_> = lookup::offered(process).into_iter().map(|offered| offered.id).collect();
         types.retain(|_| self.rng.chance(500_000));
         if types.is_empty() || self.rng.chance(300_000) {
@@ -39,16 +39,14 @@ impl Process {
         let (for_dependencies, now) = (self.rng.chance(400_000), clock.local());
         let form = *self.rng.pick(&[UnionForm::Final, UnionForm::Appendable]);
         let request = if for_dependencies {
-            core.request_type_dependencies(now, whom, &types, ContinuationPoint::default())
+            core.request_type_dependencies(now, participant, &types, ContinuationPoint::default())
         } else {
-            core.request_types(now, whom, &types, form)
+            core.request_types(now, participant, &types, form)
         };
         match request {
             Ok(id) => {
-                self.type_request = Some((
-                    id,
-                    PendingTypeRequest { process, participant: whom, types, for_dependencies, at: clock.now },
-                ))
+                self.type_request =
+                    Some((id, PendingTypeRequest { process, participant, types, for_dependencies, at: clock.now }))
             }
             Err(error) => checker.report(clock.now, Rule::CallFailed, format!("process {} asks: {error}", self.index)),
         }
@@ -58,12 +56,12 @@ impl Process {
     pub(super) fn handle_reply(&mut self, now: Nanos, id: TypeRequestId, checker: &mut Checker) {
         let Some(core) = &mut self.core else { return };
         let answer = core.take_type_answer(id);
-        let asked = self.type_request.take_if(|(asked, _)| *asked == id);
-        let is_gone = |asked: &PendingTypeRequest| !checker.sound || checker.has_ended(asked.participant);
-        let verdict = match asked {
-            Some((_, asked)) => asked.check_reply(answer, is_gone(&asked)).and_then(|()| {
-                let is_late = now - asked.at > REPLY_MAX && !is_gone(&asked);
-                if is_late { Err(format!("{asked:?} was answered late")) } else { Ok(()) }
+        let request = self.type_request.take_if(|(request, _)| *request == id);
+        let is_gone = |request: &PendingTypeRequest| !checker.sound || checker.has_ended(request.participant);
+        let verdict = match request {
+            Some((_, request)) => request.check_reply(answer, is_gone(&request)).and_then(|()| {
+                let is_late = now - request.at > REPLY_MAX && !is_gone(&request);
+                if is_late { Err(format!("{request:?} was answered late")) } else { Ok(()) }
             }),
             None => Err(format!("no request is {id:?}, which was answered by {answer:?}")),
         };
@@ -74,8 +72,8 @@ impl Process {
 
     /// Checks at rest that no request is pending.
     pub(super) fn check_no_request_pending(&self, now: Nanos, checker: &mut Checker) {
-        if let Some((_, asked)) = self.type_request.as_ref().filter(|_| self.core.is_some()) {
-            checker.report(now, Rule::Lookup, format!("process {}: {asked:?} was never answered", self.index));
+        if let Some((_, request)) = self.type_request.as_ref().filter(|_| self.core.is_some()) {
+            checker.report(now, Rule::Lookup, format!("process {}: {request:?} was never answered", self.index));
         }
     }
 }

@@ -20,19 +20,19 @@ pub struct Draft {
 }
 
 impl Process {
-    /// Begins or ends a coherent set at random; `rests` if the process writes no more.
-    pub fn turn_set(&mut self, clock: Moment<'_>, rests: bool, checker: &mut Checker) {
+    /// Begins or ends a coherent set at random; `is_draining` if the process writes no more.
+    pub fn turn_set(&mut self, clock: Moment<'_>, is_draining: bool, checker: &mut Checker) {
         let (Some(core), Some((presentation, publisher, _))) = (&mut self.core, self.group) else { return };
         if !presentation.coherent_access {
             return;
         }
         let result = match self.open_set {
-            Some(set) if rests || self.rng.chance(250_000) => {
+            Some(set) if is_draining || self.rng.chance(250_000) => {
                 checker.end_set(set);
                 self.open_set = None;
                 core.end_coherent_changes(clock.local(), publisher)
             }
-            None if !rests && self.rng.chance(400_000) => {
+            None if !is_draining && self.rng.chance(400_000) => {
                 self.open_set = Some(checker.begin_set());
                 core.begin_coherent_changes(publisher)
             }

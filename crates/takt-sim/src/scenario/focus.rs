@@ -178,9 +178,9 @@ impl Scenario {
             }
         }
         for _ in 0..rng.between(1, 2) {
-            let trouble =
+            let impairment =
                 *rng.pick(&[Impairment::Loss(100_000), Impairment::Loss(300_000), Impairment::Burst(20_000, 200_000)]);
-            self.add_impairment(rng.below(self.hosts.len() as u64) as usize, trouble, rng);
+            self.add_impairment(rng.below(self.hosts.len() as u64) as usize, impairment, rng);
         }
     }
 
@@ -350,10 +350,10 @@ impl Scenario {
         rng.between(1, self.processes.len() as u64 - 1) as usize
     }
 
-    pub(super) fn add_impairment(&mut self, host: usize, trouble: Impairment, rng: &mut Rng) {
+    pub(super) fn add_impairment(&mut self, host: usize, impairment: Impairment, rng: &mut Rng) {
         let direction = *rng.pick(&[Direction::Up, Direction::Down]);
         let from = rng.below(self.active / 2);
-        let kind = FaultKind::Link { host, direction, impairment: trouble };
+        let kind = FaultKind::Link { host, direction, impairment };
         self.faults.push(Fault { from, until: self.active, kind });
     }
 }

@@ -28,12 +28,12 @@ impl Scenario {
         }
         if rng.chance(500_000) {
             for _ in 0..rng.between(1, 2) {
-                let trouble = *rng.pick(&[
+                let impairment = *rng.pick(&[
                     Impairment::Loss(100_000),
                     Impairment::Loss(300_000),
                     Impairment::Burst(20_000, 200_000),
                 ]);
-                self.add_impairment(rng.below(self.hosts.len() as u64) as usize, trouble, rng);
+                self.add_impairment(rng.below(self.hosts.len() as u64) as usize, impairment, rng);
             }
         }
     }

@@ -334,7 +334,7 @@ pub enum Impairment {
     /// Damage that the receiving host's checksum detects.
     Corruption(u32),
     /// Structural damage that no checksum detects and every receiver detects
-    /// ([`crate::damage::disfigure`]).
+    /// ([`crate::damage::damage_structure`]).
     StructuralDamage(u32),
     /// Changed bits that no checksum detects and a receiver may not detect
     /// ([`crate::damage::flip`]).

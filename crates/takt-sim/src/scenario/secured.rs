@@ -163,12 +163,12 @@ impl Scenario {
         let host = rng.below(self.hosts.len() as u64) as usize;
         let from = if rng.chance(500_000) { 0 } else { rng.below(self.active / 2) };
         let mut until = rng.between(from + MILLISECOND, self.active);
-        let link = |direction, trouble| FaultKind::Link { host, direction, impairment: trouble };
+        let link = |direction, impairment| FaultKind::Link { host, direction, impairment };
         let kinds = match rng.below(6) {
             0 => vec![],
             1 => {
-                let trouble = Impairment::Loss(*rng.pick(&[50_000, 200_000, 400_000]));
-                vec![link(Direction::Up, trouble), link(Direction::Down, trouble)]
+                let impairment = Impairment::Loss(*rng.pick(&[50_000, 200_000, 400_000]));
+                vec![link(Direction::Up, impairment), link(Direction::Down, impairment)]
             }
             2 => vec![
                 link(Direction::Up, Impairment::Duplication(300_000)),
@@ -195,7 +195,7 @@ impl Scenario {
     /// cannot complete.
     pub(super) fn handshakes(&self, time: Nanos) -> u64 {
         let others = self.processes.len() as u64 - 1;
-        let has_stranger = self.domain.as_ref().is_some_and(DomainPlan::has_outsider);
-        if has_stranger { others * MESSAGES_PER_PERIOD * time.div_ceil(RESEND_PERIOD) } else { 0 }
+        let has_outsider = self.domain.as_ref().is_some_and(DomainPlan::has_outsider);
+        if has_outsider { others * MESSAGES_PER_PERIOD * time.div_ceil(RESEND_PERIOD) } else { 0 }
     }
 }

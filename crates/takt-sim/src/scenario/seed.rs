@@ -213,7 +213,7 @@ fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
     let until = (from + rng.between(MILLISECOND, active)).min(active);
     let kind = if rng.chance(750_000) {
         let share = |rng: &mut Rng| *rng.pick(&[10_000, 100_000, 300_000]);
-        let trouble = match rng.below(7) {
+        let impairment = match rng.below(7) {
             0 => Impairment::Loss(share(rng)),
             1 => Impairment::Burst(5_000, 100_000),
             2 => Impairment::Duplication(share(rng)),
@@ -223,7 +223,7 @@ fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
             _ => Impairment::Blockage,
         };
         let direction = *rng.pick(&[Direction::Up, Direction::Down]);
-        FaultKind::Link { host: rng.below(hosts as u64) as usize, direction, impairment: trouble }
+        FaultKind::Link { host: rng.below(hosts as u64) as usize, direction, impairment }
     } else {
         let flapping = if rng.chance(300_000) { rng.between(50, 2_000) * MILLISECOND } else { 0 };
         FaultKind::Partition { group: rng.next(), one_way: rng.chance(300_000), flapping }
@@ -231,8 +231,8 @@ fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
     Fault { from, until, kind }
 }
 
-/// Adds farewells, disposals and leases, with separate random numbers, so that the rest of a world
-/// stays unchanged.
+/// Adds announced ends, disposals and leases, with separate random numbers, so that the rest of a
+/// world stays unchanged.
 fn add_instance_ends(rng: &mut Rng, scenario: &mut Scenario) {
     for process in &mut scenario.processes {
         for end in &mut process.ends {
@@ -411,12 +411,12 @@ fn add_damage(rng: &mut Rng, scenario: &mut Scenario) {
     let faults = if is_disfigured || is_flipped { rng.between(1, 3) } else { 0 };
     for _ in 0..faults {
         let share = *rng.pick(&[10_000, 100_000, 500_000]);
-        let trouble = if is_flipped { Impairment::Flips(share) } else { Impairment::StructuralDamage(share) };
+        let impairment = if is_flipped { Impairment::Flips(share) } else { Impairment::StructuralDamage(share) };
         let host = rng.below(scenario.hosts.len() as u64) as usize;
         let direction = *rng.pick(&[Direction::Up, Direction::Down]);
         let from = rng.below(scenario.active);
         let until = (from + rng.between(MILLISECOND, scenario.active)).min(scenario.active);
-        scenario.faults.push(Fault { from, until, kind: FaultKind::Link { host, direction, impairment: trouble } });
+        scenario.faults.push(Fault { from, until, kind: FaultKind::Link { host, direction, impairment } });
     }
 }
 

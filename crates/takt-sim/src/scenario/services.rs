@@ -125,18 +125,18 @@ impl Scenario {
     }
 
     /// Adds two processes on different hosts that know the server since its first life, and share a
-    /// topic from `met_at` on. By then the lease of the first server has ended for them, and its
-    /// successor must introduce them to each other.
-    fn add_unacquainted_processes(&mut self, rng: &mut Rng, met_at: Nanos) {
+    /// topic from `matched_at` on. By then the lease of the first server has ended for them, and
+    /// its successor must introduce them to each other.
+    fn add_unacquainted_processes(&mut self, rng: &mut Rng, matched_at: Nanos) {
         let topic = self.topics.len();
         self.topics.push(TopicPlan { instances: 0, sizes: (24, 1_000) });
         let role = Role::Writer { period: 10 * MILLISECOND, burst: 1, samples: 50, endings: 0 };
         for (host, role) in [role, Role::Reader { period: 0 }].into_iter().enumerate() {
-            let mut stranger = process(host, 0);
-            let create = met_at + rng.below(300 * MILLISECOND);
+            let mut plan = process(host, 0);
+            let create = matched_at + rng.below(300 * MILLISECOND);
             let qos = QosPlan { reliable: true, ..QosPlan::default() };
-            stranger.endpoints.push(EndpointPlan { topic, qos, create, delete: None, role });
-            self.processes.push(stranger);
+            plan.endpoints.push(EndpointPlan { topic, qos, create, delete: None, role });
+            self.processes.push(plan);
         }
     }
 
@@ -311,7 +311,7 @@ fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
     let until = from + rng.between(100 * MILLISECOND, 2 * SECOND);
     let host = rng.below(hosts as u64) as usize;
     let direction = *rng.pick(&[Direction::Up, Direction::Down]);
-    let trouble = *rng.pick(&[
+    let impairment = *rng.pick(&[
         Impairment::Loss(100_000),
         Impairment::Loss(400_000),
         Impairment::Burst(50_000, 100_000),
@@ -322,7 +322,7 @@ fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
     let group = 1 << host;
     let kind = match rng.below(5) {
         0 => FaultKind::Partition { group, one_way: rng.chance(300_000), flapping: 0 },
-        _ => FaultKind::Link { host, direction, impairment: trouble },
+        _ => FaultKind::Link { host, direction, impairment },
     };
     Fault { from, until, kind }
 }

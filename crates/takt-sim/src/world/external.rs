@@ -44,7 +44,7 @@ impl World<'_> {
         }
     }
 
-    /// Checks the partners after the session of the recorded participant, or after its farewell if
+    /// Checks the partners after the session of the recorded participant, or after its end if
     /// `is_over`.
     pub(super) fn replay_ends(&mut self, is_over: bool) {
         let Some(recorded) = &self.recorded else { return };
@@ -57,7 +57,7 @@ impl World<'_> {
         }
     }
 
-    /// Passes a frame to the hostile host or the recorded participant, which may answer.
+    /// Passes a frame to the hostile host or the recorded participant, which may reply.
     pub(super) fn deliver_to_external(&mut self, frame: &Frame) {
         if let Some(recorded) = self.recorded.as_mut() {
             recorded.receive(self.now, frame);
@@ -84,15 +84,15 @@ impl World<'_> {
 
     /// Returns the octets received from the hostile host and those sent to its victim.
     pub(super) fn hostile_octets(&self) -> (u64, u64) {
-        let harm = self.processes.iter().map(|process| process.meter.hostile_octets());
-        harm.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+        let octets = self.processes.iter().map(|process| process.meter.hostile_octets());
+        octets.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
     pub(super) fn send_hostile(&mut self) {
         let Some(hostile) = self.hostile.as_mut().filter(|_| !self.is_draining) else { return };
         let from = hostile.plan.host;
-        let shots = hostile.take_datagrams();
-        for (source, to, bytes) in shots {
+        let datagrams = hostile.take_datagrams();
+        for (source, to, bytes) in datagrams {
             let head = Head { source, from, to, host: None, priority: 0, bytes, hostile: true };
             self.send(self.processes.len(), head);
         }

@@ -95,11 +95,11 @@ fn uplink_of_a_host_carries_all_sent_datagrams() {
 #[test]
 fn downlink_of_a_host_carries_all_received_datagrams() {
     let (records, hosts) = capture(Link::Down(2));
-    let mut carried: Vec<_> = records.into_iter().map(|(_, shown)| shown).collect();
-    assert!(carried.len() > 30);
+    let mut frames: Vec<_> = records.into_iter().map(|(_, shown)| shown).collect();
+    assert!(frames.len() > 30);
     // Before the process starts, its datagrams are dropped.
-    let missing = carried.len() - hosts.received[2].len();
-    assert_eq!(carried.split_off(missing), hosts.received[2]);
+    let missing = frames.len() - hosts.received[2].len();
+    assert_eq!(frames.split_off(missing), hosts.received[2]);
 }
 
 #[test]

@@ -83,8 +83,8 @@ fn volatile_reader_gets_samples_written_after_a_lost_first_heartbeat() {
     for at in 0..40 {
         let from = at * MILLISECOND / 2;
         let until = from + 300 * MILLISECOND;
-        let trouble = Impairment::Blockage;
-        let kind = FaultKind::Link { host: 1, direction: Direction::Down, impairment: trouble };
+        let impairment = Impairment::Blockage;
+        let kind = FaultKind::Link { host: 1, direction: Direction::Down, impairment };
         scenario.faults = vec![
             Fault { from, until, kind },
             Fault { from, until, kind: FaultKind::Partition { group: 1, one_way: true, flapping: 0 } },

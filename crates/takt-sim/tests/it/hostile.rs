@@ -9,20 +9,23 @@ const SEEDS: u64 = 16;
 
 #[test]
 fn worlds_with_a_hostile_host_keep_their_rules() {
-    let (mut taken, mut heard, mut aimed, mut impostors) = (0, 0, 0, 0);
+    let (mut taken, mut hostile, mut to_victim, mut impostors) = (0, 0, 0, 0);
     for seed in 0..SEEDS {
         let scenario = Scenario::within(seed, &Size::SMALL).with_hostile();
         impostors += u64::from(scenario.hostile.is_some_and(|plan| plan.impostor));
         let report = run(&scenario);
         assert_eq!(report.violation, None, "cargo xtask sim --hostile --seed {seed}");
         taken += report.taken;
-        heard += report.hostile_octets.0;
-        aimed += report.hostile_octets.1;
+        hostile += report.hostile_octets.0;
+        to_victim += report.hostile_octets.1;
     }
     assert!(impostors > 0 && impostors < SEEDS, "{impostors} of {SEEDS} speak in the names of others");
     assert!(taken > 1_000, "only {taken} samples arrived");
-    assert!(heard > 1_000_000, "the hostile host was heard for {heard} octets only");
-    assert!(aimed > 10_000 && aimed < AMPLIFICATION_MAX as u64 * heard, "{aimed} octets went to the victim");
+    assert!(hostile > 1_000_000, "the hostile host was heard for {hostile} octets only");
+    assert!(
+        to_victim > 10_000 && to_victim < AMPLIFICATION_MAX as u64 * hostile,
+        "{to_victim} octets went to the victim"
+    );
 }
 
 #[test]

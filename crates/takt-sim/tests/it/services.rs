@@ -38,22 +38,25 @@ fn world_with_a_service_is_deterministic() {
 }
 
 /// Runs a world of two processes that exchange 20 samples, and a recorded participant.
-fn can_match(product: Product, partners: usize) -> Report {
+fn can_match(product: Product, matching_processes: usize) -> Report {
     let endpoints = vec![vec![writer(RELIABLE, 10 * MILLISECOND, 20)], vec![reader(QosPlan { ..RELIABLE })]];
     let mut world = scenario(64, endpoints);
-    world.services.recorded = Some(RecordedPlan { product, host: 1, start: 0, matching_processes: partners });
+    world.services.recorded = Some(RecordedPlan { product, host: 1, start: 0, matching_processes });
     run(&world)
 }
 
 #[test]
 fn each_reading_process_takes_all_recorded_changes() {
     for product in Product::ALL {
-        for partners in 0..=2 {
-            let report = can_match(product, partners);
-            assert_eq!(report.violation, None, "{product:?}, {partners}");
-            // The farewell may end instances again.
+        for matching_processes in 0..=2 {
+            let report = can_match(product, matching_processes);
+            assert_eq!(report.violation, None, "{product:?}, {matching_processes}");
+            // The end of the recorded participant may end instances again.
             let of_recording = report.taken - 20;
-            assert!(of_recording >= partners as u64 * RECORDED, "{product:?}, {partners}: {of_recording}");
+            assert!(
+                of_recording >= matching_processes as u64 * RECORDED,
+                "{product:?}, {matching_processes}: {of_recording}"
+            );
         }
     }
 }

@@ -118,9 +118,9 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| RwLock::new(builtin::all(
 /// Registers a transport for all participants that are built in this process from now on. If a
 /// factory of the same name is registered already, it stays; repeated calls are harmless.
 pub fn register(factory: impl TransportFactory + 'static) {
-    let mut known = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
-    if !known.iter().any(|it| it.name() == factory.name()) {
-        known.push(Arc::new(factory));
+    let mut registry = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
+    if !registry.iter().any(|it| it.name() == factory.name()) {
+        registry.push(Arc::new(factory));
     }
 }
 

@@ -88,9 +88,9 @@ impl Link {
         let mut route = Netlink::route()?;
         let mut body = vec![0; LINK_LEN];
         put_text(&mut body, LINK_NAME, name);
-        let answer = route.get(GET_LINK, &body)?;
+        let reply = route.get(GET_LINK, &body)?;
         let cut_off = || io::Error::from(io::ErrorKind::InvalidData);
-        let (fixed, rest) = answer.split_at_checked(LINK_LEN).ok_or_else(cut_off)?;
+        let (fixed, rest) = reply.split_at_checked(LINK_LEN).ok_or_else(cut_off)?;
         let [index, flags] = [4, 8].map(|at| number(&fixed[at..]).expect("the offset is within the header"));
         let kind = find(rest, LINK_INFO).and_then(|info| find(info, INFO_KIND)).map(text).unwrap_or_default();
         let attached = find(rest, LINK_XDP).and_then(|xdp| find(xdp, XDP_ATTACHED)?.first().copied());
@@ -123,8 +123,8 @@ impl Link {
 fn driver_of(name: &str, index: u32) -> Option<String> {
     let directory = format!("/sys/class/net/{name}");
     // tidy-allow(dropped-cause): no device, no driver.
-    let known = std::fs::read_to_string(format!("{directory}/ifindex")).ok()?;
-    if known.trim() != index.to_string() {
+    let ifindex = std::fs::read_to_string(format!("{directory}/ifindex")).ok()?;
+    if ifindex.trim() != index.to_string() {
         return None;
     }
     // tidy-allow(dropped-cause): likewise.
@@ -135,21 +135,21 @@ fn driver_of(name: &str, index: u32) -> Option<String> {
 fn addresses(route: &mut Netlink, index: u32) -> io::Result<Vec<Ipv4Addr>> {
     let mut body = vec![0; ADDRESS_LEN];
     body[0] = libc::AF_INET as u8;
-    let answers = route.dump(GET_ADDRESS, &body)?;
+    let replies = route.dump(GET_ADDRESS, &body)?;
     let local = |body: &Vec<u8>| {
         let (fixed, rest) = body.split_at_checked(ADDRESS_LEN)?;
         let octets: [u8; 4] = find(rest, ADDRESS_LOCAL)?.try_into().ok()?; // tidy-allow(dropped-cause): four octets
         (fixed[4..] == index.to_ne_bytes()).then(|| Ipv4Addr::from(octets))
     };
-    Ok(answers.iter().filter_map(local).collect())
+    Ok(replies.iter().filter_map(local).collect())
 }
 
 fn features(generic: &mut Netlink, family: u16, index: u32) -> Option<XdpFeatures> {
     let mut body = vec![DEVICE_GET, 1, 0, 0];
     put(&mut body, DEVICE_INDEX, &index.to_ne_bytes());
     // tidy-allow(dropped-cause): every failure means that the kernel reports nothing.
-    let answer = generic.get(family, &body).ok()?;
-    let attributes = answer.get(GENERIC_LEN..)?;
+    let reply = generic.get(family, &body).ok()?;
+    let attributes = reply.get(GENERIC_LEN..)?;
     let octets = find(attributes, DEVICE_XDP_FEATURES)?.try_into().ok()?; // tidy-allow(dropped-cause): eight octets
     let features = u64::from_ne_bytes(octets);
     Some(XdpFeatures {
@@ -165,10 +165,10 @@ fn queues(generic: &mut Netlink, family: u16, index: u32) -> Option<u32> {
     let mut body = vec![QUEUE_GET, 1, 0, 0];
     put(&mut body, QUEUE_INDEX, &index.to_ne_bytes());
     // tidy-allow(dropped-cause): every failure means that the kernel reports nothing.
-    let answers = generic.dump(family, &body).ok()?;
+    let replies = generic.dump(family, &body).ok()?;
     let receives = |body: &&Vec<u8>| {
         let kind = body.get(GENERIC_LEN..).and_then(|rest| find(rest, QUEUE_TYPE));
         kind.and_then(number) == Some(0)
     };
-    u32::try_from(answers.iter().filter(receives).count()).ok().filter(|count| *count > 0) // tidy-allow(dropped-cause): bounded
+    u32::try_from(replies.iter().filter(receives).count()).ok().filter(|count| *count > 0) // tidy-allow(dropped-cause): bounded
 }

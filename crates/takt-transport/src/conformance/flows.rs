@@ -160,7 +160,7 @@ pub fn datagrams_of_many_flows_are_all_received<T: Transport>(open: impl Fn() ->
             commit(&mut a, &marked, n, 64, FlowId::DEFAULT, &[first(at)]);
         }
         a.flush().expect("flush succeeds");
-        let got: BTreeSet<FlowId> = flows
+        let received: BTreeSet<FlowId> = flows
             .iter()
             .map(|_| {
                 let (n, _, meta) = receive(&mut b, &marked, scan);
@@ -168,6 +168,6 @@ pub fn datagrams_of_many_flows_are_all_received<T: Transport>(open: impl Fn() ->
                 meta.flow
             })
             .collect();
-        assert_eq!(got.len(), flows.len());
+        assert_eq!(received.len(), flows.len());
     }
 }

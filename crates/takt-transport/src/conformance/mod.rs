@@ -41,8 +41,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Calls a macro with the behaviors of the suite, each numbered: `conformance_cases!(all
 /// [the_macro] [arguments])` makes `the_macro! { [arguments] 0
-/// a_datagram_is_answered_to_its_sender, ... }`. With `streams`, only those that need no flow with
-/// its own port, which a stream does not have.
+/// reply_reaches_the_sender_of_a_datagram, ... }`. With `streams`, only those that need no flow
+/// with its own port, which a stream does not have.
 #[macro_export]
 macro_rules! conformance_cases {
     (@ all $then:tt $arguments:tt { $($every:tt)* } { $($flows:tt)* }) => {

@@ -31,9 +31,9 @@ pub fn descriptors_are_readable_when_datagrams_arrive<T: Transport>(open: impl F
     let spec = FlowSpec { own_port: true, transport_priority: 0 };
     let (_, own) = b.open_flow(&spec).expect("a port is free");
     let announced = b.locators().clone();
-    let places = [&announced.default_unicast, &announced.metatraffic_unicast, &own];
-    for (n, place) in (0..).zip(places.into_iter().cycle().take(9)) {
-        send(&mut a, &marked, n, first(place));
+    let destinations = [&announced.default_unicast, &announced.metatraffic_unicast, &own];
+    for (n, destination) in (0..).zip(destinations.into_iter().cycle().take(9)) {
+        send(&mut a, &marked, n, first(destination));
         if !b.descriptors().is_empty() {
             assert!(readiness::wait(b.descriptors(), Some(TIMEOUT)).expect("wait succeeds"));
         }
@@ -126,11 +126,11 @@ pub fn hot_scan_finds_every_datagram_eventually<T: Transport>(open: impl Fn() ->
     // A busy user port does not starve the others.
     let (user, metatraffic) = (kinds[1][0], kinds[0][0]);
     send(&mut a, &marked, 1000, metatraffic);
-    let heard = (0..10_000).any(|n| {
+    let is_received = (0..10_000).any(|n| {
         send(&mut a, &marked, n % 1000, user);
         receive(&mut b, &marked, Scan::Hot).0 == 1000
     });
-    assert!(heard, "the metatraffic port is never polled");
+    assert!(is_received, "the metatraffic port is never polled");
 }
 
 /// A received frame stays unchanged until the next call.

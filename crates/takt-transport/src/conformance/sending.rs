@@ -17,8 +17,8 @@ pub fn more_datagrams_than_a_batch_are_delivered<T: Transport>(open: impl Fn() -
             commit(&mut a, &marked, n, 100, FlowId::DEFAULT, &[to]);
         }
         a.flush().expect("flush succeeds");
-        let got: BTreeSet<u32> = (0..count).map(|_| receive(&mut b, &marked, Scan::All).0).collect();
-        assert!(got.into_iter().eq(0..count), "{count} datagrams");
+        let received: BTreeSet<u32> = (0..count).map(|_| receive(&mut b, &marked, Scan::All).0).collect();
+        assert!(received.into_iter().eq(0..count), "{count} datagrams");
     }
     assert_nothing_before(&mut a, &mut b, &marked, to);
 }
@@ -59,8 +59,8 @@ pub fn one_frame_reaches_all_its_destinations<T: Transport>(open: impl Fn() -> T
     }
     a.flush().expect("flush succeeds");
     for (other, to) in others.iter_mut().zip(to) {
-        let got: BTreeSet<u32> = (0..40).map(|_| receive(other, &marked, Scan::All).0).collect();
-        assert!(got.into_iter().eq(0..40));
+        let received: BTreeSet<u32> = (0..40).map(|_| receive(other, &marked, Scan::All).0).collect();
+        assert!(received.into_iter().eq(0..40));
         assert_nothing_before(&mut a, other, &marked, to);
     }
     assert_eq!(a.stats().datagrams_out, 5 * 41);
@@ -73,8 +73,8 @@ pub fn unreachable_destination_does_not_affect_the_others<T: Transport>(open: im
     let to = first(&b.locators().default_unicast);
     let unknown = Locator { kind: 0x7fff_0001, port: 1, address: [1; 16] };
     let portless = Locator { port: 0, ..to };
-    let nowhere = Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411);
-    let bad = [Locator::INVALID, unknown, portless, nowhere];
+    let unspecified = Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411);
+    let bad = [Locator::INVALID, unknown, portless, unspecified];
     for locator in &bad {
         assert!(!a.serves(locator), "{locator}");
     }

@@ -44,8 +44,8 @@ pub fn every_announced_unicast_locator_is_reached<T: Transport>(open: impl Fn() 
     let unknown = Locator { kind: 0x7fff_0001, port: 1, address: [1; 16] };
     assert!(!a.reach(&unknown) && !a.reach(&Locator::INVALID));
     assert_eq!(a.poll_lost(), None);
-    let elsewhere = first(&a.locators().default_unicast);
-    send(&mut b, &marked, 1000, elsewhere);
+    let default_unicast = first(&a.locators().default_unicast);
+    send(&mut b, &marked, 1000, default_unicast);
     assert_eq!(receive(&mut a, &marked, Scan::All).0, 1000);
     assert_nothing_before(&mut a, &mut b, &marked, first(&announced.default_unicast));
 }
@@ -74,11 +74,11 @@ pub fn multicast_reaches_all_members_and_oneself<T: Transport>(open: impl Fn() -
 pub fn every_size_is_delivered<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
-    let most = a.max_message_len();
-    assert!(a.loan().expect("a frame is loaned").len() >= most);
-    let around = (4..17).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]);
-    let sizes = (12..16).chain(around).chain([most - 1, most]);
-    for (n, size) in (0..).zip(sizes.filter(|s| *s <= most)) {
+    let len_max = a.max_message_len();
+    assert!(a.loan().expect("a frame is loaned").len() >= len_max);
+    let near_powers = (4..17).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+    let sizes = (12..16).chain(near_powers).chain([len_max - 1, len_max]);
+    for (n, size) in (0..).zip(sizes.filter(|s| *s <= len_max)) {
         commit(&mut a, &marked, n, size, FlowId::DEFAULT, &[to]);
         a.flush().expect("flush succeeds");
         let (number, len, _) = receive(&mut b, &marked, Scan::All);

@@ -51,11 +51,11 @@ impl Own {
     /// Reports whether to send it with the announcement of another application, because half of its
     /// period has elapsed.
     pub(super) fn joins(&mut self, now: Duration) -> bool {
-        let joins = !self.period.is_zero() && now.saturating_sub(self.sent) >= self.period / 2;
-        if joins {
+        let is_due = !self.period.is_zero() && now.saturating_sub(self.sent) >= self.period / 2;
+        if is_due {
             self.sent = now;
         }
-        joins
+        is_due
     }
 }
 
@@ -76,14 +76,15 @@ impl RemoteAnnouncements {
         if message.len() > LEN_MAX {
             return;
         }
-        if let Some(known) = self.0.get_mut(&prefix) {
-            (known.header, known.at) = (header, now);
-            known.message.clear();
-            known.message.extend_from_slice(message);
+        if let Some(stored) = self.0.get_mut(&prefix) {
+            (stored.header, stored.at) = (header, now);
+            stored.message.clear();
+            stored.message.extend_from_slice(message);
             return;
         }
         if self.0.len() == REMOTE_MAX
-            && let Some(oldest) = self.0.iter().min_by_key(|(_, heard)| heard.at).map(|(prefix, _)| *prefix)
+            && let Some(oldest) =
+                self.0.iter().min_by_key(|(_, announcement)| announcement.at).map(|(prefix, _)| *prefix)
         {
             self.0.remove(&oldest);
         }
@@ -97,8 +98,8 @@ impl RemoteAnnouncements {
 
     /// Returns the recent announcements.
     pub(super) fn recent(&self, now: Duration) -> impl Iterator<Item = (&Inbound, &[u8])> {
-        let recent = self.0.values().filter(move |heard| now.saturating_sub(heard.at) < REMOTE_LIFETIME);
-        recent.map(|heard| (&heard.header, &heard.message[..]))
+        let recent = self.0.values().filter(move |announcement| now.saturating_sub(announcement.at) < REMOTE_LIFETIME);
+        recent.map(|announcement| (&announcement.header, &announcement.message[..]))
     }
 }
 
@@ -127,15 +128,15 @@ mod tests {
 
     #[test]
     fn announcements_of_others_are_bounded_and_expire() {
-        let nowhere = Inbound { source: Locator::INVALID, local: Locator::INVALID, is_multicast: true };
+        let header = Inbound { source: Locator::INVALID, local: Locator::INVALID, is_multicast: true };
         let prefix = |n: usize| GuidPrefix(std::array::from_fn(|at| (n >> (8 * at.min(3))) as u8));
         let mut all = RemoteAnnouncements::default();
         for n in 0..=REMOTE_MAX {
-            all.insert(Duration::from_millis(n as u64), prefix(n), nowhere, b"data");
+            all.insert(Duration::from_millis(n as u64), prefix(n), header, b"data");
         }
         assert_eq!(all.recent(2 * SECOND).count(), REMOTE_MAX);
-        all.insert(2 * SECOND, prefix(5), nowhere, &[0; LEN_MAX + 1]);
-        all.insert(20 * SECOND, prefix(6), nowhere, b"news");
+        all.insert(2 * SECOND, prefix(5), header, &[0; LEN_MAX + 1]);
+        all.insert(20 * SECOND, prefix(6), header, b"news");
         assert_eq!(all.recent(40 * SECOND).count(), 1);
         all.remove(&prefix(6));
         assert_eq!(all.recent(40 * SECOND).count(), 0);

@@ -168,8 +168,8 @@ mod tests {
             assert_eq!((meta.source, meta.local.port, meta.multicast), (udp(9, 5000), local.port, is_multicast));
             assert!(message.is_empty() && (!is_multicast || meta.local == group));
         }
-        let nobody = Inbound { source: Locator::INVALID, local: group, is_multicast: true }.to_bytes();
-        assert_eq!(Inbound::parse(&nobody).expect("well-formed").0.source, Locator::INVALID);
+        let inbound = Inbound { source: Locator::INVALID, local: group, is_multicast: true }.to_bytes();
+        assert_eq!(Inbound::parse(&inbound).expect("well-formed").0.source, Locator::INVALID);
         assert!(Inbound::parse(&[0; IN_LEN]).is_none() && Inbound::parse(&[MESSAGE; IN_LEN - 1]).is_none());
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A request ends with an empty line; a reply ends with the connection. The socket belongs to the
-//! network namespace. Both ends ask the kernel for the user of the peer (`SO_PEERCRED`).
+//! network namespace. Both ends query the kernel for the user of the peer (`SO_PEERCRED`).
 
 use std::fmt::Write as _;
 use std::io;

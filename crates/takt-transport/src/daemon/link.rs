@@ -111,9 +111,9 @@ impl Link {
             Self::Down { due, .. } if now < *due => None,
             Self::Down { pause, .. } => {
                 let pause = *pause;
-                let asked = send_request(parameters.name.as_deref(), &parameters.request(prefix));
-                let asked = asked.and_then(|stream| stream.set_nonblocking(true).map(|()| stream));
-                *self = match asked {
+                let sent = send_request(parameters.name.as_deref(), &parameters.request(prefix));
+                let sent = sent.and_then(|stream| stream.set_nonblocking(true).map(|()| stream));
+                *self = match sent {
                     Ok(stream) => Self::AwaitingReply { stream, reply: Vec::new(), until: now + ANSWER_TIME, pause },
                     Err(_) => Self::retry_after(now, pause),
                 };
@@ -128,8 +128,8 @@ impl Link {
                         None
                     }
                     Ok(_) => {
-                        let understood = std::str::from_utf8(reply).ok().and_then(|text| parse_reply(text).ok());
-                        let Some((inbox, welcome)) = understood else {
+                        let parsed = std::str::from_utf8(reply).ok().and_then(|text| parse_reply(text).ok());
+                        let Some((inbox, welcome)) = parsed else {
                             *self = Self::retry_after(now, pause);
                             return None;
                         };

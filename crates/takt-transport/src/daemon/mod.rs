@@ -117,10 +117,10 @@ impl DaemonTransport {
         let [own, ..] = shm.locators().default_unicast[..] else {
             return Err(failed(io::ErrorKind::AddrNotAvailable.into()));
         };
-        let question = ConnectParameters { name: name.map(str::to_owned), domain, shm: own };
-        let (link, welcome) = Link::open(&question).map_err(failed)?;
+        let parameters = ConnectParameters { name: name.map(str::to_owned), domain, shm: own };
+        let (link, welcome) = Link::open(&parameters).map_err(failed)?;
         let mut transport = Self {
-            parameters: question,
+            parameters,
             multicast,
             shm,
             link,
@@ -195,7 +195,11 @@ impl DaemonTransport {
     }
 
     /// Converts a frame of the daemon to a frame for the participant.
-    fn open_frame<'a>(frame: &RxFrame<'a>, news: &mut Option<Welcome>, stats: &mut TransportStats) -> RxFrame<'a> {
+    fn open_frame<'a>(
+        frame: &RxFrame<'a>,
+        pending_update: &mut Option<Welcome>,
+        stats: &mut TransportStats,
+    ) -> RxFrame<'a> {
         let bytes = frame.bytes();
         if let Some((meta, message)) = Inbound::parse(bytes) {
             stats.datagrams_in += 1;
@@ -204,7 +208,7 @@ impl DaemonTransport {
         }
         let text = bytes.get(IN_LEN..).and_then(|text| std::str::from_utf8(text).ok());
         match text.filter(|_| bytes[0] == UPDATE).map(Welcome::parse) {
-            Some(Ok(welcome)) => *news = Some(welcome),
+            Some(Ok(welcome)) => *pending_update = Some(welcome),
             _ => stats.receive_errors += 1,
         }
         let (source, local) = (Locator::INVALID, Locator::INVALID);
@@ -246,8 +250,8 @@ impl Transport for DaemonTransport {
 
     /// Also takes the next step to reach a lost daemon.
     fn refresh(&mut self) -> Result<(), TransportError> {
-        if let Some(news) = self.pending_update.take() {
-            self.apply_update(news);
+        if let Some(update) = self.pending_update.take() {
+            self.apply_update(update);
         }
         if let Some(welcome) = self.link.advance(&self.parameters, self.prefix)
             && self.open_ring()
@@ -261,7 +265,7 @@ impl Transport for DaemonTransport {
     /// Opens a flow with the requested priority and without its own port.
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
         let priority = spec.transport_priority.max(0);
-        let at = self.flows.iter().position(|(known, users)| *known == priority && *users > 0);
+        let at = self.flows.iter().position(|(existing, users)| *existing == priority && *users > 0);
         let at = at.or_else(|| self.flows.iter().position(|(_, users)| *users == 0)).unwrap_or(self.flows.len());
         let exhausted = |_| TransportError::new("open", "a flow", io::Error::other("all 65536 flows are open"));
         let id = FlowId(u16::try_from(at).map_err(exhausted)?);
@@ -327,8 +331,8 @@ impl Transport for DaemonTransport {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { shm, pending_update: news, stats, .. } = self;
-        Ok(shm.recv(scan)?.map(|frame| Self::open_frame(&frame, news, stats)))
+        let Self { shm, pending_update, stats, .. } = self;
+        Ok(shm.recv(scan)?.map(|frame| Self::open_frame(&frame, pending_update, stats)))
     }
 
     fn descriptors(&self) -> &[RawFd] {

@@ -35,7 +35,7 @@ impl Sockets {
         if priority <= 0 {
             return FlowId::DEFAULT;
         }
-        if let Some((_, flow)) = self.flows.iter().find(|(known, _)| *known == priority) {
+        if let Some((_, flow)) = self.flows.iter().find(|(other, _)| *other == priority) {
             return *flow;
         }
         if self.flows.len() == PRIORITIES_MAX {

@@ -155,13 +155,13 @@ impl Domain {
     }
 
     /// Collects the applications that receive a message.
-    fn select_receivers(&self, summary: &Summary, audience: &mut Vec<Locator>) {
-        audience.clear();
+    fn select_receivers(&self, summary: &Summary, receivers: &mut Vec<Locator>) {
+        receivers.clear();
         if summary.destinations.is_undirected {
-            audience.extend_from_slice(&self.applications);
+            receivers.extend_from_slice(&self.applications);
         } else {
             let named = summary.destinations.prefixes().iter();
-            audience.extend(named.filter_map(|prefix| self.prefixes.get(prefix)));
+            receivers.extend(named.filter_map(|prefix| self.prefixes.get(prefix)));
         }
     }
 
@@ -246,14 +246,14 @@ impl Router {
     /// that message for it: the kernel has closed the connection, so the process has ended or the
     /// participant is closed.
     pub(super) fn leave(&mut self, at: &Locator, out: &mut (impl Deliver + Network)) -> Option<Application> {
-        let gone = self.applications.remove(at)?;
-        let domain = self.domains.get_mut(&gone.domain)?;
+        let application = self.applications.remove(at)?;
+        let domain = self.domains.get_mut(&application.domain)?;
         domain.applications.retain(|it| it != at);
-        if let Some(prefix) = gone.prefix {
+        if let Some(prefix) = application.prefix {
             domain.prefixes.remove(&prefix);
         }
         let mut frame = [0; DISPOSE_LEN_MAX];
-        let last = gone.announcement.as_ref().zip(gone.prefix);
+        let last = application.announcement.as_ref().zip(application.prefix);
         let built = last.and_then(|(own, prefix)| Some((own, dispose_message(prefix, own.sn, &mut frame)?)));
         if let Some((own, len)) = built {
             let source = domain.source();
@@ -264,10 +264,10 @@ impl Router {
                     continue;
                 }
                 let target = Target { locator: *to, priority: 0, is_daemon: false };
-                transmit(&mut domain.counters, out, gone.domain, &target, &[&frame[..len]], 1);
+                transmit(&mut domain.counters, out, application.domain, &target, &[&frame[..len]], 1);
             }
         }
-        Some(gone)
+        Some(application)
     }
 
     /// Counts a malformed frame of an application.
@@ -336,7 +336,7 @@ impl Router {
         match summary.kind {
             Kind::Announcement(sn) if destinations.iter().any(Locator::is_multicast) && message.len() <= LEN_MAX => {
                 match &mut sender.announcement {
-                    Some(known) if known.message == *message => leaves = known.repeat(now),
+                    Some(stored) if stored.message == *message => leaves = stored.repeat(now),
                     announcement => *announcement = Some(Own::new(now, message, sn, destinations)),
                 }
             }
@@ -357,10 +357,10 @@ impl Router {
     ) {
         let Some(domain) = self.domains.get_mut(&domain_id) else { return };
         let is_announcement = matches!(summary.kind, Kind::Announcement(_));
-        let joins_others = is_announcement && target.locator.is_multicast();
+        let is_multicast_announcement = is_announcement && target.locator.is_multicast();
         let is_bundled = match self.bundling {
             Bundling::Off => false,
-            Bundling::Daemons => target.is_daemon || joins_others,
+            Bundling::Daemons => target.is_daemon || is_multicast_announcement,
             Bundling::All => true,
         };
         let (mark, limit) = (domain.mark(), domain.bundle_len);
@@ -376,14 +376,14 @@ impl Router {
             return send(target, &[message], 1);
         }
         bundler.add(*target, message, summary, (mark, limit), &mut send);
-        if !joins_others {
+        if !is_multicast_announcement {
             return;
         }
         // The announcements of other applications are sent with it, and their next repetitions are
         // suppressed.
         let others = self.applications.iter_mut().filter(|(it, other)| other.domain == domain_id && *it != at);
-        let theirs = others.filter_map(|(_, other)| other.announcement.as_mut());
-        for own in theirs.filter(|own| own.destinations.contains(&target.locator)) {
+        let announcements = others.filter_map(|(_, other)| other.announcement.as_mut());
+        for own in announcements.filter(|own| own.destinations.contains(&target.locator)) {
             if own.joins(now)
                 && let Ok(view) = MessageView::parse(&own.message)
                 && let Ok(summary) = Summary::of(&view, &own.message)
@@ -491,17 +491,17 @@ fn dispose_message(prefix: GuidPrefix, sn: SequenceNumber, frame: &mut [u8]) -> 
 
 /// Delivers a message to applications.
 fn distribute(
-    audience: &[Locator],
+    receivers: &[Locator],
     applications: &mut BTreeMap<Locator, Application>,
     header: &Inbound,
     message: &[u8],
     out: &mut impl Deliver,
 ) {
-    if audience.is_empty() {
+    if receivers.is_empty() {
         return;
     }
     out.prepare(header, message);
-    for to in audience {
+    for to in receivers {
         let is_delivered = out.deliver(to);
         if let Some(application) = applications.get_mut(to) {
             application.counters.count(is_delivered);

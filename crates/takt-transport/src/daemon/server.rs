@@ -171,13 +171,13 @@ impl Daemon {
             _ => failed(error),
         })?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let lanes = shm_config(config.applications_max);
-        let outbox = ShmTransport::open(&lanes)?;
+        let shm = shm_config(config.applications_max);
+        let outbox = ShmTransport::open(&shm)?;
         Ok(Self {
             user,
             listener,
             callers: VecDeque::new(),
-            inbox: ShmTransport::open(&lanes)?,
+            inbox: ShmTransport::open(&shm)?,
             outputs: Outputs::new(outbox),
             router: Router::new(config.bundling),
             application_status: BTreeMap::new(),
@@ -205,13 +205,13 @@ impl Daemon {
     pub fn run_once(&mut self, timeout: Duration) -> Result<(), TransportError> {
         let is_busy = self.work()?;
         let failed = |source| TransportError::new("wait for", "applications and the network", source);
-        let standing = match self.wait_set.take() {
-            Some(standing) => standing,
+        let wait_set = match self.wait_set.take() {
+            Some(wait_set) => wait_set,
             None => WaitSet::new(&self.descriptors()).map_err(failed)?,
         };
         let timeout = if is_busy { Duration::ZERO } else { timeout };
-        let ready = standing.wait(Some(timeout)).map_err(failed)?;
-        self.wait_set = Some(standing);
+        let ready = wait_set.wait(Some(timeout)).map_err(failed)?;
+        self.wait_set = Some(wait_set);
         if ready & 1 != 0 {
             // An application sends nothing to this end, so readiness means that an application has
             // ended.
@@ -305,13 +305,13 @@ impl Daemon {
                     break;
                 }
             }
-            let Some(gone) = self.router.leave(&lost.locator, &mut self.outputs) else { continue };
+            let Some(application) = self.router.leave(&lost.locator, &mut self.outputs) else { continue };
             self.outputs.flush()?;
-            let known = self.application_status.remove(&lost.locator).unwrap_or_default();
+            let status = self.application_status.remove(&lost.locator).unwrap_or_default();
             self.push_event(DaemonEvent::Left(ApplicationStatus {
-                prefix: gone.prefix,
-                counters: gone.counters,
-                ..known
+                prefix: application.prefix,
+                counters: application.counters,
+                ..status
             }));
         }
         Ok(())
@@ -467,7 +467,7 @@ impl Daemon {
             self.update_router(domain);
             let text = self.welcome(domain).to_text();
             let applications =
-                self.application_status.iter().filter(|(_, known)| known.domain == domain).map(|(at, _)| *at);
+                self.application_status.iter().filter(|(_, status)| status.domain == domain).map(|(at, _)| *at);
             for at in applications.collect::<Vec<_>>() {
                 let outbox = &mut self.outputs.outbox.shm;
                 let mut header = [0; IN_LEN];
@@ -510,10 +510,10 @@ impl Daemon {
                 it.malformed
             );
         }
-        for (at, known) in &self.application_status {
+        for (at, status) in &self.application_status {
             if let Some(application) = router.applications().get(at) {
                 let status =
-                    ApplicationStatus { prefix: application.prefix, counters: application.counters, ..known.clone() };
+                    ApplicationStatus { prefix: application.prefix, counters: application.counters, ..status.clone() };
                 text += &format!("application {status}\n");
             }
         }
@@ -524,11 +524,11 @@ impl Daemon {
 impl Caller {
     /// Reads the available octets.
     fn listen(&mut self) -> ReadResult {
-        let mut portion = [0; 1024];
+        let mut buffer = [0; 1024];
         loop {
-            match self.stream.read(&mut portion) {
+            match self.stream.read(&mut buffer) {
                 Ok(0) => return ReadResult::End,
-                Ok(len) => self.request.extend_from_slice(&portion[..len]),
+                Ok(len) => self.request.extend_from_slice(&buffer[..len]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ReadResult::Nothing,
                 Err(_) => return ReadResult::End,
             }

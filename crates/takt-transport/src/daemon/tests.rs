@@ -181,8 +181,8 @@ fn malformed_and_unknown_messages_are_refused_and_counted() {
 fn messages_to_a_daemon_share_a_datagram_and_others_do_not() {
     let (mut router, mut out) = router(Bundling::Daemons, 3);
     let mark = Mark { is_bundle: false, metatraffic_port: 7410, user_port: 7411 };
-    let heard = announcement(9);
-    let marked = [&heard[..20], &mark.to_bytes(), &heard[20..]].concat();
+    let remote = announcement(9);
+    let marked = [&remote[..20], &mark.to_bytes(), &remote[20..]].concat();
     let all = |router: &mut Router, out: &mut Recorder| {
         for n in 1..=3 {
             router.handle_message(SECOND, &application(n), 0, &[udp(2, 7411)], &message(n, Some(9)), out);
@@ -192,7 +192,7 @@ fn messages_to_a_daemon_share_a_datagram_and_others_do_not() {
     };
     assert_eq!(all(&mut router, &mut out), 3);
     from_network(&mut router, &mut out, &marked, true);
-    assert_eq!(out.delivered[0].1, heard, "applications do not receive the mark");
+    assert_eq!(out.delivered[0].1, remote, "applications do not receive the mark");
     assert_eq!(all(&mut router, &mut out), 1);
 }
 
@@ -249,9 +249,9 @@ fn application_that_dies_is_announced_as_left() {
     assert_eq!(out.sent[0].0, group());
     assert!(router.leave(&application(1), &mut out).is_none());
     // An application that has announced that it leaves, in its own message.
-    let farewell = out.sent.remove(0).1;
-    let farewell = [&farewell[..8], &prefix(2).0, &farewell[20..]].concat();
-    router.handle_message(SECOND, &application(2), 0, &[group()], &farewell, &mut out);
+    let dispose = out.sent.remove(0).1;
+    let dispose = [&dispose[..8], &prefix(2).0, &dispose[20..]].concat();
+    router.handle_message(SECOND, &application(2), 0, &[group()], &dispose, &mut out);
     router.flush(&mut out);
     out.sent.clear();
     router.leave(&application(2), &mut out);

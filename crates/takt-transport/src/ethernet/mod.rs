@@ -176,22 +176,22 @@ impl<P: FramePort> EthernetTransport<P> {
 
     /// Writes the headers around the message of `len` octets in the loaned frame, and queues the
     /// frame or a copy.
-    fn send(&mut self, (to, port): ([u8; 6], u16), len: usize, exit: FlowHeader, is_copy: bool) {
+    fn send(&mut self, (to, port): ([u8; 6], u16), len: usize, flow_header: FlowHeader, is_copy: bool) {
         let vlan = self.port.vlan();
         let header = EthernetHeader {
             destination: MacAddress(to),
             source: self.port.mac(),
-            tag: vlan.map(|vid| VlanTag { pcp: exit.pcp, dei: false, vid }),
+            tag: vlan.map(|vid| VlanTag { pcp: flow_header.pcp, dei: false, vid }),
             ether_type: EtherType::TAKT,
         };
         let before = header.header_len();
-        let whole = before + TaktHeader::LEN + len;
-        let frame = &mut self.port.loan()[..whole];
+        let frame_len = before + TaktHeader::LEN + len;
+        let frame = &mut self.port.loan()[..frame_len];
         let (ethernet, rest) = frame.split_at_mut(before);
-        let takt = TaktHeader { destination_port: port, source_port: exit.port };
+        let takt = TaktHeader { destination_port: port, source_port: flow_header.port };
         let written = header.emit(ethernet).and_then(|_| takt.emit(rest));
         debug_assert!(written.is_ok(), "the length was checked");
-        let sent = if is_copy { self.port.send_copy(whole) } else { self.port.send(whole) };
+        let sent = if is_copy { self.port.send_copy(frame_len) } else { self.port.send(frame_len) };
         if sent {
             self.stats.datagrams_out += 1;
             self.stats.bytes_out += len as u64;
@@ -262,13 +262,13 @@ impl<P: FramePort> EthernetTransport<P> {
             let is_taken = self.urgency_buffer.push(urgency, meta, message(self.port.received()));
             self.counters.malformed += u64::from(!is_taken);
         }
-        Ok(self.urgency_buffer.pop(wanted).map(|(place, meta)| (Some(place), meta)))
+        Ok(self.urgency_buffer.pop(wanted).map(|(slot, meta)| (Some(slot), meta)))
     }
 
     /// Counts the datagram and returns its frame.
-    fn make_frame(&mut self, (place, meta): (Option<Slot>, RxMeta)) -> RxFrame<'_> {
-        let frame = match &place {
-            Some(place) => RxFrame::new(self.urgency_buffer.bytes(place), meta),
+    fn make_frame(&mut self, (slot, meta): (Option<Slot>, RxMeta)) -> RxFrame<'_> {
+        let frame = match &slot {
+            Some(slot) => RxFrame::new(self.urgency_buffer.bytes(slot), meta),
             None => RxFrame::new(message(self.port.received()), meta).with_frame(self.port.loaned_frame()),
         };
         self.stats.datagrams_in += 1;
@@ -362,7 +362,7 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
     }
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        let exit = self.flows.header(flow)?;
+        let flow_header = self.flows.header(flow)?;
         if !self.is_loaned {
             return Err(misuse("no frame is loaned"));
         }
@@ -376,14 +376,14 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
             match to.mac_and_port() {
                 Some(target) if self.config.multicast || !to.is_multicast() => {
                     if let Some(before) = last.replace(target) {
-                        self.send(before, len, exit, true);
+                        self.send(before, len, flow_header, true);
                     }
                 }
                 _ => self.stats.send_errors.unserved += 1,
             }
         }
         if let Some(target) = last {
-            self.send(target, len, exit, false);
+            self.send(target, len, flow_header, false);
         }
         Ok(())
     }
@@ -433,7 +433,7 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
         destination.mac()?;
-        let exit = self.flows.header(flow).ok()?; // tidy-allow(dropped-cause): such a flow has no source.
-        Some(Locator::takt_ethernet(self.port.mac().0, exit.port))
+        let header = self.flows.header(flow).ok()?; // tidy-allow(dropped-cause): such a flow has no source.
+        Some(Locator::takt_ethernet(self.port.mac().0, header.port))
     }
 }

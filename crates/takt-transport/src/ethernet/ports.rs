@@ -144,8 +144,8 @@ mod tests {
         let fixed = config(ParticipantIndex::Fixed(0));
         let why = two.take_participant(&fixed).expect_err("the ports are in use").to_string();
         assert!(why.contains("participant index 0"), "{why}");
-        let (elsewhere, _) = PortNames::new("elsewhere").take_participant(&fixed).expect("another interface");
-        assert_eq!(elsewhere, Some(0));
+        let (index, _) = PortNames::new("elsewhere").take_participant(&fixed).expect("another interface");
+        assert_eq!(index, Some(0));
         drop(own);
         assert_eq!(two.take_participant(&fixed).expect("the ports are free").0, Some(0));
     }
@@ -156,11 +156,11 @@ mod tests {
         let (index, own) = names.take_participant(&config(ParticipantIndex::Ephemeral)).expect("some ports are free");
         assert!(index.is_none() && own[0].number() != own[1].number());
         let named = config(ParticipantIndex::Metatraffic(9000));
-        let (index, asked) = names.take_participant(&named).expect("the ports are free");
-        assert_eq!((index, asked[0].number()), (None, 9000));
+        let (index, taken) = names.take_participant(&named).expect("the ports are free");
+        assert_eq!((index, taken[0].number()), (None, 9000));
         assert!(names.take_participant(&named).is_err(), "twice");
         names.next = u16::MAX;
-        let around: Vec<Taken> = (0..3).map(|_| names.take_any().expect("some ports are free")).collect();
-        assert!(around.iter().chain(&own).all(|port| port.number() >= FIRST_FREE));
+        let others: Vec<Taken> = (0..3).map(|_| names.take_any().expect("some ports are free")).collect();
+        assert!(others.iter().chain(&own).all(|port| port.number() >= FIRST_FREE));
     }
 }

@@ -7,15 +7,15 @@ use super::segment::{SLOTS_MAX, SLOTS_STEP};
 /// Configuration of a [`ShmTransport`](super::ShmTransport).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmConfig {
-    /// Size of the ring to another participant in bytes: within [`RING_BYTES`](Self::LANE_BYTES),
+    /// Size of the ring to another participant in bytes: within [`RING_BYTES`](Self::RING_BYTES),
     /// rounded up to a power of two. Address space; pages become resident when a reader is that far
     /// behind. A sample that is copied and larger than the ring loses fragments, which are repaired
     /// slowly. Flows with a priority above 0 have a separate ring, an eighth of this size and at
     /// least 256 KiB.
     pub ring_bytes: usize,
-    /// Maximum number of rings to other participants, and from them; within
-    /// [`CONNECTIONS_MAX`](Self::LANES_MAX). Each costs a descriptor. Further participants are
-    /// reached by other transports.
+    /// Maximum number of connections to other participants, and of those from them; within
+    /// [`CONNECTIONS_MAX`](Self::CONNECTIONS_MAX). Each costs a descriptor. Further participants
+    /// are reached by other transports.
     pub connections_max: usize,
     /// Total size of the payloads that are on loan at once, in bytes: within
     /// [`SEGMENT_BYTES`](Self::SEGMENT_BYTES). Address space; pages become resident when they are
@@ -71,10 +71,10 @@ impl ShmConfig {
     }
 
     /// Returns the words of the records in both rings, by [bands](super::ports::Band): the urgent
-    /// ring has an eighth of the common one, and room for some datagrams of the maximum length.
+    /// ring has an eighth of the non-urgent one, and room for some datagrams of the maximum length.
     pub(super) fn ring_words(&self) -> [usize; 2] {
-        let common = self.ring_bytes.next_power_of_two() / 8;
-        [common, (common / 8).max(*Self::RING_BYTES.start() / 8)]
+        let not_urgent = self.ring_bytes.next_power_of_two() / 8;
+        [not_urgent, (not_urgent / 8).max(*Self::RING_BYTES.start() / 8)]
     }
 }
 
@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn value_out_of_bounds_is_reported() {
-        let sound = ShmConfig::default();
-        assert_eq!(sound.check(), Ok(()));
+        let valid = ShmConfig::default();
+        assert_eq!(valid.check(), Ok(()));
         let largest = ShmConfig {
             ring_bytes: 64 << 20,
             connections_max: 1 << 16,
@@ -98,10 +98,10 @@ mod tests {
         assert_eq!((smallest.ring_words(), smallest.segment_slots()), ([32_768; 2], 512));
         assert_eq!((largest.ring_words(), largest.segment_slots()), ([8 << 20, 1 << 20], 65_536));
         for (wrong, name) in [
-            (ShmConfig { ring_bytes: (64 << 20) + 1, ..sound.clone() }, "lane_bytes"),
-            (ShmConfig { connections_max: 65_537, ..sound.clone() }, "lanes_max"),
-            (ShmConfig { segment_bytes: 65_535, ..sound.clone() }, "segment_bytes"),
-            (ShmConfig { segment_slots: 0, ..sound.clone() }, "segment_slots"),
+            (ShmConfig { ring_bytes: (64 << 20) + 1, ..valid.clone() }, "lane_bytes"),
+            (ShmConfig { connections_max: 65_537, ..valid.clone() }, "lanes_max"),
+            (ShmConfig { segment_bytes: 65_535, ..valid.clone() }, "segment_bytes"),
+            (ShmConfig { segment_slots: 0, ..valid.clone() }, "segment_slots"),
         ] {
             assert!(wrong.check().expect_err("out of bounds").contains(name), "{name}");
         }

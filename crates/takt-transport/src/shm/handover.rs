@@ -129,8 +129,8 @@ mod tests {
         SharedPayload::new(Arc::new(Object(Arc::new(value))), Piece { slot: 0, generation: 1, grain: 0, len: 8 })
     }
 
-    fn value(lent: &SharedPayload) -> u64 {
-        *lent.object().and_then(|object| object.downcast_ref::<u64>()).expect("the number was stored")
+    fn value(payload: &SharedPayload) -> u64 {
+        *payload.object().and_then(|object| object.downcast_ref::<u64>()).expect("the number was stored")
     }
 
     #[test]

@@ -5,14 +5,14 @@
 //! | 0 .. 8 | `TaktShm4` |
 //! | 8 .. 16 | tag of the host, as in locators |
 //! | 16 .. 24 | name of the sender, as in locators |
-//! | 24 .. 32 | words of the common ring, little-endian |
+//! | 24 .. 32 | words of the non-urgent ring, little-endian |
 //! | 32 .. 40 | words of the urgent ring, little-endian |
 //! | 40 .. 48 | words of the sender's segment, little-endian |
 //! | 48 .. 56 | slots of the segment, little-endian |
 //!
 //! The message carries the descriptors of the ring memory and of the segment, in this order. All
-//! further messages have one byte: wake-ups, and in the other direction the farewell. A connection
-//! that ends without a farewell has ended because its process did.
+//! further messages have one byte: [`WAKE_UP`], and in the other direction [`CLOSE`]. A connection
+//! that ends without [`CLOSE`] has ended because its process did.
 
 const MAGIC: [u8; 8] = *b"TaktShm4";
 
@@ -39,9 +39,9 @@ pub(super) struct Hello {
 impl Hello {
     pub(super) fn to_bytes(self) -> [u8; HELLO_LEN] {
         let mut bytes = [0; HELLO_LEN];
-        let [common, urgent] = self.words;
-        let [common, urgent, segment, slots] = [common, urgent, self.segment, self.slots].map(u64::to_le_bytes);
-        let parts = [MAGIC, self.tag, self.name.to_be_bytes(), common, urgent, segment, slots];
+        let [not_urgent, urgent] = self.words;
+        let [not_urgent, urgent, segment, slots] = [not_urgent, urgent, self.segment, self.slots].map(u64::to_le_bytes);
+        let parts = [MAGIC, self.tag, self.name.to_be_bytes(), not_urgent, urgent, segment, slots];
         for (to, from) in bytes.chunks_exact_mut(8).zip(parts) {
             to.copy_from_slice(&from);
         }
@@ -51,9 +51,9 @@ impl Hello {
     /// Parses a hello message; `None` if the bytes are anything else.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let (parts, []) = bytes.as_chunks::<8>() else { return None };
-        let [MAGIC, tag, name, common, urgent, segment, slots] = *parts else { return None };
-        let [common, urgent, segment, slots] = [common, urgent, segment, slots].map(u64::from_le_bytes);
-        Some(Self { tag, name: u64::from_be_bytes(name), words: [common, urgent], segment, slots })
+        let [MAGIC, tag, name, not_urgent, urgent, segment, slots] = *parts else { return None };
+        let [not_urgent, urgent, segment, slots] = [not_urgent, urgent, segment, slots].map(u64::from_le_bytes);
+        Some(Self { tag, name: u64::from_be_bytes(name), words: [not_urgent, urgent], segment, slots })
     }
 }
 

@@ -1,5 +1,5 @@
-//! Rings from other participants: accepted, validated, read in turn, and closed when the writer is
-//! gone and they are drained.
+//! Rings from other participants: accepted, validated, read round-robin, and closed when the writer
+//! is gone and they are drained.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -52,15 +52,15 @@ impl RingPair {
     /// is no such loan.
     #[inline]
     fn arrival(&self, band: Band, mut ports: Ports, record: &[u8]) -> Option<Arrival> {
-        let (mut datagram, mut lent) = (record, None);
+        let (mut datagram, mut loan) = (record, None);
         if ports.to & HAS_LOAN != 0 {
             let (before, piece) = record.split_last_chunk::<{ Piece::LEN }>()?;
             let piece = Piece::from_bytes(*piece);
             let object = self.handovers.as_ref().and_then(|handovers| handovers[band as usize].take(&piece));
-            (datagram, lent) = (before, Some(object.or_else(|| self.lender.borrow(piece))?));
+            (datagram, loan) = (before, Some(object.or_else(|| self.lender.borrow(piece))?));
             ports.to &= !HAS_LOAN;
         }
-        Some(Arrival { from: self.from, ports, len: datagram.len(), loan: lent })
+        Some(Arrival { from: self.from, ports, len: datagram.len(), loan })
     }
 
     fn ring(&self, band: Band) -> &[AtomicU64] {
@@ -71,7 +71,7 @@ impl RingPair {
         [Band::NotUrgent, Band::Urgent].iter().all(|band| self.heads[*band as usize].is_drained(self.ring(*band)))
     }
 
-    /// Copies the next datagram of the common ring.
+    /// Copies the next datagram of the non-urgent ring.
     #[inline]
     fn pop(&mut self, bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
         self.heads[Band::NotUrgent as usize].pop(self.lender.rings.ring(Band::NotUrgent), bytes)
@@ -168,8 +168,8 @@ impl Incoming {
     /// Examines at most one record of each ring.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Arrival> {
-        for turn in 0..self.connections.len() {
-            let at = self.round_robin_index(turn);
+        for offset in 0..self.connections.len() {
+            let at = self.round_robin_index(offset);
             let Some(rings) = &mut self.connections[at].rings else { continue };
             match rings.pop(&mut self.buffer) {
                 Ok(None) => {}
@@ -190,27 +190,27 @@ impl Incoming {
     }
 
     /// Copies the most urgent datagram above `above` into the buffer; an error if it was dropped.
-    /// Examines each record once, and at most [`ring::LOOKS`] records of each ring.
+    /// Examines each record once, and at most [`ring::EXAMINED_MAX`] records of each ring.
     pub(super) fn pop_urgent(&mut self, above: i32, ports: &ports::Ports) -> Option<Result<Arrival, Broken>> {
-        let mut most: Option<(usize, i32)> = None;
-        for turn in 0..self.connections.len() {
-            let at = self.round_robin_index(turn);
+        let mut highest: Option<(usize, i32)> = None;
+        for offset in 0..self.connections.len() {
+            let at = self.round_robin_index(offset);
             let Some(rings) = &mut self.connections[at].rings else { continue };
             match rings.choose(|record| ports.urgency(record.to & !HAS_LOAN)) {
-                Ok(Some(rank)) if rank > most.map_or(above, |(_, most)| most) => most = Some((at, rank)),
+                Ok(Some(rank)) if rank > highest.map_or(above, |(_, highest)| highest) => highest = Some((at, rank)),
                 Ok(_) => {}
                 Err(Broken) => self.close_rings(at),
             }
         }
-        let (at, _) = most?;
+        let (at, _) = highest?;
         let taken = self.connections[at].rings.as_mut()?.take(&mut self.buffer).transpose()?;
         let taken = taken.inspect_err(|Broken| self.close_rings(at));
         Some(taken.and_then(|taken| self.parse_arrival(at, Band::Urgent, taken).ok_or(Broken)))
     }
 
-    /// Returns the index of the connection that is `turn` places after the next one.
-    fn round_robin_index(&self, turn: usize) -> usize {
-        let (at, count) = (self.next + turn, self.connections.len());
+    /// Returns the index of the connection that is `offset` positions after the next one.
+    fn round_robin_index(&self, offset: usize) -> usize {
+        let (at, count) = (self.next + offset, self.connections.len());
         if at < count { at } else { at - count }
     }
 
@@ -297,7 +297,7 @@ impl Incoming {
         }
         self.connections.retain(|connection| match (&connection.socket, &connection.rings) {
             (Some(_), _) => true,
-            (None, Some(lane)) => !lane.is_drained(),
+            (None, Some(rings)) => !rings.is_drained(),
             (None, None) => false,
         });
         self.has_ended = self.connections.iter().any(|connection| connection.socket.is_none());
@@ -351,13 +351,13 @@ impl Incoming {
             self.has_ended = true;
         } else if connection.rings.is_none() {
             let hello = Hello::parse(&message[..received.len]).filter(|hello| hello.tag == self.host.tag());
-            let [lane, segment] = received.descriptors;
-            let files = lane.zip(segment).filter(|_| !received.truncated);
-            let rings = hello.zip(files).and_then(|(hello, (lane, segment))| {
-                let [common, urgent] = hello.words;
-                let [common, urgent, segment_words, slots] = [common, urgent, hello.segment, hello.slots]
+            let [memory, segment] = received.descriptors;
+            let files = memory.zip(segment).filter(|_| !received.truncated);
+            let rings = hello.zip(files).and_then(|(hello, (memory, segment))| {
+                let [not_urgent, urgent] = hello.words;
+                let [not_urgent, urgent, segment_words, slots] = [not_urgent, urgent, hello.segment, hello.slots]
                     .map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-                let rings = Mapping::map_remote(lane.as_fd(), [common, urgent], slots).ok()?;
+                let rings = Mapping::map_remote(memory.as_fd(), [not_urgent, urgent], slots).ok()?;
                 let segment = Mapping::map_remote_segment(segment.as_fd(), segment_words, slots).ok()?;
                 let is_on_this_host = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process());
                 let handovers = if is_on_this_host { handover::accept(hello.name, self.own_name) } else { None };

@@ -1,7 +1,7 @@
 //! Memory shared between processes: anonymous files (`memfd`), mapped by every process that
 //! receives the descriptor.
 //!
-//! The file of a *lane* holds the rings of a connection and is written by both processes. A
+//! The memory of a *connection* holds its rings and is written by both processes. A
 //! *segment* is written by its creator alone; others can only map it read-only
 //! (`F_SEAL_FUTURE_WRITE`). Neither has a name, so no other process can open it. The kernel frees
 //! it after the last process has ended. Both are sealed against shrinking before another process
@@ -36,7 +36,8 @@ const SEGMENT_SEALS: libc::c_int = SEALS | libc::F_SEAL_FUTURE_WRITE;
 pub(super) struct Mapping {
     words: NonNull<AtomicU64>,
     len: usize,
-    /// Number of hold counters at the end of a lane, and of words of the urgent ring before them.
+    /// Number of hold counters at the end of the memory of a connection, and of words of the urgent
+    /// ring before them.
     holds: usize,
     urgent: usize,
 }
@@ -48,8 +49,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Creates a lane with rings of these word counts, by [bands](Band), and hold counters for so
-    /// many slots, all 0. Also returns the file to pass on.
+    /// Creates the memory of a connection: rings of these word counts, by [bands](Band), and hold
+    /// counters for so many slots, all 0. Also returns the file to pass on.
     pub(super) fn create(rings: [usize; 2], slots: usize) -> io::Result<(Self, OwnedFd)> {
         let file = anonymous_file(c"takt-shm", mapping_words(rings, slots))?;
         seal(file.as_fd(), SEALS)?;
@@ -83,9 +84,9 @@ impl Mapping {
         check(unsafe { libc::munmap(at, bytes) }).map(drop)
     }
 
-    /// Maps the memory that another process created for a lane with such rings and hold counters.
-    /// Refuses memory that could fault later: it must have this size, ordinary pages, and the
-    /// seals.
+    /// Maps the memory that another process created for a connection with such rings and hold
+    /// counters. Refuses memory that could fault later: it must have this size, ordinary pages, and
+    /// the seals.
     pub(super) fn map_remote(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
         let are_rings = rings.iter().all(|words| ring::is_ring(*words) && *words <= REMOTE_WORDS_MAX);
         if !are_rings || !segment::are_slots(slots) {
@@ -96,7 +97,7 @@ impl Mapping {
     }
 
     /// Maps the segment of another process with so many words and slots, read-only. Refuses it
-    /// under the same conditions as a lane.
+    /// under the same conditions as the memory of a connection.
     pub(super) fn map_remote_segment(file: BorrowedFd<'_>, words: usize, slots: usize) -> io::Result<Self> {
         if !segment::is_segment(words, slots) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid size of a segment"));
@@ -131,8 +132,8 @@ impl Mapping {
     }
 
     /// Returns the hold counters behind the rings. Each counts how often the reader holds a slot of
-    /// the writer's segment. The writer increments it before it lends, and the reader decrements it
-    /// on release.
+    /// the writer's segment. The writer increments it before it loans a slot, and the reader
+    /// decrements it on release.
     pub(super) fn holds(&self) -> &[AtomicU64] {
         self.words(self.len - self.holds..self.len)
     }
@@ -158,7 +159,7 @@ impl Mapping {
     }
 }
 
-/// Returns the number of words of a lane.
+/// Returns the number of words in the memory of a connection.
 fn mapping_words(rings: [usize; 2], slots: usize) -> usize {
     rings[0] + rings[1] + slots
 }
@@ -269,8 +270,8 @@ mod tests {
         drop(ours);
         assert_eq!(parts(&theirs), [WORDS, RINGS[1], SLOTS]);
         let word = |words: &[AtomicU64], at: usize| words[at].load(Ordering::Relaxed);
-        let (common, urgent) = (theirs.ring(Band::NotUrgent), theirs.ring(Band::Urgent));
-        assert_eq!((word(common, WORDS - 1), word(urgent, 0), word(urgent, RINGS[1] - 1)), (5, 6, 7));
+        let (not_urgent, urgent) = (theirs.ring(Band::NotUrgent), theirs.ring(Band::Urgent));
+        assert_eq!((word(not_urgent, WORDS - 1), word(urgent, 0), word(urgent, RINGS[1] - 1)), (5, 6, 7));
         assert_eq!(word(theirs.holds(), 0), 8);
     }
 
@@ -283,14 +284,14 @@ mod tests {
 
     #[test]
     fn file_that_could_fault_later_is_refused() {
-        let (_ours, sound) = Mapping::create(RINGS, SLOTS).expect("memory");
+        let (_ours, valid) = Mapping::create(RINGS, SLOTS).expect("memory");
         for words in [WORDS - 1, WORDS + 1, ring::RECORDS + 2048, ring::RECORDS + 512, 0] {
-            assert!(Mapping::map_remote(sound.as_fd(), [words, RINGS[1]], SLOTS).is_err(), "{words}");
-            assert!(Mapping::map_remote(sound.as_fd(), [WORDS, words], SLOTS).is_err(), "{words}");
+            assert!(Mapping::map_remote(valid.as_fd(), [words, RINGS[1]], SLOTS).is_err(), "{words}");
+            assert!(Mapping::map_remote(valid.as_fd(), [WORDS, words], SLOTS).is_err(), "{words}");
         }
-        assert!(Mapping::map_remote(sound.as_fd(), [usize::MAX; 2], SLOTS).is_err());
+        assert!(Mapping::map_remote(valid.as_fd(), [usize::MAX; 2], SLOTS).is_err());
         for slots in [0, 1, SLOTS - 1, SLOTS + 512, usize::MAX] {
-            assert!(Mapping::map_remote(sound.as_fd(), RINGS, slots).is_err(), "{slots} slots");
+            assert!(Mapping::map_remote(valid.as_fd(), RINGS, slots).is_err(), "{slots} slots");
         }
         let unsealed = anonymous_file(c"takt-shm", mapping_words(RINGS, SLOTS)).expect("memory");
         assert!(Mapping::map_remote(unsealed.as_fd(), RINGS, SLOTS).is_err());
@@ -314,12 +315,12 @@ mod tests {
 
     #[test]
     fn segment_without_the_seals_is_refused() {
-        let (_ours, sound) = Mapping::create_segment(SEGMENT).expect("memory");
+        let (_ours, valid) = Mapping::create_segment(SEGMENT).expect("memory");
         for words in [0, SLOTS, SEGMENT - 1, SEGMENT + 512, usize::MAX] {
-            assert!(Mapping::map_remote_segment(sound.as_fd(), words, SLOTS).is_err(), "{words}");
+            assert!(Mapping::map_remote_segment(valid.as_fd(), words, SLOTS).is_err(), "{words}");
         }
         for slots in [0, SLOTS - 1, SLOTS + 512, usize::MAX] {
-            assert!(Mapping::map_remote_segment(sound.as_fd(), SEGMENT, slots).is_err(), "{slots} slots");
+            assert!(Mapping::map_remote_segment(valid.as_fd(), SEGMENT, slots).is_err(), "{slots} slots");
         }
         let writable = anonymous_file(c"takt-segment", SEGMENT).expect("memory");
         assert!(Mapping::map_remote_segment(writable.as_fd(), SEGMENT, SLOTS).is_err());

@@ -3,26 +3,26 @@
 //! # Connections
 //! Each participant listens at a Unix socket with a random name (64 bits) in the abstract
 //! namespace, and announces the name in its locators. A sender that first sends to a participant
-//! makes a *lane*: an anonymous file of memory with two rings of records ([`ring`]), which one
-//! process writes and one reads. The first message of a connection carries its descriptor
+//! opens a *connection*: an anonymous file of memory with two rings of records ([`ring`]), which
+//! one process writes and one reads. The first message of a connection carries its descriptor
 //! ([`hello`]). From then on, a datagram is written into a ring and read out of it without the
-//! kernel. A reader that is about to sleep marks the lane. Only then does the next writer wake it:
+//! kernel. A reader that is about to sleep marks the ring. Only then does the next writer wake it:
 //! with a message of one byte on the connection, which makes the reader's descriptor readable. A
 //! spinning reader receives no wake-ups.
 //!
-//! The urgent ring of a lane is for flows with their own port and a priority above 0, which their
-//! ports identify ([`ports::Band`]); the common ring is for the others. The urgent ring is read
-//! first, and the most urgent of its next records is read before the rest. Datagrams that are less
-//! urgent therefore neither precede urgent ones nor take their room.
+//! The urgent ring of a connection is for flows with their own port and a priority above 0, which
+//! their ports identify ([`ports::Band`]); the non-urgent ring is for the others. The urgent ring
+//! is read first, and the most urgent of its next records is read before the rest. Datagrams that
+//! are less urgent therefore neither precede urgent ones nor take their space.
 //!
-//! A lane has one writer and one reader, so there are as many lanes as communicating pairs, and no
+//! A connection has one writer and one reader, so there are as many as communicating pairs, and no
 //! process interferes with another pair. There is no daemon, no lock and no file in a file system.
 //!
 //! # Process failure
 //! A process that is killed at any instruction leaves only whole records in its rings ([`ring`]).
 //! The kernel closes its connections; the peers detect this, read the remaining records, and unmap.
-//! A reader that merely closes a lane first sends a farewell on the connection ([`hello`]). An end
-//! without a farewell is therefore the end of the process, and [`Transport::poll_lost`] reports
+//! A reader that merely closes a connection first sends [`CLOSE`](hello::CLOSE) on it. An end
+//! without it is therefore the end of the process, and [`Transport::poll_lost`] reports
 //! which it was. No other process can forge it: the connection was made to the name that the
 //! participant itself announces and owns, and the kernel has confirmed its user. The kernel frees
 //! socket names and memory after the last process that has them (including a child forked without
@@ -30,9 +30,9 @@
 //!
 //! # Malicious peers
 //! The kernel keeps other users out: both ends verify the user of the peer (`SO_PEERCRED`) before
-//! they share memory. A process of the same user can harm this one anyway. Still, its writes to a
-//! lane or a connection can neither crash this process nor make it read out of bounds. Memory is
-//! sealed against shrinking before it is mapped, so no access faults ([`mapping`]). Words are
+//! they share memory. A process of the same user can harm this one anyway. Still, its writes to
+//! shared memory or a socket can neither crash this process nor make it read out of bounds. Memory
+//! is sealed against shrinking before it is mapped, so no access faults ([`mapping`]). Words are
 //! atomic, positions and lengths are checked at each use, and datagrams are *copied* out before
 //! they are parsed. No call waits for the peer.
 //!
@@ -47,16 +47,16 @@
 //! `commit` copies the datagram into a ring of each destination, and `recv` copies it out. Neither
 //! makes a system call, nor does `flush`, unless a reader sleeps. `recv` with [`Scan::All`] and no
 //! datagram makes one system call. A participant without peers on its host has three descriptors
-//! and no memory that others can map. A lane takes 36 MiB of address space and a descriptor on both
-//! sides. If the reader keeps up, 32 KiB of each used ring become resident. All lanes of a process
-//! use at most a quarter of its descriptors. Needs Linux 5.14.
+//! and no memory that others can map. A connection takes 36 MiB of address space and a descriptor
+//! on both sides. If the reader keeps up, 32 KiB of each used ring become resident. All connections
+//! of a process use at most a quarter of its descriptors. Needs Linux 5.14.
 //!
-//! Payloads can stay where their sender wrote them, in its [`segment`], and be lent to its readers
-//! ([`borrowed`]). Between participants of one process, samples need not be serialized at all
+//! Payloads can stay where their sender wrote them, in its [`segment`], on loan to its readers
+//! ([`remote_segment`]). Between participants of one process, samples need not be serialized at all
 //! ([`handover`]). A segment takes 256 MiB of address space, of which concurrent loans become
-//! resident, and a descriptor. It is made with the first lane.
+//! resident, and a descriptor. It is created with the first connection.
 //!
-//! Deliberately not here: multicast (a datagram goes to the lane of each reader).
+//! Deliberately not here: multicast (a datagram goes to the ring of each reader).
 
 mod config;
 mod descriptors;
@@ -109,7 +109,7 @@ const CLOSED_PORT_SKIPS_MAX: usize = 64;
 /// sending to closed ports.
 const ATTEMPTS_TO_SLEEP: usize = 16;
 
-/// Epoll token of [`ShmTransport::again`].
+/// Epoll token of [`ShmTransport::pending_waker`].
 const PENDING_TOKEN: u64 = TOKENS - 1;
 
 /// Shared memory transport of a participant. See the [module](self).
@@ -137,8 +137,8 @@ pub struct ShmTransport {
 }
 
 impl ShmTransport {
-    /// Opens the listening socket. Allocates; later only for lanes, for the first lane or loan, and
-    /// for the first loan of a size.
+    /// Opens the listening socket. Allocates; later only for connections, for the first connection
+    /// or loan, and for the first loan of a size.
     ///
     /// # Errors
     /// The configuration is invalid ([`ShmConfig::check`]), the kernel is too old, or a sandbox
@@ -224,8 +224,8 @@ impl ShmTransport {
             return Some(urgent);
         }
         self.urgent_in_row = 0;
-        let common = self.pop_not_urgent();
-        if has_urgent { common.or_else(|| self.pop_urgent(i32::MIN)) } else { common }
+        let not_urgent = self.pop_not_urgent();
+        if has_urgent { not_urgent.or_else(|| self.pop_urgent(i32::MIN)) } else { not_urgent }
     }
 
     /// Takes the next datagram that is not urgent.
@@ -239,8 +239,8 @@ impl ShmTransport {
         None
     }
 
-    /// Takes the next datagram by [`pop`](Self::pop) or [`pop_not_urgent`](Self::pop_common). If
-    /// there is none, writers send wake-ups from now on. See [`Scan`].
+    /// Takes the next datagram by [`pop`](Self::pop) or [`pop_not_urgent`](Self::pop_not_urgent).
+    /// If there is none, writers send wake-ups from now on. See [`Scan`].
     fn receive_wanted(
         &mut self,
         scan: Scan,
@@ -296,10 +296,10 @@ impl ShmTransport {
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lent: Option<&SharedPayload>,
+        payload: Option<&SharedPayload>,
     ) -> Result<(), TransportError> {
         let from = self.ports.source(flow)?;
-        let len = if lent.is_some() { len.saturating_add(Piece::LEN) } else { len };
+        let len = if payload.is_some() { len.saturating_add(Piece::LEN) } else { len };
         if !self.is_loaned || len > self.frame.len() {
             return Err(TransportError::new("commit", "a datagram", io::ErrorKind::InvalidInput.into()));
         }
@@ -310,18 +310,20 @@ impl ShmTransport {
                 self.stats.send_errors.unserved += 1;
                 continue;
             };
-            let mut lent = lent;
-            if let Some(object) = lent.filter(|lent| lent.object().is_some() && !self.outgoing.is_in_process(name)) {
+            let mut payload = payload;
+            if let Some(object) =
+                payload.filter(|payload| payload.object().is_some() && !self.outgoing.is_in_process(name))
+            {
                 copy = copy.or_else(|| self.outgoing.copy(object));
-                lent = copy.as_ref();
-                if lent.is_none() {
+                payload = copy.as_ref();
+                if payload.is_none() {
                     self.stats.send_errors.would_block += 1;
                     continue;
                 }
             }
             let ports = ring::Ports { to: destination.port & !HAS_LOAN, from };
             let (frame, epoll) = (&mut self.frame[..len], self.epoll.as_fd());
-            self.outgoing.send(name, ports, frame, lent, epoll, &mut self.stats);
+            self.outgoing.send(name, ports, frame, payload, epoll, &mut self.stats);
         }
         Ok(())
     }
@@ -407,12 +409,12 @@ impl Transport for ShmTransport {
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lent: &SharedPayload,
+        payload: &SharedPayload,
     ) -> Result<(), TransportError> {
-        if lent.object().is_none() && !self.outgoing.owns(lent) {
+        if payload.object().is_none() && !self.outgoing.owns(payload) {
             return Err(TransportError::new("commit", "a loaned payload", io::ErrorKind::InvalidInput.into()));
         }
-        self.send(len, flow, destinations, Some(lent))
+        self.send(len, flow, destinations, Some(payload))
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {

@@ -1,4 +1,4 @@
-//! Lanes to other participants: opened for the first datagram, closed when the peer is gone.
+//! Connections to other participants: opened for the first datagram, closed when the peer is gone.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,15 +26,15 @@ const UNREACHABLE_MAX: usize = 1024;
 /// Epoll token bit of outgoing connections; tokens of incoming ones have it clear.
 pub(super) const OUTGOING: u64 = 1 << 63;
 
-/// Participant whose lane was closed.
+/// Participant whose connection was closed.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     name: u64,
-    /// The process has ended: the connection ended without a farewell.
+    /// The process has ended: the connection ended without [`CLOSE`](super::hello::CLOSE).
     has_ended: bool,
 }
 
-/// Lane to one participant.
+/// Connection to one participant, with its rings.
 #[derive(Debug)]
 struct Connection {
     name: u64,
@@ -48,32 +48,33 @@ struct Connection {
     tails: [Tail; 2],
     /// A datagram was written since the last wake-up.
     needs_wakeup: bool,
-    /// The peer has sent a farewell: it no longer reads, but may still hold loans.
+    /// The peer has sent [`CLOSE`](super::hello::CLOSE): it no longer reads, but may still hold
+    /// loans.
     is_closed_by_peer: bool,
 }
 
-/// Lanes to all participants.
+/// Connections to all participants.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     host: Host,
     own_name: u64,
     config: ShmConfig,
-    /// Segment of the own loans; made with the first lane or loan.
+    /// Segment of the own loans; created with the first connection or loan.
     pub(super) segment: Option<Segment>,
-    /// Lanes, sorted by name.
+    /// Connections, sorted by name.
     connections: Vec<Connection>,
-    /// Index of the lane of the last datagram.
+    /// Index of the connection of the last datagram.
     last: usize,
-    /// Number of fresh lanes.
+    /// Number of connections whose reader needs a wake-up.
     wakeups_due: usize,
     unreachable: VecDeque<u64>,
-    /// Participants whose lane was closed and not reported yet.
+    /// Participants whose connection was closed and not reported yet.
     lost: Vec<Lost>,
     next_token: u64,
 }
 
 impl Outgoing {
-    /// Allocates all memory except for lanes and the segment.
+    /// Allocates all memory except for connections and the segment.
     pub(super) fn new(host: Host, own_name: u64, config: &ShmConfig) -> Self {
         Self {
             host,
@@ -101,7 +102,7 @@ impl Outgoing {
         }
     }
 
-    /// Opens the lane to a participant, if there is none. Reports whether there is one now.
+    /// Opens the connection to a participant, if there is none. Reports whether there is one now.
     pub(super) fn open(&mut self, name: u64, epoll: BorrowedFd<'_>) -> bool {
         match self.find(name) {
             Ok(at) => !self.connections[at].is_closed_by_peer,
@@ -109,17 +110,18 @@ impl Outgoing {
         }
     }
 
-    /// Returns memory for a payload to be lent; `None` if there is none.
+    /// Returns memory for a payload to be loaned; `None` if there is none.
     pub(super) fn loan(&mut self, len: usize) -> Option<Loan> {
         self.segment().ok()?;
-        let Self { connections: lanes, segment, .. } = self;
-        let is_held = |slot: u32| lanes.iter().any(|connection| connection.holds(slot).load(Ordering::Acquire) != 0);
+        let Self { connections, segment, .. } = self;
+        let is_held =
+            |slot: u32| connections.iter().any(|connection| connection.holds(slot).load(Ordering::Acquire) != 0);
         segment.as_mut()?.loan(len, is_held)
     }
 
     /// Reports whether a payload lies in the segment.
-    pub(super) fn owns(&self, lent: &SharedPayload) -> bool {
-        self.segment.as_ref().is_some_and(|segment| segment.owns(lent))
+    pub(super) fn owns(&self, payload: &SharedPayload) -> bool {
+        self.segment.as_ref().is_some_and(|segment| segment.owns(payload))
     }
 
     fn segment(&mut self) -> io::Result<&Segment> {
@@ -130,7 +132,7 @@ impl Outgoing {
         Ok(self.segment.insert(made))
     }
 
-    /// Reports whether the lane to a participant stays in this process.
+    /// Reports whether a participant is in this process.
     pub(super) fn is_in_process(&self, name: u64) -> bool {
         self.find(name).is_ok_and(|at| self.connections[at].handovers.is_some())
     }
@@ -143,15 +145,15 @@ impl Outgoing {
         Some(loan.finish(bytes.len()))
     }
 
-    /// Writes a datagram for a participant, which [`wake_readers`](Self::ring_bells) notifies at
-    /// the latest. The `lent` payload goes with it: its piece takes the last bytes of the frame,
+    /// Writes a datagram for a participant, which [`wake_readers`](Self::wake_readers) notifies at
+    /// the latest. The loaned `payload` goes with it: its piece takes the last bytes of the frame,
     /// and the participant holds the payload from now on.
     pub(super) fn send(
         &mut self,
         name: u64,
         ports: Ports,
         frame: &mut [u8],
-        lent: Option<&SharedPayload>,
+        payload: Option<&SharedPayload>,
         epoll: BorrowedFd<'_>,
         stats: &mut TransportStats,
     ) {
@@ -165,19 +167,19 @@ impl Outgoing {
         self.last = at;
         let connection = &mut self.connections[at];
         let band = Band::of(ports.to);
-        let ports = match lent {
-            Some(lent) => {
-                let piece = connection.add_hold(lent, band);
-                if let Some(room) = frame.last_chunk_mut() {
-                    *room = piece.to_bytes();
+        let ports = match payload {
+            Some(payload) => {
+                let piece = connection.add_hold(payload, band);
+                if let Some(end) = frame.last_chunk_mut() {
+                    *end = piece.to_bytes();
                 }
                 Ports { to: ports.to | HAS_LOAN, ..ports }
             }
             None => ports,
         };
         let result = connection.tails[band as usize].push(connection.memory.ring(band), ports, frame);
-        if let Some(lent) = lent.filter(|_| result.is_err()) {
-            connection.release_hold(lent, band);
+        if let Some(payload) = payload.filter(|_| result.is_err()) {
+            connection.release_hold(payload, band);
         }
         match result {
             Ok(()) => {
@@ -196,7 +198,7 @@ impl Outgoing {
         }
     }
 
-    /// Opens the lane to `name` and inserts it at this index.
+    /// Opens the connection to `name` and inserts it at this index.
     #[cold]
     fn connect(&mut self, at: usize, name: u64, epoll: BorrowedFd<'_>) -> io::Result<()> {
         if self.unreachable.contains(&name) {
@@ -259,7 +261,7 @@ impl Outgoing {
         self.unreachable.push_back(name);
     }
 
-    /// Closes a lane. If its participant has sent a farewell, it was reported as lost then.
+    /// Closes a connection. If its peer has sent `CLOSE`, it was reported as lost then.
     fn close(&mut self, at: usize, has_ended: bool) {
         let connection = self.connections.remove(at);
         self.wakeups_due -= usize::from(connection.needs_wakeup);
@@ -277,15 +279,15 @@ impl Outgoing {
         }
     }
 
-    /// Returns a participant whose lane was closed, and whether its process has ended. An ended
-    /// process is reported only after all its datagrams were read.
+    /// Returns a participant whose connection was closed, and whether its process has ended. An
+    /// ended process is reported only after all its datagrams were read.
     pub(super) fn poll_lost(&mut self, is_read: impl Fn(u64) -> bool) -> Option<(u64, bool)> {
         let at = self.lost.iter().position(|lost| !lost.has_ended || is_read(lost.name))?;
         let Lost { name, has_ended } = self.lost.swap_remove(at);
         Some((name, has_ended))
     }
 
-    /// Handles a readable connection, on which only a farewell and the end are expected.
+    /// Handles a readable connection, on which only `CLOSE` and the end are expected.
     pub(super) fn handle_ready(&mut self, token: u64) {
         let Some(at) = self.connections.iter().position(|connection| connection.token == token) else { return };
         let connection = &mut self.connections[at];
@@ -332,11 +334,11 @@ impl Connection {
     }
 
     /// Adds a hold of the peer on a loan, and returns its piece.
-    fn add_hold(&self, lent: &SharedPayload, band: Band) -> Piece {
-        match self.handover(lent, band) {
-            Some(handover) => handover.put(lent),
+    fn add_hold(&self, payload: &SharedPayload, band: Band) -> Piece {
+        match self.handover(payload, band) {
+            Some(handover) => handover.put(payload),
             None => {
-                let piece = lent.piece();
+                let piece = payload.piece();
                 self.holds(piece.slot).fetch_add(1, Ordering::Relaxed);
                 piece
             }
@@ -344,20 +346,20 @@ impl Connection {
     }
 
     /// Removes the last hold, because its datagram was not written.
-    fn release_hold(&self, lent: &SharedPayload, band: Band) {
-        match self.handover(lent, band) {
+    fn release_hold(&self, payload: &SharedPayload, band: Band) {
+        match self.handover(payload, band) {
             Some(handover) => handover.remove_last(),
-            None => drop(self.holds(lent.piece().slot).fetch_sub(1, Ordering::Relaxed)),
+            None => drop(self.holds(payload.piece().slot).fetch_sub(1, Ordering::Relaxed)),
         }
     }
 
     /// Returns the queue for objects, if the loan is an object.
-    fn handover(&self, lent: &SharedPayload, band: Band) -> Option<&HandOver> {
-        let handovers = self.handovers.as_ref().filter(|_| lent.object().is_some())?;
+    fn handover(&self, payload: &SharedPayload, band: Band) -> Option<&HandOver> {
+        let handovers = self.handovers.as_ref().filter(|_| payload.object().is_some())?;
         Some(&handovers[band as usize])
     }
 
-    /// Withdraws the offered queues of a closed lane.
+    /// Withdraws the offered queues of a closed connection.
     fn withdraw(&self, own_name: u64) {
         if self.handovers.is_some() {
             handover::withdraw(own_name, self.name);
@@ -380,7 +382,7 @@ impl Drop for Outgoing {
     }
 }
 
-/// Counts a datagram to a participant without a lane.
+/// Counts a datagram to a participant without a connection.
 fn count(error: &io::Error, stats: &mut TransportStats) {
     let errors = &mut stats.send_errors;
     match error.kind() {

@@ -15,7 +15,7 @@ const URGENT: u32 = 1 << 30;
 /// First port of a flow.
 const FIRST_OWN: u32 = 16;
 
-/// Ring of a lane that carries a datagram.
+/// Ring of a connection that carries a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Band {
     NotUrgent,

@@ -7,9 +7,10 @@
 //! correctly. A lender that does not only corrupts its own payloads, which it could have done
 //! before the loan.
 //!
-//! The memory stays mapped while any of it is held, even after the lender is gone. If the borrowing
-//! transport is dropped first, the connection stays open too ([`Lender::keep`]), so that the lender
-//! keeps the hold counters until the last hold is released.
+//! The memory stays mapped while any of it is on loan, even after the lender is gone. If the
+//! borrowing transport is dropped first, the connection stays open too
+//! ([`Lender::keep_connection`]), so that the lender keeps the hold counters until the last hold is
+//! released.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -49,8 +50,8 @@ impl Lender {
         let start = (piece.grain as usize).checked_mul(Piece::GRAIN)?;
         let end = start.checked_add(piece.len as usize)?;
         let is_inside = start >= self.slots() * 8 && end <= self.segment.len() * 8;
-        let is_sound = is_inside && piece.len as usize >= PAYLOAD_PREFIX_LEN && self.is_intact(&piece);
-        (is_sound && hold.load(Ordering::Relaxed) != 0).then(|| SharedPayload::new(Arc::clone(self) as _, piece))
+        let is_valid = is_inside && piece.len as usize >= PAYLOAD_PREFIX_LEN && self.is_intact(&piece);
+        (is_valid && hold.load(Ordering::Relaxed) != 0).then(|| SharedPayload::new(Arc::clone(self) as _, piece))
     }
 
     /// Returns the number of slots of the segment.

@@ -1,5 +1,5 @@
-//! Single-producer, single-consumer ring of records, in words that two processes map. A lane has
-//! two rings; the second is for urgent datagrams ([`Band`](super::ports::Band)).
+//! Single-producer, single-consumer ring of records, in words that two processes map. A connection
+//! has two rings; the second is for urgent datagrams ([`Band`](super::ports::Band)).
 //!
 //! | words | written by | |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | 32 | both | asleep: 1 while the reader waits for a wake-up; the first ring has that of both |
 //! | 64 .. | writer | records; a power of two of words |
 //!
-//! A *position* counts words since the beginning and never decreases; its place in the ring is the
+//! A *position* counts words since the beginning and never decreases; its index in the ring is the
 //! position modulo the ring's size. A record takes whole lines of 8 words:
 //!
 //! | word | |
@@ -17,13 +17,13 @@
 //! | 1 | ports: destination, source; in a gap, the number of words to the next record |
 //! | 2 .. | the bytes, the last word padded with zeros |
 //!
-//! The writer writes the whole record and a 0 at the place of the next header, and only then the
+//! The writer writes the whole record and a 0 at the index of the next header, and only then the
 //! header. A record is therefore complete or absent whenever its writer is killed, and data of the
-//! previous lap is never taken for a header. The reader copies a record before it frees its place,
+//! previous lap is never taken for a header. The reader copies a record before it frees its words,
 //! so a reader that is killed merely leaves the ring full.
 //!
-//! A reader can take one of the next [`LOOKS`] records before earlier ones. It examines each record
-//! once and keeps the order in private memory; places are freed in order.
+//! A reader can take one of the next [`EXAMINED_MAX`] records before earlier ones. It examines each
+//! record once and keeps the order in private memory; words are freed in order.
 //!
 //! A record that does not fit before the end of the ring goes to its beginning, and a gap marks
 //! this. A writer that finds the ring drained does so after [`RESTART_WORDS`] words already. A ring
@@ -98,7 +98,7 @@ pub(super) struct Ports {
     pub(super) from: u32,
 }
 
-/// The other side wrote invalid data. The lane is not usable any more.
+/// The other side wrote invalid data. The connection is not usable any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
@@ -124,7 +124,7 @@ fn records<W>(ring: &[W]) -> &[W] {
     &ring[RECORDS..]
 }
 
-/// Returns the place of a position.
+/// Returns the index of a position.
 fn index_of<W>(records: &[W], position: u64) -> usize {
     (position & (records.len() as u64 - 1)) as usize
 }
@@ -172,7 +172,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Returns the position for a record of this size: the current one, behind the hole, or at the
+    /// Returns the position for a record of this size: the current one, behind the gap, or at the
     /// beginning of the ring.
     fn start<W: Word>(&mut self, ring: &[W], words: u64) -> Result<u64, Refusal> {
         let size = records(ring).len() as u64;
@@ -197,7 +197,7 @@ impl Tail {
         Ok(start)
     }
 
-    /// Returns the next position where neither the hole nor the end of the ring interrupts a record
+    /// Returns the next position where neither the gap nor the end of the ring interrupts a record
     /// of this size.
     fn skip_gap(&self, words: u64, size: u64) -> u64 {
         let mut start = self.position;
@@ -223,7 +223,7 @@ impl Tail {
         if head < self.head || head > self.position || !head.is_multiple_of(LINE) {
             return Err(Refusal::Broken);
         }
-        if let Some(gap) = self.gap.filter(|hole| head > hole.at) {
+        if let Some(gap) = self.gap.filter(|gap| head > gap.at) {
             if head < gap.next {
                 return Err(Refusal::Broken);
             }
@@ -357,7 +357,7 @@ struct Examined {
 pub(super) struct Head {
     position: u64,
     waiting: BinaryHeap<Waiting>,
-    /// Records that were examined and whose places are not free; the first of them was not taken.
+    /// Records that were examined and whose words are not free; the first of them was not taken.
     examined: VecDeque<Examined>,
     /// Number of the first of these records.
     first: u64,
@@ -366,12 +366,12 @@ pub(super) struct Head {
 impl Head {
     /// Makes a reader that can [`choose`](Self::choose). Allocates, unlike all other calls.
     pub(super) fn choosing() -> Self {
-        let (waiting, seen) = (BinaryHeap::with_capacity(EXAMINED_MAX), VecDeque::with_capacity(EXAMINED_MAX));
-        Self { waiting, examined: seen, ..Self::default() }
+        let (waiting, examined) = (BinaryHeap::with_capacity(EXAMINED_MAX), VecDeque::with_capacity(EXAMINED_MAX));
+        Self { waiting, examined, ..Self::default() }
     }
 
     /// Copies the next record into `bytes`, which has room for [`RECORD_LEN_MAX`], and frees its
-    /// place. Returns its ports and length.
+    /// words. Returns its ports and length.
     #[inline]
     pub(super) fn pop<W: Word>(&mut self, ring: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
         let Some(record) = self.first(ring)? else { return Ok(None) };
@@ -380,21 +380,21 @@ impl Head {
         Ok(Some(popped))
     }
 
-    /// Returns the highest rank among the next [`LOOKS`] records. Calls `rank` once for each
+    /// Returns the highest rank among the next [`EXAMINED_MAX`] records. Calls `rank` once for each
     /// record.
     pub(super) fn choose<W: Word>(
         &mut self,
-        lane: &[W],
+        ring: &[W],
         mut rank: impl FnMut(Ports) -> i32,
     ) -> Result<Option<i32>, Broken> {
         while self.examined.len() < EXAMINED_MAX {
             let next = match self.examined.back() {
-                Some(last) => Record::find(records(lane), last.end)?.1,
-                None => self.first(lane)?,
+                Some(last) => Record::find(records(ring), last.end)?.1,
+                None => self.first(ring)?,
             };
             let Some(record) = next else { break };
             let number = Reverse(self.first + self.examined.len() as u64);
-            self.waiting.push(Waiting { rank: rank(record.ports(records(lane))), number, position: record.start });
+            self.waiting.push(Waiting { rank: rank(record.ports(records(ring))), number, position: record.start });
             self.examined.push_back(Examined { end: record.end, is_taken: false });
         }
         Ok(self.waiting.peek().map(|waiting| waiting.rank))
@@ -406,8 +406,8 @@ impl Head {
         let Some(Waiting { number: Reverse(number), position, .. }) = self.waiting.pop() else { return Ok(None) };
         let (_, record) = Record::find(records(ring), position)?;
         let taken = record.ok_or(Broken)?.copy(records(ring), bytes)?;
-        if let Some(seen) = self.examined.get_mut((number - self.first) as usize) {
-            seen.is_taken = true;
+        if let Some(examined) = self.examined.get_mut((number - self.first) as usize) {
+            examined.is_taken = true;
         }
         let mut end = None;
         while let Some(first) = self.examined.pop_front_if(|first| first.is_taken) {

@@ -1,22 +1,22 @@
-//! Segment of a participant: memory from which it lends payloads to all its readers.
+//! Segment of a participant: memory from which it loans payloads to all its readers.
 //!
 //! | words | |
 //! |---|---|
-//! | 0 .. *slots* | generation of each slot: how often it was lent |
+//! | 0 .. *slots* | generation of each slot: how often it was loaned |
 //! | *slots* .. | payloads |
 //!
 //! A *slot* is a piece of the segment of at least 4 KiB, in four sizes for each power of two. A
-//! slot is first a [`Loan`], which one owner writes. It then becomes a [`Lent`], which all read. It
-//! is free again when neither this process has it any more nor a lane has a hold on it
-//! ([`Mapping::holds`]). Pages become resident when they are written, and the slots freed last are
-//! used first, so the cost of a segment is that of its concurrent loans. There are at most
+//! slot is first a [`Loan`], which one owner writes. It then becomes a [`SharedPayload`], which all
+//! read. It is free again when neither this process has it any more nor a connection has a hold on
+//! it ([`Mapping::holds`]). Pages become resident when they are written, and the slots freed last
+//! are used first, so the cost of a segment is that of its concurrent loans. There are at most
 //! [`SLOTS_MAX`] slots, a multiple of 512, so that payloads begin at a page. When all slots are
 //! free and the sizes no longer fit, the segment is divided again.
 //!
-//! A lent payload is immutable. In this process, finishing consumes the [`Loan`], and another one
+//! A loaned payload is immutable. In this process, finishing consumes the [`Loan`], and another one
 //! is made only when all holds are released. In other processes, the kernel refuses a writable
 //! mapping of the segment. The participant therefore reads its own payloads as slices. Other
-//! processes cannot verify this, and copy ([`super::borrowed`]).
+//! processes cannot verify this, and copy ([`super::remote_segment`]).
 
 #![allow(unsafe_code)]
 
@@ -159,7 +159,7 @@ struct Class {
     len: usize,
     /// Free slots; the last one is used next.
     free: Vec<u32>,
-    /// Lent slots, or not yet found to be free; the oldest is checked next.
+    /// Slots on loan, or not yet found to be free; the oldest is checked next.
     loaned: VecDeque<u32>,
 }
 
@@ -185,7 +185,7 @@ impl Segment {
     pub(super) fn create(bytes: usize, slots_max: usize) -> io::Result<Self> {
         let words = slots_max + bytes.next_multiple_of(SLOT_LEN_MIN) / 8;
         let (memory, file) = Mapping::create_segment(words)?;
-        let (memory, fresh) = (Arc::new(memory), slots_max * 8);
+        let (memory, first_payload) = (Arc::new(memory), slots_max * 8);
         Ok(Self {
             memory,
             file,
@@ -193,7 +193,7 @@ impl Segment {
             slots: Vec::new(),
             allocated: 0,
             classes: Vec::new(),
-            unallocated_from: fresh,
+            unallocated_from: first_payload,
         })
     }
 
@@ -210,13 +210,13 @@ impl Segment {
     }
 
     /// Reports whether a payload lies in a slot of this segment.
-    pub(super) fn owns(&self, lent: &SharedPayload) -> bool {
-        self.slots.get(lent.piece().slot as usize).is_some_and(|slot| lent.lies_in(slot))
+    pub(super) fn owns(&self, payload: &SharedPayload) -> bool {
+        self.slots.get(payload.piece().slot as usize).is_some_and(|slot| payload.lies_in(slot))
     }
 
     /// Returns memory for a payload of `len` bytes; `None` if none is free. `is_held` reports
-    /// whether a lane has a hold on a slot. Allocates for the first loan of all, and for the first
-    /// of a size.
+    /// whether a connection has a hold on a slot. Allocates for the first loan of all, and for the
+    /// first of a size.
     pub(super) fn loan(&mut self, len: usize, is_held: impl Fn(u32) -> bool) -> Option<Loan> {
         if len == 0 || len > (self.memory.len() - self.slots_max) * 8 {
             return None;
@@ -257,7 +257,7 @@ impl Segment {
             let slot = || Arc::new(Slot { memory: Arc::clone(&self.memory), start: self.unallocated_from, len: 0 });
             self.slots = std::iter::repeat_with(slot).take(self.slots_max).collect();
         }
-        if self.classes.get(class).is_none_or(|known| known.len != size) {
+        if self.classes.get(class).is_none_or(|existing| existing.len != size) {
             let (free, out) = (Vec::with_capacity(self.slots_max), VecDeque::with_capacity(self.slots_max));
             self.classes.insert(class, Class { len: size, free, loaned: out });
         }
@@ -269,7 +269,7 @@ impl Segment {
         self.allocated as u32 - 1
     }
 
-    /// Returns a free slot of a class. Checks [`CHECKS_PER_LOAN`] of the lent ones for release.
+    /// Returns a free slot of a class. Checks [`CHECKS_PER_LOAN`] of those on loan for release.
     fn take_free_slot(&mut self, class: usize, is_held: &impl Fn(u32) -> bool) -> Option<u32> {
         let Self { classes, slots, .. } = self;
         let class = &mut classes[class];
@@ -328,23 +328,23 @@ mod tests {
             loan.bytes_mut().fill(n as u8);
         }
         let all: Vec<_> = loans.into_iter().map(|loan| loan.finish(99_999)).collect();
-        for (n, lent) in all.iter().enumerate() {
-            assert_eq!((lent.len(), lent.bytes()), (99_999, Some(&vec![n as u8; 99_999][..])));
+        for (n, payload) in all.iter().enumerate() {
+            assert_eq!((payload.len(), payload.bytes()), (99_999, Some(&vec![n as u8; 99_999][..])));
             let mut some = [1, 1, 77];
-            lent.copy_to(99_997, &mut some);
+            payload.copy_to(99_997, &mut some);
             assert_eq!(some, [n as u8, n as u8, 77], "octets beyond the end are unchanged");
-            assert!(segment.owns(lent) && !self::segment().owns(lent));
+            assert!(segment.owns(payload) && !self::segment().owns(payload));
         }
     }
 
     #[test]
     fn slot_is_free_when_neither_process_nor_connection_holds_it() {
         let mut segment = segment();
-        let lent = segment.loan(1 << 20, NOBODY).expect("the whole segment is free").finish(5);
-        let first = lent.piece();
-        let other = lent.clone();
+        let payload = segment.loan(1 << 20, NOBODY).expect("the whole segment is free").finish(5);
+        let first = payload.piece();
+        let other = payload.clone();
         assert!(segment.loan(1, NOBODY).is_none());
-        drop(lent);
+        drop(payload);
         assert!(segment.loan(1, NOBODY).is_none());
         drop(other);
         assert!(segment.loan(1, |slot| slot == first.slot).is_none());
@@ -359,9 +359,9 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         let mut last = None;
         for _ in 0..100 {
-            let lent = segment.loan(5000, NOBODY).expect("the segment has free space").finish(5000);
-            seen.insert(lent.piece().slot);
-            last = Some(lent);
+            let payload = segment.loan(5000, NOBODY).expect("the segment has free space").finish(5000);
+            seen.insert(payload.piece().slot);
+            last = Some(payload);
         }
         assert!(seen.len() <= 3, "{seen:?}");
         drop(last);

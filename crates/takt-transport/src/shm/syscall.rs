@@ -1,4 +1,4 @@
-//! System calls of the Unix sockets that carry lanes and wake-ups.
+//! System calls of the Unix sockets that carry the memory of connections and wake-ups.
 //!
 //! All sockets are of the type SEQPACKET, with names in the abstract namespace, which belongs to
 //! the network namespace. Such a name is no file: it needs no common directory, and the kernel
@@ -253,8 +253,8 @@ fn descriptors(header: &libc::msghdr) -> [Option<OwnedFd>; DESCRIPTORS] {
             // Each is a new descriptor without another owner.
             let descriptor = OwnedFd::from_raw_fd(data.add(at).read_unaligned());
             // Surplus descriptors are closed.
-            if let Some(place) = found.get_mut(at) {
-                *place = Some(descriptor);
+            if let Some(slot) = found.get_mut(at) {
+                *slot = Some(descriptor);
             }
         }
     }
@@ -273,8 +273,8 @@ mod tests {
         let name = random().expect("randomness");
         let listener = listen_at(name).expect("the name is not in use");
         let caller = connect_to(name).expect("the peer listens");
-        let answerer = accept(listener.as_fd()).expect("the caller connected");
-        (listener, caller, answerer)
+        let accepted = accept(listener.as_fd()).expect("the caller connected");
+        (listener, caller, accepted)
     }
 
     #[test]
@@ -291,37 +291,37 @@ mod tests {
 
     #[test]
     fn both_ends_know_the_user_of_the_peer() {
-        let (_listener, caller, answerer) = pair();
+        let (_listener, caller, accepted) = pair();
         let us = Peer { user: own_user(), process: std::process::id() };
         assert_eq!(peer(caller.as_fd()).expect("connected"), us);
-        assert_eq!(peer(answerer.as_fd()).expect("connected"), us);
+        assert_eq!(peer(accepted.as_fd()).expect("connected"), us);
     }
 
     #[test]
     fn descriptors_are_handed_over() {
-        let (_listener, caller, answerer) = pair();
+        let (_listener, caller, accepted) = pair();
         let file = File::open("/proc/self/comm").expect("the file exists");
         send(caller.as_fd(), b"hello", &[file.as_fd(), caller.as_fd()]).expect("the write succeeds");
         let mut message = [0; 16];
-        let received = receive(answerer.as_fd(), &mut message).expect("a message is available");
+        let received = receive(accepted.as_fd(), &mut message).expect("a message is available");
         assert_eq!((received.len, received.truncated), (5, false));
         let mut text = String::new();
         let [Some(first), Some(_)] = received.descriptors else { panic!("expected two descriptors") };
         File::from(first).read_to_string(&mut text).expect("readable");
         assert!(!text.is_empty());
         send(caller.as_fd(), &[7; 17], &[]).expect("the buffer has space");
-        let received = receive(answerer.as_fd(), &mut message).expect("a message is available");
+        let received = receive(accepted.as_fd(), &mut message).expect("a message is available");
         assert!(received.truncated && received.descriptors.iter().all(Option::is_none));
     }
 
     #[test]
     fn end_of_a_connection_is_detected() {
-        let (_listener, caller, answerer) = pair();
-        let error = receive(answerer.as_fd(), &mut [0; 4]).expect_err("no message was sent");
+        let (_listener, caller, accepted) = pair();
+        let error = receive(accepted.as_fd(), &mut [0; 4]).expect_err("no message was sent");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         drop(caller);
-        assert_eq!(receive(answerer.as_fd(), &mut [0; 4]).expect("the end of the stream").len, 0);
-        let error = send(answerer.as_fd(), &[1], &[]).expect_err("the peer is gone");
+        assert_eq!(receive(accepted.as_fd(), &mut [0; 4]).expect("the end of the stream").len, 0);
+        let error = send(accepted.as_fd(), &[1], &[]).expect_err("the peer is gone");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 

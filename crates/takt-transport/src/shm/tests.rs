@@ -29,7 +29,7 @@ fn receive(transport: &mut ShmTransport) -> Option<Vec<u8>> {
     transport.recv(Scan::All).expect("receive succeeds").map(|frame| frame.to_vec())
 }
 
-/// Test participant that has a lane to `other` and can write anything to it.
+/// Test participant that has a connection to `other` and can write anything to it.
 struct RawPeer {
     socket: OwnedFd,
     memory: Mapping,
@@ -121,7 +121,7 @@ fn end_without_close_is_reported_as_end_of_the_process() {
         let to = a.host.locator(name, USER);
         assert!(a.reach(&to));
         let connection = is_accepted.then(|| syscall::accept(listener.as_fd()).expect("the caller connected"));
-        // The peer has a lane to `a` under its name.
+        // The peer has a connection to `a` under its name.
         let mut b = RawPeer::connect_to(&a);
         b.send(&Hello { name, ..b.hello(&a) }.to_bytes(), true);
         let mut tail = ring::Tail::default();
@@ -175,10 +175,10 @@ fn unused_name_is_not_reached() {
 #[test]
 fn other_hosts_are_not_served() {
     let (mut a, b) = (open(), open());
-    let mut elsewhere = at(&b);
-    elsewhere.address[0] ^= 1;
-    assert!(!a.serves(&elsewhere) && !a.reach(&elsewhere));
-    send(&mut a, &[1], elsewhere);
+    let mut other_host = at(&b);
+    other_host.address[0] ^= 1;
+    assert!(!a.serves(&other_host) && !a.reach(&other_host));
+    send(&mut a, &[1], other_host);
     assert_eq!(a.stats().send_errors.unserved, 1);
 }
 
@@ -207,7 +207,7 @@ fn number_of_connections_is_bounded() {
     let (mut a, others) = (open_few(), [open(), open(), open()]);
     let reached = others.each_ref().map(|other| a.reach(&at(other)));
     assert_eq!(reached, [true, true, false]);
-    // The limit holds for incoming lanes too; refused writers are notified.
+    // The limit holds for incoming connections too; refused writers are notified.
     let (mut few, mut writers) = (open_few(), [open(), open(), open()]);
     for writer in &mut writers {
         send(writer, &[1], at(&few));
@@ -216,7 +216,7 @@ fn number_of_connections_is_bounded() {
     assert_eq!(few.stats().receive_errors, 1);
     assert_eq!(receive(&mut writers[2]), None);
     assert_eq!(writers[2].poll_lost(), Some(Lost { locator: at(&few), has_ended: false }));
-    // A closed lane makes room for another.
+    // A closed connection makes room for another.
     let [first, _, mut third] = writers;
     drop(first);
     assert_eq!(receive(&mut few), None);
@@ -229,10 +229,10 @@ fn number_of_connections_is_bounded() {
 /// Invalid first messages are refused and counted, without effect on other participants.
 #[test]
 fn peers_with_an_invalid_hello_are_refused() {
-    let (mut honest, mut b) = (open(), open());
-    send(&mut honest, &[1], at(&b));
+    let (mut valid_peer, mut b) = (open(), open());
+    send(&mut valid_peer, &[1], at(&b));
     type Greeting = fn(&RawPeer, Hello);
-    let greetings: [Greeting; 13] = [
+    let senders: [Greeting; 13] = [
         |s, _| s.send(b"x", false),
         |s, _| s.send(&[0; HELLO_LEN], true),
         |s, _| s.send(&[0; 500], true),
@@ -245,8 +245,8 @@ fn peers_with_an_invalid_hello_are_refused() {
         |s, hello| s.send(&Hello { segment: u64::MAX, ..hello }.to_bytes(), true),
         |s, hello| s.send(&Hello { segment: hello.segment - 512, ..hello }.to_bytes(), true),
         |s, hello| {
-            let lanes = [s.file.as_fd(), s.file.as_fd()];
-            syscall::send(s.socket.as_fd(), &hello.to_bytes(), &lanes).expect("the write succeeds");
+            let descriptors = [s.file.as_fd(), s.file.as_fd()];
+            syscall::send(s.socket.as_fd(), &hello.to_bytes(), &descriptors).expect("the write succeeds");
         },
         |s, hello| {
             let other = std::fs::File::open("/dev/zero").expect("the file exists");
@@ -254,14 +254,14 @@ fn peers_with_an_invalid_hello_are_refused() {
                 .expect("the write succeeds");
         },
     ];
-    for (n, greet) in (1..).zip(greetings) {
-        let stranger = RawPeer::connect_to(&b);
-        greet(&stranger, stranger.hello(&b));
+    for (n, send_hello) in (1..).zip(senders) {
+        let raw_peer = RawPeer::connect_to(&b);
+        send_hello(&raw_peer, raw_peer.hello(&b));
         assert_eq!(receive(&mut b), (n == 1).then_some(vec![1]));
         assert_eq!(receive(&mut b), None);
         assert_eq!(b.stats().receive_errors, n, "greeting {n}");
     }
-    send(&mut honest, &[2], at(&b));
+    send(&mut valid_peer, &[2], at(&b));
     assert_eq!(receive(&mut b), Some(vec![2]));
 }
 
@@ -277,20 +277,20 @@ fn another_user_is_refused() {
         });
         other.join().expect("the thread ends")
     });
-    let (is_other, stranger, _listener) = other;
-    stranger.send(&stranger.hello(&b).to_bytes(), true);
+    let (is_other, raw_peer, _listener) = other;
+    raw_peer.send(&raw_peer.hello(&b).to_bytes(), true);
     assert_eq!(receive(&mut b), None);
     assert_eq!(b.stats().receive_errors, u64::from(is_other));
     assert_eq!(a.reach(&a.host.locator(name, USER)), !is_other);
 }
 
-/// A peer that sends nothing, or disconnects before it sends, takes only a place.
+/// A peer that sends nothing, or disconnects before it sends, takes only an entry.
 #[test]
 fn silent_peers_do_no_harm() {
-    let (mut honest, mut b) = (open(), open());
+    let (mut valid_peer, mut b) = (open(), open());
     let silent = RawPeer::connect_to(&b);
     drop(RawPeer::connect_to(&b));
-    send(&mut honest, &[1], at(&b));
+    send(&mut valid_peer, &[1], at(&b));
     assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![1]), None));
     silent.send(&silent.hello(&b).to_bytes(), true);
     silent.send(&WAKE_UP, false);
@@ -302,25 +302,25 @@ fn silent_peers_do_no_harm() {
     assert_eq!(b.stats().receive_errors, 0);
 }
 
-/// A lane with invalid contents is closed; the others are still read.
+/// A connection with invalid ring contents is closed; the others are still read.
 #[test]
 fn rings_with_invalid_contents_are_closed() {
     let words = [u64::MAX, 1 << 32, 1 << 63, u64::from(u32::MAX), 70_000, 9_000];
     for (word, band) in words.into_iter().flat_map(|word| [(word, Band::NotUrgent), (word, Band::Urgent)]) {
-        let (mut honest, mut b) = (open(), open());
-        let stranger = RawPeer::connect_to(&b);
-        stranger.send(&stranger.hello(&b).to_bytes(), true);
+        let (mut valid_peer, mut b) = (open(), open());
+        let raw_peer = RawPeer::connect_to(&b);
+        raw_peer.send(&raw_peer.hello(&b).to_bytes(), true);
         assert_eq!(receive(&mut b), None);
-        stranger.memory.ring(band).iter().for_each(|at| at.store(word, Ordering::Release));
-        send(&mut honest, &[1], at(&b));
+        raw_peer.memory.ring(band).iter().for_each(|at| at.store(word, Ordering::Release));
+        send(&mut valid_peer, &[1], at(&b));
         assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![1]), None));
         assert_eq!(b.stats().receive_errors, 1, "{word:#x}");
-        let error = syscall::send(stranger.socket.as_fd(), &WAKE_UP, &[]).expect_err("the peer closed the connection");
+        let error = syscall::send(raw_peer.socket.as_fd(), &WAKE_UP, &[]).expect_err("the peer closed the connection");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }
 
-/// A reader that writes invalid positions loses its lane, and datagrams to it are counted.
+/// A reader that writes invalid positions loses its connection, and datagrams to it are counted.
 #[test]
 fn reader_with_an_invalid_head_is_disconnected() {
     let (mut a, b) = (open(), open());
@@ -368,7 +368,7 @@ fn flood_to_a_closed_port_does_not_keep_a_call_busy() {
     assert!(calls > count / (CLOSED_PORT_SKIPS_MAX * ATTEMPTS_TO_SLEEP + CLOSED_PORT_SKIPS_MAX + 1), "{calls}");
 }
 
-/// Both tables are empty after lanes have come and gone.
+/// Both tables are empty after connections have come and gone.
 #[test]
 fn closed_connections_leave_no_entries() {
     let mut b = open();
@@ -419,8 +419,8 @@ fn open_below(limit: &str) {
     limited.args(["--ignored", "--exact", "shm::tests::process_with_a_limit", "--nocapture"]);
     // Its output goes to a pipe, since the limit applies to files.
     let output = limited.output().expect("the shell can be run");
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{limit}: {} {said}", output.status);
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{limit}: {} {text}", output.status);
 }
 
 #[test]
@@ -437,7 +437,7 @@ fn limit_of_address_space_is_an_error_at_open() {
 #[ignore = "role: started by other tests"]
 fn process_with_a_limit() {
     let limit = std::env::var("TAKT_TEST_LIMIT").expect("another test starts this one");
-    let (_, expected) = LIMITS.into_iter().find(|(known, _)| *known == limit).expect("the limit is known");
+    let (_, expected) = LIMITS.into_iter().find(|(name, _)| *name == limit).expect("the limit is known");
     let error = ShmTransport::open(&ShmConfig::default()).map(drop).expect_err("the limit applies").to_string();
     assert!(error.contains(expected), "{error}");
 }

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use super::connection::Connection;
 
-/// Bits of a token that hold the place of a connection. The other bits hold a number that no other
+/// Bits of a token that hold the slot of a connection. The other bits hold a number that no other
 /// connection has had, so that a late event is not taken for that of another connection.
 const INDEX_BITS: u32 = 16;
 
-/// Connections; their number is limited by the places.
+/// Connections; their number is limited by the slots.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     slots: Vec<Option<Connection>>,
@@ -26,13 +26,13 @@ impl Connections {
     /// Adds a connection, made from its token.
     pub(super) fn insert(&mut self, make: impl FnOnce(u64) -> Connection) -> u64 {
         let free = self.slots.iter().position(Option::is_none);
-        let place = free.unwrap_or_else(|| {
+        let index = free.unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
         });
         self.created += 1;
-        let token = self.created << INDEX_BITS | place as u64;
-        self.slots[place] = Some(make(token));
+        let token = self.created << INDEX_BITS | index as u64;
+        self.slots[index] = Some(make(token));
         token
     }
 

@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn identification_names_its_sender() {
-        let greeting = identification([1, 2], *b"abcdefghijkl");
-        assert_eq!((next(&greeting), sender(&greeting)), (Ok(Some(FRAME_MIN)), Some(([1, 2], *b"abcdefghijkl"))));
+        let frame = identification([1, 2], *b"abcdefghijkl");
+        assert_eq!((next(&frame), sender(&frame)), (Ok(Some(FRAME_MIN)), Some(([1, 2], *b"abcdefghijkl"))));
     }
 
     #[test]

@@ -121,8 +121,9 @@ impl Links {
     /// Returns the link of a participant that connected from an address; makes one at its first
     /// connection. `None` if there is no room.
     pub(super) fn of_accepted(&mut self, participant: (Prefix, IpAddr), kind: i32) -> Option<usize> {
-        let known = self.links.iter().position(|link| link.target.is_none() && link.participant == Some(participant));
-        known.or_else(|| {
+        let existing =
+            self.links.iter().position(|link| link.target.is_none() && link.participant == Some(participant));
+        existing.or_else(|| {
             let name = Locator { port: FIRST_NAME.checked_add(self.names)?, ..super::locator(kind, participant.1) };
             self.names += 1;
             self.insert(name, None, Some(participant))
@@ -171,10 +172,10 @@ impl Links {
             .any(|link| link.certificate.is_some() && link.certificate.as_deref() != certificate)
     }
 
-    /// Sends the messages of a connection by `instead` from now on.
-    pub(super) fn redirect(&mut self, from: u64, instead: Option<u64>) {
+    /// Sends the messages of a connection by `replacement` from now on.
+    pub(super) fn redirect(&mut self, from: u64, replacement: Option<u64>) {
         for link in self.links.iter_mut().filter(|link| link.connection == Some(from)) {
-            link.connection = instead;
+            link.connection = replacement;
         }
     }
 

@@ -63,11 +63,11 @@ impl TcpTransport {
     fn identify_self(&mut self, token: u64, vendor: [u8; 2]) {
         let (Some(own), Some(connection)) = (self.own, self.connections.get_mut(token)) else { return };
         if vendor == VendorId::TAKT.0 && connection.accepts_messages() {
-            let greeting = framing::identification(vendor, own);
+            let identification = framing::identification(vendor, own);
             let epoll = self.epoll.as_fd();
             // tidy-allow(dropped-cause): a broken connection is detected, with its cause, when it
             // is read.
-            let _ = connection.queue(&greeting, epoll).and_then(|_| connection.send(epoll));
+            let _ = connection.queue(&identification, epoll).and_then(|_| connection.send(epoll));
         }
     }
 
@@ -78,23 +78,24 @@ impl TcpTransport {
     /// connections to Takt are closed.
     fn merge(&mut self, token: u64, now: Instant) {
         let Some(new) = self.connections.get(token) else { return };
-        let (Some(who), ip, Some(own)) = (new.participant, new.peer.ip(), self.own) else { return };
-        if who.vendor != VendorId::TAKT.0 {
+        let (Some(participant), ip, Some(own)) = (new.participant, new.peer.ip(), self.own) else { return };
+        if participant.vendor != VendorId::TAKT.0 {
             return;
         }
-        let same = |one: &&Connection| one.accepts_messages() && one.participant == Some(who) && one.peer.ip() == ip;
+        let same =
+            |one: &&Connection| one.accepts_messages() && one.participant == Some(participant) && one.peer.ip() == ip;
         let of = |is_ours: bool| self.connections.iter().filter(same).filter(move |one| one.is_initiator == is_ours);
-        let theirs = of(false).map(|one| one.token).max().filter(|_| own > who.prefix);
+        let theirs = of(false).map(|one| one.token).max().filter(|_| own > participant.prefix);
         let Some(kept) = theirs.or_else(|| of(true).map(|one| one.token).min()) else { return };
-        let superfluous: Vec<u64> = of(true).map(|one| one.token).filter(|one| *one != kept).collect();
-        for token in superfluous {
+        let duplicates: Vec<u64> = of(true).map(|one| one.token).filter(|one| *one != kept).collect();
+        for token in duplicates {
             self.close_duplicate(token, kept, now);
         }
     }
 
     /// Redirects messages to another connection, and lets this one end.
-    fn close_duplicate(&mut self, token: u64, instead: u64, now: Instant) {
-        self.links.redirect(token, Some(instead));
+    fn close_duplicate(&mut self, token: u64, replacement: u64, now: Instant) {
+        self.links.redirect(token, Some(replacement));
         self.stats.connections.merged += 1;
         let Some(connection) = self.connections.get_mut(token) else { return };
         connection.state = State::Leaving;

@@ -10,9 +10,9 @@
 //! and opened again ([`links`]).
 //!
 //! Two participants that have connected to each other recognize this by the prefixes in their
-//! messages, if only in one without content ([`framing::greeting`]). They keep one connection: that
-//! of the participant with the lower prefix. The other side closes its own after all messages
-//! queued on it.
+//! messages, if only in one without content ([`framing::identification`]). They keep one
+//! connection: that of the participant with the lower prefix. The other side closes its own after
+//! all messages queued on it.
 //!
 //! # Losses
 //! Each connection has a queue of bounded length. Messages that do not fit are lost, counted as
@@ -74,7 +74,7 @@ use timer::Timer;
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready, epoll_remove};
 use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats};
 
-/// Epoll token of the alarm; listeners have tokens from 1 on, connections from
+/// Epoll token of the timer; listeners have tokens from 1 on, connections from
 /// [`Connections::FIRST`].
 const TIMER: u64 = 0;
 
@@ -120,8 +120,8 @@ impl TcpTransport {
         config.send_queue_bytes = config.send_queue_bytes.max(config::SEND_QUEUE_MIN);
         let failed = |op: &'static str| move |source| TransportError::new(op, "the TCP transport", source);
         let epoll = epoll().map_err(failed("create an epoll instance for"))?;
-        let alarm = Timer::new().map_err(failed("create a timer for"))?;
-        epoll_add(epoll.as_fd(), alarm.as_fd(), TIMER).map_err(failed("watch a timer of"))?;
+        let timer = Timer::new().map_err(failed("create a timer for"))?;
+        epoll_add(epoll.as_fd(), timer.as_fd(), TIMER).map_err(failed("watch a timer of"))?;
         let mut transport = Self {
             #[cfg(feature = "tls")]
             identity: config.tls.as_ref().map(tls::Identity::load).transpose()?,
@@ -131,7 +131,7 @@ impl TcpTransport {
             epoll,
             listeners: Vec::new(),
             is_listening: true,
-            timer: alarm,
+            timer,
             connections: Connections::default(),
             links: Links::new(config.connections_max * LINKS_PER_CONNECTION),
             ready: VecDeque::with_capacity(config.connections_max),

@@ -56,8 +56,9 @@ impl TcpTransport {
     /// else a new one if its time has come.
     pub(super) fn connect(&mut self, index: usize, now: Instant) -> Option<u64> {
         let link = self.links.get(index);
-        let leads_there = |connection: &&Connection| connection.accepts_messages() && Links::is_to(link, connection);
-        if let Some(other) = self.connections.iter().find(leads_there).map(|connection| connection.token) {
+        let is_same_participant =
+            |connection: &&Connection| connection.accepts_messages() && Links::is_to(link, connection);
+        if let Some(other) = self.connections.iter().find(is_same_participant).map(|connection| connection.token) {
             self.links.get_mut(index).connection = Some(other);
             return Some(other);
         }
@@ -198,9 +199,9 @@ impl TcpTransport {
         if !self.is_listening {
             self.listen_again();
         }
-        let is_late = |one: &&Connection| one.deadline.is_some_and(|deadline| deadline <= now);
-        let late: Vec<u64> = self.connections.iter().filter(is_late).map(|one| one.token).collect();
-        for token in late {
+        let is_expired = |one: &&Connection| one.deadline.is_some_and(|deadline| deadline <= now);
+        let expired: Vec<u64> = self.connections.iter().filter(is_expired).map(|one| one.token).collect();
+        for token in expired {
             let Some(connection) = self.connections.get_mut(token) else { continue };
             if connection.is_initiator && connection.is_established() {
                 connection.deadline = None;

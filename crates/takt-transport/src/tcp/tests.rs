@@ -89,10 +89,10 @@ fn receive(transports: &mut [&mut TcpTransport]) -> (Vec<u8>, Locator) {
 }
 
 /// Drives one transport until its counters satisfy the condition.
-fn until_counted(transport: &mut TcpTransport, is_so: impl Fn(&ConnectionCounts) -> bool) {
+fn until_counted(transport: &mut TcpTransport, condition: impl Fn(&ConnectionCounts) -> bool) {
     drive_until(&mut [transport], |all| {
         assert_eq!(receive_with_source(all[0]), None);
-        is_so(&all[0].stats().connections).then_some(())
+        condition(&all[0].stats().connections).then_some(())
     });
 }
 
@@ -135,9 +135,9 @@ fn lost_connection_is_reopened_and_keeps_its_locator() {
 
 #[test]
 fn attempts_become_rarer_at_a_closed_port() {
-    let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    let to = Locator { kind: Locator::KIND_TCP_V4, ..gone.local_addr().expect("the socket is bound").into() };
-    drop(gone);
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let to = Locator { kind: Locator::KIND_TCP_V4, ..closed.local_addr().expect("the socket is bound").into() };
+    drop(closed);
     let mut a = open(&without_listener());
     for _ in 0..1000 {
         send(&mut a, 1, b"anybody?", to);
@@ -155,12 +155,12 @@ fn two_connections_are_merged() {
         let (a_is, b_is) = if lower_first { (1, 2) } else { (2, 1) };
         send(&mut a, a_is, b"from a", at_b);
         send(&mut b, b_is, b"from b", at_a);
-        let (guest_b, guest_a) = drive_until(&mut [&mut a, &mut b], {
-            let mut guests = (None, None);
+        let (accepted_b, accepted_a) = drive_until(&mut [&mut a, &mut b], {
+            let mut accepted = (None, None);
             move |all| {
-                guests.0 = guests.0.or_else(|| receive_with_source(all[0]).map(|(_, guest)| guest));
-                guests.1 = guests.1.or_else(|| receive_with_source(all[1]).map(|(_, guest)| guest));
-                guests.0.zip(guests.1)
+                accepted.0 = accepted.0.or_else(|| receive_with_source(all[0]).map(|(_, source)| source));
+                accepted.1 = accepted.1.or_else(|| receive_with_source(all[1]).map(|(_, source)| source));
+                accepted.0.zip(accepted.1)
             }
         });
         // No further message is sent, and yet both detect it.
@@ -171,11 +171,11 @@ fn two_connections_are_merged() {
         let merged = (a.stats().connections.merged, b.stats().connections.merged);
         assert_eq!(merged, if lower_first { (0, 1) } else { (1, 0) }, "the higher address closes");
         // Both links still work.
-        for to in [at_b, guest_b] {
+        for to in [at_b, accepted_b] {
             send(&mut a, a_is, b"still", to);
             assert_eq!(receive(&mut [&mut a, &mut b]).0, b"still");
         }
-        for to in [at_a, guest_a] {
+        for to in [at_a, accepted_a] {
             send(&mut b, b_is, b"still", to);
             assert_eq!(receive(&mut [&mut b, &mut a]).0, b"still");
         }
@@ -186,18 +186,18 @@ fn two_connections_are_merged() {
 #[test]
 fn invalid_stream_closes_its_connection() {
     let mut b = open(&listener());
-    let good = framed(&message(7, b"good"));
-    let mut late = good.clone();
-    late.extend_from_slice(b"GET / HTTP/1.1\r\n");
-    let mut long = good.clone();
-    long[24..28].copy_from_slice(&70_000_u32.to_le_bytes());
+    let valid = framed(&message(7, b"good"));
+    let mut garbage_behind = valid.clone();
+    garbage_behind.extend_from_slice(b"GET / HTTP/1.1\r\n");
+    let mut too_long = valid.clone();
+    too_long[24..28].copy_from_slice(&70_000_u32.to_le_bytes());
     for (count, (bytes, whole)) in
-        (1..).zip([(&b"G"[..], 0), (&late, 1), (&long, 0), (b"RTPS\x02\x05............\x15", 0)])
+        (1..).zip([(&b"G"[..], 0), (&garbage_behind, 1), (&too_long, 0), (b"RTPS\x02\x05............\x15", 0)])
     {
         let bytes =
             if bytes.len() < 28 && bytes.starts_with(b"RTPS") { [bytes, &[0; 28]].concat() } else { bytes.to_vec() };
-        let mut liar = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
-        liar.write_all(&bytes).expect("the write succeeds");
+        let mut malicious = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
+        malicious.write_all(&bytes).expect("the write succeeds");
         let mut texts = 0;
         drive_until(&mut [&mut b], |all| {
             texts += u64::from(receive_with_source(all[0]).is_some());
@@ -205,8 +205,8 @@ fn invalid_stream_closes_its_connection() {
         });
         assert_eq!(texts, whole, "earlier messages are complete");
         assert_eq!(b.connections.len(), 0);
-        liar.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
-        assert!(!matches!(liar.read(&mut [0; 8]), Ok(1..)), "closed");
+        malicious.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+        assert!(!matches!(malicious.read(&mut [0; 8]), Ok(1..)), "closed");
     }
 }
 
@@ -223,8 +223,8 @@ fn connection_without_a_message_expires() {
 #[test]
 fn connection_with_a_message_may_be_silent() {
     let mut b = open(&TcpConfig { open_timeout: Duration::from_millis(20), ..listener() });
-    let mut quiet = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
-    quiet.write_all(&framed(&message(7, b"hello"))).expect("the write succeeds");
+    let mut idle = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
+    idle.write_all(&framed(&message(7, b"hello"))).expect("the write succeeds");
     receive(&mut [&mut b]);
     let mut silent = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
     silent.write_all(b"RTPS").expect("the write succeeds");
@@ -238,20 +238,20 @@ fn connections_are_bounded() {
     let mut b = open(&config);
     let connect = || TcpStream::connect(address(listener_locator(&b))).expect("the connection is accepted");
     let silent: Vec<TcpStream> = (0..2).map(|_| connect()).collect();
-    let speaking = connect();
+    let identified = connect();
     until_counted(&mut b, |counts| counts.opened == 3);
     assert_eq!((b.stats().connections.expired, b.connections.len()), (1, 2), "the oldest silent connection was closed");
-    let mut speak = |mut who: TcpStream, participant| {
-        who.write_all(&framed(&message(participant, b"me"))).expect("the write succeeds");
+    let mut identify = |mut stream: TcpStream, participant| {
+        stream.write_all(&framed(&message(participant, b"me"))).expect("the write succeeds");
         receive(&mut [&mut b]);
-        who
+        stream
     };
-    let speaking = speak(speaking, 1);
+    let identified = identify(identified, 1);
     let mut more: Vec<TcpStream> = Vec::new();
     for participant in 2..4 {
-        let one = TcpStream::connect(speaking.peer_addr().expect("the stream is open")).expect("accepted");
+        let one = TcpStream::connect(identified.peer_addr().expect("the stream is open")).expect("accepted");
         if participant == 2 {
-            more.push(speak(one, participant));
+            more.push(identify(one, participant));
         } else {
             more.push(one);
         }
@@ -263,8 +263,8 @@ fn connections_are_bounded() {
 
 #[test]
 fn queue_is_bounded_and_lost_messages_are_counted() {
-    let never_reads = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    let to = Locator { kind: Locator::KIND_TCP_V4, ..never_reads.local_addr().expect("the socket is bound").into() };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let to = Locator { kind: Locator::KIND_TCP_V4, ..listener.local_addr().expect("the socket is bound").into() };
     let mut a = open(&TcpConfig { send_queue_bytes: 0, ..without_listener() });
     let mut sent = 0_u64;
     while a.stats().send_errors.would_block < 10 {
@@ -274,7 +274,7 @@ fn queue_is_bounded_and_lost_messages_are_counted() {
     }
     assert_eq!(a.stats().datagrams_out, sent - 10);
     // Queued messages arrive whole, as soon as there is a receiver.
-    let (mut reader, _) = never_reads.accept().expect("the connection is accepted");
+    let (mut reader, _) = listener.accept().expect("the connection is accepted");
     let expected = a.stats().datagrams_out as usize * (LENGTH + framing::HEADER + 60_000);
     let drained = std::thread::spawn(move || {
         let mut bytes = vec![0; expected];
@@ -337,9 +337,9 @@ fn zeros_and_giant_lengths_are_counted_and_cost_no_memory() {
         frame
     };
     for (count, bytes) in (1..).zip([vec![0; 100_000], giant(u32::MAX), giant(65_537), giant(0), giant(27)]) {
-        let mut liar = silent(listener_locator(&b));
+        let mut malicious = silent(listener_locator(&b));
         // The connection may be closed before all is written.
-        let _ = liar.write_all(&bytes);
+        let _ = malicious.write_all(&bytes);
         until_counted(&mut b, |counts| counts.malformed == count);
     }
     assert_eq!((b.connections.len(), b.stats().datagrams_in), (0, 0));

@@ -21,7 +21,7 @@ impl Timer {
 
     /// Sets the timer to this time, unless it expires earlier.
     pub(super) fn set_by(&mut self, due: Instant, now: Instant) {
-        if self.due.is_some_and(|known| known <= due) {
+        if self.due.is_some_and(|current| current <= due) {
             return;
         }
         let delay = due.saturating_duration_since(now).max(Duration::from_micros(1));

@@ -156,12 +156,12 @@ impl Control {
     }
 
     /// Requests segmentation into datagrams of this many octets (`UDP_SEGMENT`), in addition to the
-    /// messages of `way`.
-    pub(crate) fn segment(len: u16, way: Option<&Self>) -> Self {
+    /// message `pktinfo`.
+    pub(crate) fn segment(len: u16, pktinfo: Option<&Self>) -> Self {
         let segment = Self::message(libc::IPPROTO_UDP, libc::UDP_SEGMENT, &len.to_ne_bytes());
-        let Some(way) = way else { return segment };
-        let (mut both, end) = (*way, way.len + segment.len);
-        both.bytes[way.len..end].copy_from_slice(&segment.bytes[..segment.len]);
+        let Some(pktinfo) = pktinfo else { return segment };
+        let (mut both, end) = (*pktinfo, pktinfo.len + segment.len);
+        both.bytes[pktinfo.len..end].copy_from_slice(&segment.bytes[..segment.len]);
         both.len = end;
         both
     }
@@ -272,8 +272,8 @@ mod tests {
         assert!(SockAddr::of_locator(&locator, Family::V4).is_none());
         locator.port = 65536;
         assert!(SockAddr::of_locator(&locator, Family::V4).is_none());
-        let nowhere = Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411);
-        assert!(SockAddr::of_locator(&nowhere, Family::V4).is_none());
+        let unspecified = Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411);
+        assert!(SockAddr::of_locator(&unspecified, Family::V4).is_none());
     }
 
     #[test]

@@ -53,8 +53,8 @@ impl ConnectedSockets {
     }
 
     /// Returns the socket that is connected to a unicast address, if there is one. Counts a send.
-    /// `exit` is the socket that it replaces.
-    pub(super) fn socket_to(&mut self, to: &Locator, family: Family, exit: RawFd) -> Option<RawFd> {
+    /// `unconnected` is the socket that it replaces.
+    pub(super) fn socket_to(&mut self, to: &Locator, family: Family, unconnected: RawFd) -> Option<RawFd> {
         self.sends += 1;
         if self.entries.get(self.recent).is_none_or(|entry| entry.to != *to) {
             let Some(at) = self.entries.iter().position(|entry| entry.to == *to) else {
@@ -71,7 +71,7 @@ impl ConnectedSockets {
                 && let Some(address) = SockAddr::of_locator(to, family)
             {
                 // tidy-allow(dropped-cause): if the kernel refuses, only the speedup is lost.
-                entry.socket = syscall::connected_twin(exit, family, &address).ok();
+                entry.socket = syscall::connected_twin(unconnected, family, &address).ok();
             }
         }
         entry.socket.as_ref().filter(|_| !entry.failed).map(AsRawFd::as_raw_fd)
@@ -113,39 +113,42 @@ mod tests {
     }
 
     fn send_socket() -> OwnedFd {
-        let exit = syscall::udp_socket(Family::V4).expect("a socket");
-        syscall::bind(exit.as_fd(), &address(0)).expect("a port is free");
-        exit
+        let unconnected = syscall::udp_socket(Family::V4).expect("a socket");
+        syscall::bind(unconnected.as_fd(), &address(0)).expect("a port is free");
+        unconnected
     }
 
     #[test]
     fn frequent_destination_gets_a_connected_socket_of_the_same_address() {
-        let (mut express, exit) = (ConnectedSockets::new(), send_socket());
-        let sends = (1..).find(|_| express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).is_some());
+        let (mut sockets, unconnected) = (ConnectedSockets::new(), send_socket());
+        let sends = (1..).find(|_| sockets.socket_to(&to(9), Family::V4, unconnected.as_raw_fd()).is_some());
         assert_eq!(sends, Some(SENDS_TO_OPEN));
-        let fd = express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).expect("the socket stays open");
-        let socket = express.entries[0].socket.as_ref().expect("the socket is open");
+        let fd = sockets.socket_to(&to(9), Family::V4, unconnected.as_raw_fd()).expect("the socket stays open");
+        let socket = sockets.entries[0].socket.as_ref().expect("the socket is open");
         let bound = syscall::local_address(socket.as_fd()).expect("the socket is bound");
         assert_eq!(bound.with_port(0).to_locator(), address(0).to_locator());
-        express.disable(fd);
-        assert!((0..1000).all(|_| express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).is_none()));
+        sockets.disable(fd);
+        assert!((0..1000).all(|_| sockets.socket_to(&to(9), Family::V4, unconnected.as_raw_fd()).is_none()));
     }
 
     #[test]
     fn sockets_are_bounded_and_idle_ones_are_replaced() {
-        let (mut express, exit) = (ConnectedSockets::new(), send_socket());
+        let (mut sockets, unconnected) = (ConnectedSockets::new(), send_socket());
         for port in 1..=50 {
             for _ in 0..SENDS_TO_OPEN {
-                express.socket_to(&to(port), Family::V4, exit.as_raw_fd());
+                sockets.socket_to(&to(port), Family::V4, unconnected.as_raw_fd());
             }
         }
-        let open = |express: &ConnectedSockets| express.entries.iter().filter(|entry| entry.socket.is_some()).count();
-        assert_eq!((express.entries.len(), open(&express)), (SOCKETS_MAX, SOCKETS_MAX));
-        assert!(express.socket_to(&to(1), Family::V4, exit.as_raw_fd()).is_some(), "the first ones are still there");
+        let open = |sockets: &ConnectedSockets| sockets.entries.iter().filter(|entry| entry.socket.is_some()).count();
+        assert_eq!((sockets.entries.len(), open(&sockets)), (SOCKETS_MAX, SOCKETS_MAX));
+        assert!(
+            sockets.socket_to(&to(1), Family::V4, unconnected.as_raw_fd()).is_some(),
+            "the first ones are still there"
+        );
         for _ in 0..IDLE_SENDS + u64::from(SENDS_TO_OPEN) + 2 {
-            express.socket_to(&to(200), Family::V4, exit.as_raw_fd());
+            sockets.socket_to(&to(200), Family::V4, unconnected.as_raw_fd());
         }
-        assert!(express.socket_to(&to(200), Family::V4, exit.as_raw_fd()).is_some());
-        assert_eq!(express.entries.len(), SOCKETS_MAX);
+        assert!(sockets.socket_to(&to(200), Family::V4, unconnected.as_raw_fd()).is_some());
+        assert_eq!(sockets.entries.len(), SOCKETS_MAX);
     }
 }

@@ -1,14 +1,14 @@
-//! UDP segmentation offload: GSO on send, GRO on receive. A *train* is a run of datagrams of one
-//! size to one address that passes the network stack as one unit.
+//! UDP segmentation offload: GSO on send, GRO on receive. A *super-packet* is a run of datagrams
+//! of one size to one address that passes the network stack as one unit.
 //!
 //! Sending (`UDP_SEGMENT`, Linux 4.18): consecutive datagrams to one address, all of one length
 //! except the last, which may be shorter, pass the network stack once and are segmented behind it.
 //! Receiving (`UDP_GRO`, Linux 5.0): such datagrams arrive in one buffer with the length of each.
 //! Neither the wire nor the users of the transport see a difference.
 //!
-//! Datagrams that fit into one packet together are not sent as a train. Otherwise, a program that
-//! reads packets before the network stack of the receiving machine, as AF_XDP does in generic mode,
-//! would see a single datagram.
+//! Datagrams that fit into one packet together are not sent as a super-packet. Otherwise, a program
+//! that reads packets before the network stack of the receiving machine, as AF_XDP does in generic
+//! mode, would see a single datagram.
 //!
 //! A kernel, device or path without support reports an error; then datagrams are sent singly. A
 //! receiving socket enables GRO only after it had a long queue, because the call that reports
@@ -17,10 +17,10 @@
 use super::syscall::{Incoming, Outgoing};
 use crate::Interface;
 
-/// Maximum octets of a train: those that fit into one IP packet, with the headers of IPv6.
+/// Maximum octets of a super-packet: those that fit into one IP packet, with the headers of IPv6.
 const LEN_MAX: u32 = 65_487;
 
-/// Maximum number of datagrams of a train: `UDP_MAX_SEGMENTS` of the kernels before 6.9.
+/// Maximum number of datagrams of a super-packet: `UDP_MAX_SEGMENTS` of the kernels before 6.9.
 const DATAGRAMS_MAX: usize = 64;
 
 /// Number of datagrams received at once, and their octets, from which on a socket enables GRO.
@@ -32,10 +32,10 @@ const LONG: u32 = 16 << 10;
 /// Limits of segmentation offload on this machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gso {
-    /// Maximum length of the datagrams; 0 disables trains.
+    /// Maximum length of the datagrams; 0 disables GSO.
     longest: u32,
-    /// MTU of the largest packet of an interface other than loopback; the octets of a train must
-    /// exceed it.
+    /// MTU of the largest packet of an interface other than loopback; the octets of a super-packet
+    /// must exceed it.
     packet_len: u32,
 }
 
@@ -43,13 +43,14 @@ impl Gso {
     pub(super) const NONE: Self = Self { longest: 0, packet_len: 0 };
     pub(super) const ANY: Self = Self { longest: LEN_MAX, packet_len: 0 };
 
-    /// Excludes trains that one packet of these interfaces can carry.
+    /// Excludes super-packets that one packet of these interfaces can carry.
     pub(super) fn beyond_packets(self, interfaces: &[Interface]) -> Self {
         let largest = interfaces.iter().filter(|interface| !interface.loopback).map(|interface| interface.mtu).max();
         Self { packet_len: largest.map_or(0, |mtu| u32::try_from(mtu).unwrap_or(u32::MAX)), ..self }
     }
 
-    /// Returns the number of datagrams, from the first, that form a train; 1 if there is none.
+    /// Returns the number of datagrams, from the first, that form a super-packet; 1 if there is
+    /// none.
     pub(super) fn first(self, queue: &[Outgoing]) -> usize {
         let Some(first) = queue.first().filter(|first| first.len > 0) else { return 1 };
         if first.len > self.longest {
@@ -72,7 +73,7 @@ impl Gso {
         if len > self.packet_len { count } else { 1 }
     }
 
-    /// Returns the number of sent datagrams that were in trains.
+    /// Returns the number of sent datagrams that were in super-packets.
     pub(super) fn count(self, mut sent: &[Outgoing]) -> u64 {
         let mut count = 0;
         while !sent.is_empty() {
@@ -83,8 +84,8 @@ impl Gso {
         count
     }
 
-    /// Handles the refusal of a train of datagrams of this length. Reports whether to send them
-    /// singly.
+    /// Handles the refusal of a super-packet of datagrams of this length. Reports whether to send
+    /// them singly.
     pub(super) fn handle_refusal(&mut self, len: u32, error: &std::io::Error) -> bool {
         match error.raw_os_error() {
             // The length may exceed the limit of this path alone.
@@ -148,11 +149,11 @@ mod tests {
             loopback,
             multicast: true,
         };
-        let trains = Gso::ANY.beyond_packets(&[interface(65_536, true), interface(1500, false)]);
-        let first = |len: u32, count: usize| trains.first(&vec![datagram(len, 9); count]);
+        let gso = Gso::ANY.beyond_packets(&[interface(65_536, true), interface(1500, false)]);
+        let first = |len: u32, count: usize| gso.first(&vec![datagram(len, 9); count]);
         assert_eq!((first(100, 15), first(100, 16), first(750, 2), first(751, 2)), (1, 16, 1, 2));
-        let elsewhere = Gso::ANY.beyond_packets(&[interface(65_536, true)]);
-        assert_eq!(elsewhere.first(&[datagram(10, 9); 2]), 2, "there are no packets but to this machine");
+        let loopback_only = Gso::ANY.beyond_packets(&[interface(65_536, true)]);
+        assert_eq!(loopback_only.first(&[datagram(10, 9); 2]), 2, "there are no packets but to this machine");
     }
 
     #[test]
@@ -178,11 +179,11 @@ mod tests {
     fn refusal_lowers_the_limit_permanently() {
         let error = std::io::Error::from_raw_os_error;
         let queue = [datagram(9_000, 9); 2];
-        let mut trains = Gso::ANY;
-        assert!(!trains.handle_refusal(9_000, &error(libc::ECONNREFUSED)) && trains.first(&queue) == 2);
-        assert!(trains.handle_refusal(9_000, &error(libc::EINVAL)) && trains.first(&queue) == 1);
-        assert_eq!(trains.first(&[datagram(8_999, 9); 2]), 2, "shorter ones may do");
-        assert!(trains.handle_refusal(1_000, &error(libc::EIO)) && trains.first(&[datagram(10, 9); 2]) == 1);
+        let mut gso = Gso::ANY;
+        assert!(!gso.handle_refusal(9_000, &error(libc::ECONNREFUSED)) && gso.first(&queue) == 2);
+        assert!(gso.handle_refusal(9_000, &error(libc::EINVAL)) && gso.first(&queue) == 1);
+        assert_eq!(gso.first(&[datagram(8_999, 9); 2]), 2, "shorter ones may do");
+        assert!(gso.handle_refusal(1_000, &error(libc::EIO)) && gso.first(&[datagram(10, 9); 2]) == 1);
         assert_eq!(Gso::NONE.first(&queue), 1);
     }
 }

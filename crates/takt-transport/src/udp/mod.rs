@@ -12,10 +12,10 @@
 //! | flow with priority only | any port; sends, never receives | no |
 //!
 //! Each socket exists once per address family in use. The default flow sends from the user unicast
-//! socket, and to frequent destinations from connected sockets ([`express`]).
+//! socket, and to frequent destinations from connected sockets ([`connected_sockets`]).
 //!
 //! Cost: `recv` makes one system call when spinning. `commit` and `flush` of one datagram, or of up
-//! to 32 of one size to one address ([`train`]), make one. Buffers hold 32 datagrams in each
+//! to 32 of one size to one address ([`gso`]), make one. Buffers hold 32 datagrams in each
 //! direction (2 MiB of address space each, of which only touched pages are resident).
 //!
 //! Changes of interfaces are detected ([`watch`]), and applied ([`refresh`]) when the owner
@@ -319,7 +319,7 @@ impl Transport for UdpTransport {
 
     fn refresh(&mut self) -> Result<(), TransportError> {
         match self.receiver.take_changes() {
-            Some(news) => self.apply_interface_changes(&news),
+            Some(changes) => self.apply_interface_changes(&changes),
             None => Ok(()),
         }
     }
@@ -338,20 +338,20 @@ impl Transport for UdpTransport {
             sockets.push(socket);
         }
         let flow = self.flows.open(spec)?;
-        let mut reached_by = Vec::new();
+        let mut locators = Vec::new();
         for socket in sockets {
             self.flows.add_send_socket(flow, &socket);
             if !spec.own_port {
                 self.flows.keep(flow, socket);
                 continue;
             }
-            reached_by.extend(self.unicast_locators_of(&socket));
+            locators.extend(self.unicast_locators_of(&socket));
             if let Err(error) = self.receive_from(socket, Role::User(flow)) {
                 self.close_flow(flow)?;
                 return Err(error);
             }
         }
-        Ok((flow, reached_by))
+        Ok((flow, locators))
     }
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
@@ -371,9 +371,9 @@ impl Transport for UdpTransport {
     }
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        let exits = self.flows.send_sockets(flow)?;
+        let sockets = self.flows.send_sockets(flow)?;
         self.sender
-            .commit(len, exits, destinations, &mut self.stats)
+            .commit(len, sockets, destinations, &mut self.stats)
             .map_err(|e| TransportError::new("commit", "a datagram", e))
     }
 
@@ -384,9 +384,9 @@ impl Transport for UdpTransport {
         flow: FlowId,
         destinations: &[Locator],
     ) -> Result<(), TransportError> {
-        let exits = self.flows.send_sockets(flow)?;
+        let sockets = self.flows.send_sockets(flow)?;
         self.sender
-            .commit_gathered(len, rest, exits, destinations, &mut self.stats)
+            .commit_gathered(len, rest, sockets, destinations, &mut self.stats)
             .map_err(|e| TransportError::new("commit", "a datagram", e))
     }
 

@@ -132,7 +132,7 @@ impl std::fmt::Debug for Batch {
 }
 
 impl Receiver {
-    pub(super) fn new(interfaces: &[Interface], trains: bool) -> io::Result<Self> {
+    pub(super) fn new(interfaces: &[Interface], gso: bool) -> io::Result<Self> {
         let epoll = syscall::epoll()?;
         Ok(Self {
             descriptors: vec![epoll.as_raw_fd()],
@@ -148,7 +148,7 @@ impl Receiver {
             has_unpinned: false,
             reports_sources: false,
             closed_socket_drops: 0,
-            gro: trains,
+            gro: gso,
             batch: Batch::new(BATCH),
             urgent_batch: Batch::new(0),
         })
@@ -230,9 +230,9 @@ impl Receiver {
         let user = matches!(role, Role::User(_));
         let is_urgent = urgency > 0;
         let pinned = user && !is_urgent && self.pinned() < PINNED_MAX;
-        let trains = (user && !is_urgent && self.gro).then_some(false);
+        let gso = (user && !is_urgent && self.gro).then_some(false);
         let listener =
-            Some(Listener { socket, role, urgency, pinned, hot_calls_left: 0, batch_len: 1, busy: false, gro: trains });
+            Some(Listener { socket, role, urgency, pinned, hot_calls_left: 0, batch_len: 1, busy: false, gro: gso });
         match free {
             Some(at) => self.listeners[at] = listener,
             None => self.listeners.push(listener),
@@ -242,8 +242,8 @@ impl Receiver {
         }
         if is_urgent {
             let urgency_of = |at: &usize| self.listeners[*at].as_ref().map_or(0, |listener| listener.urgency);
-            let place = self.urgent.partition_point(|other| urgency_of(other) >= urgency);
-            self.urgent.insert(place, at);
+            let position = self.urgent.partition_point(|other| urgency_of(other) >= urgency);
+            self.urgent.insert(position, at);
             self.urgent_batch.make_room(1);
         }
         // Capacity for all, so that no later call allocates.
@@ -294,9 +294,9 @@ impl Receiver {
     /// Returns the next datagram: an urgent one, else the next of the batch, else the first of a
     /// new batch.
     pub(super) fn recv(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
-        let asks_urgent = !self.urgent.is_empty() && scan != Scan::Taken;
+        let polls_urgent = !self.urgent.is_empty() && scan != Scan::Taken;
         let is_turn_of_not_urgent = self.urgent_in_row >= URGENT_IN_ROW_MAX;
-        if asks_urgent
+        if polls_urgent
             && !is_turn_of_not_urgent
             && let Some((range, meta)) = self.next_urgent(0, stats)
         {
@@ -307,7 +307,7 @@ impl Receiver {
         if let Some((range, meta)) = self.next_other(scan, stats) {
             return Some((&self.batch.buffer[range], meta));
         }
-        if asks_urgent && is_turn_of_not_urgent { self.recv_urgent(0, stats) } else { None }
+        if polls_urgent && is_turn_of_not_urgent { self.recv_urgent(0, stats) } else { None }
     }
 
     fn next_other(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(Range<usize>, RxMeta)> {
@@ -357,7 +357,7 @@ impl Receiver {
         None
     }
 
-    /// Marks the last socket as not busy: the caller does not ask for more, so the last single
+    /// Marks the last socket as not busy: the caller does not request more, so the last single
     /// datagram was not the first of many.
     fn pause(&mut self) {
         if let Some(listener) = self.listeners.get_mut(self.batch.from).and_then(Option::as_mut) {

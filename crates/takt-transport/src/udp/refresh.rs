@@ -23,7 +23,7 @@ use crate::{FlowId, TransportError};
 
 impl UdpTransport {
     /// Reads the interfaces again, and adapts to their changes.
-    pub(super) fn apply_interface_changes(&mut self, news: &InterfaceChanges) -> Result<(), TransportError> {
+    pub(super) fn apply_interface_changes(&mut self, changes: &InterfaceChanges) -> Result<(), TransportError> {
         let present = interfaces::select_present(&self.config)
             .map_err(|e| TransportError::new("list network interfaces", "of this machine", e))?;
         if present != self.interfaces {
@@ -35,27 +35,27 @@ impl UdpTransport {
             let rebound = self.rebind();
             self.locators.default_unicast = self.locators_of_role(|role| role == Role::User(FlowId::DEFAULT));
             self.locators.metatraffic_unicast = self.locators_of_role(|role| role == Role::Metatraffic);
-            self.join_groups(news);
+            self.join_groups(changes);
             return rebound;
         }
-        self.join_groups(news);
+        self.join_groups(changes);
         Ok(())
     }
 
     /// Binds the unicast sockets to the single address, if there is one now.
     fn rebind(&mut self) -> Result<(), TransportError> {
-        let wanted = BindAddresses::new(&self.config.interfaces, &self.interfaces);
+        let bind = BindAddresses::new(&self.config.interfaces, &self.interfaces);
         let (has_v4, has_v6) =
             (addresses_v4(&self.interfaces).next().is_some(), addresses_v6(&self.interfaces).next().is_some());
         let mut result = Ok(());
         for at in 0..self.bind.len() {
             let former = self.bind[at];
-            let (address, is_there): (IpAddr, bool) = match former {
-                IpAddr::V4(_) => (wanted.v4.into(), has_v4),
-                IpAddr::V6(_) => (wanted.v6.into(), has_v6),
+            let (address, has_address): (IpAddr, bool) = match former {
+                IpAddr::V4(_) => (bind.v4.into(), has_v4),
+                IpAddr::V6(_) => (bind.v6.into(), has_v6),
             };
             // Without any address, the former one may return.
-            if !is_there || address == former {
+            if !has_address || address == former {
                 continue;
             }
             self.bind[at] = address;
@@ -92,21 +92,21 @@ impl UdpTransport {
     }
 
     /// Returns the locators of the sockets of a role.
-    fn locators_of_role(&self, wanted: impl Fn(Role) -> bool) -> Vec<Locator> {
+    fn locators_of_role(&self, is_selected: impl Fn(Role) -> bool) -> Vec<Locator> {
         self.receiver
             .sockets()
-            .filter(|(role, _)| wanted(*role))
+            .filter(|(role, _)| is_selected(*role))
             .flat_map(|(_, socket)| self.unicast_locators_of(socket))
             .collect()
     }
 
     /// Joins the groups at all interfaces that are new or may have changed.
-    fn join_groups(&mut self, news: &InterfaceChanges) {
+    fn join_groups(&mut self, changes: &InterfaceChanges) {
         self.locators.metatraffic_multicast.clear();
         self.locators.default_multicast.clear();
         for at in 0..self.groups.len() {
             let Group { address, port, is_metatraffic } = self.groups[at];
-            match self.join(address, port, |ifindex| news.affects(ifindex)) {
+            match self.join(address, port, |ifindex| changes.affects(ifindex)) {
                 Ok(Some(locator)) if is_metatraffic => self.locators.metatraffic_multicast.push(locator),
                 Ok(Some(locator)) => self.locators.default_multicast.push(locator),
                 Ok(None) => {}

@@ -4,7 +4,7 @@
 //! refers to the same bytes. A multicast destination is one datagram per interface, unless it
 //! [names](Locator::by_interface) one. A single datagram is sent by one `sendto`. Several are sent
 //! by one `sendmmsg` per run of the same socket, and those of one size to one address by
-//! segmentation offload ([`super::train`]).
+//! segmentation offload ([`super::gso`]).
 
 use std::io;
 use std::net::IpAddr;
@@ -98,7 +98,7 @@ impl Sender {
         }
     }
 
-    /// Enables segmentation offload, within the limits of `trains`.
+    /// Enables segmentation offload, within the limits of `gso`.
     pub(super) fn set_gso(&mut self, gso: Gso) {
         self.gso = gso;
     }
@@ -110,15 +110,15 @@ impl Sender {
 
     /// Adds an interface and source address of outgoing multicast.
     pub(super) fn add_multicast(&mut self, ifindex: u32, address: IpAddr) {
-        let (ways, control) = match address {
+        let (interfaces, control) = match address {
             IpAddr::V4(v4) => (&mut self.multicast_v4, Control::pktinfo_v4(ifindex, v4)),
             IpAddr::V6(v6) => (&mut self.multicast_v6, Control::pktinfo_v6(ifindex, v6)),
         };
-        if ways.iter().any(|way| way.ifindex == ifindex) {
+        if interfaces.iter().any(|interface| interface.ifindex == ifindex) {
             return;
         }
         if let Ok(index) = u16::try_from(self.controls.len()) {
-            ways.push(MulticastInterface { ifindex, address, control: index });
+            interfaces.push(MulticastInterface { ifindex, address, control: index });
             self.controls.push(control);
         }
     }
@@ -147,7 +147,7 @@ impl Sender {
     pub(super) fn commit(
         &mut self,
         len: usize,
-        exits: SendSockets,
+        sockets: SendSockets,
         destinations: &[Locator],
         stats: &mut TransportStats,
     ) -> io::Result<()> {
@@ -161,7 +161,7 @@ impl Sender {
         }
         self.loaned = false;
         for destination in destinations {
-            if !self.route(len, exits, destination, stats) {
+            if !self.route(len, sockets, destination, stats) {
                 stats.send_errors.unserved += 1;
             }
         }
@@ -180,29 +180,29 @@ impl Sender {
         &mut self,
         len: usize,
         rest: &[u8],
-        exits: SendSockets,
+        sockets: SendSockets,
         destinations: &[Locator],
         stats: &mut TransportStats,
     ) -> io::Result<()> {
-        let whole = len.saturating_add(rest.len());
+        let total_len = len.saturating_add(rest.len());
         if self.loaned
-            && whole <= MAX_MESSAGE_LEN
+            && total_len <= MAX_MESSAGE_LEN
             && let [to] = destinations
             && !to.is_multicast()
         {
             self.send_queue(stats);
             self.loaned = false;
-            match self.route(len, exits, to, stats) {
+            match self.route(len, sockets, to, stats) {
                 true => self.send_alone(rest, stats),
                 false => stats.send_errors.unserved += 1,
             }
             self.frame = 0;
             return Ok(());
         }
-        if let Some(place) = self.loan().get_mut(len..whole) {
-            place.copy_from_slice(rest);
+        if let Some(room) = self.loan().get_mut(len..total_len) {
+            room.copy_from_slice(rest);
         }
-        self.commit(whole, exits, destinations, stats)
+        self.commit(total_len, sockets, destinations, stats)
     }
 
     /// Queues the frame for one destination; returns false if that is not served.
@@ -317,18 +317,18 @@ impl Sender {
                     sent.max(1)
                 }
                 Err(e) => {
-                    let train = gso.first(&rest[..run]);
-                    if train > 1 && self.gso.handle_refusal(first.len, &e) {
+                    let run_len = gso.first(&rest[..run]);
+                    if run_len > 1 && self.gso.handle_refusal(first.len, &e) {
                         continue;
                     }
                     // The error concerns the first datagrams; those behind are tried without them.
-                    for _ in 0..train {
+                    for _ in 0..run_len {
                         count_error(&mut stats.send_errors, &e);
                     }
                     if first.connected && is_about_the_socket(&e) {
                         self.connected_sockets.disable(first.fd);
                     }
-                    train
+                    run_len
                 }
             };
             rest = &rest[done..];

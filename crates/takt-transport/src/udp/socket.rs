@@ -193,9 +193,9 @@ impl Socket {
         self.size_buffer(&SEND, config.send_buffer_bytes, warnings);
     }
 
-    fn size_buffer(&self, kind: &BufferKind, asked: usize, warnings: &mut Warnings) {
+    fn size_buffer(&self, kind: &BufferKind, requested: usize, warnings: &mut Warnings) {
         // The kernel doubles the requested size to account for its overhead.
-        let value = libc::c_int::try_from(asked).unwrap_or(libc::c_int::MAX / 2);
+        let value = libc::c_int::try_from(requested).unwrap_or(libc::c_int::MAX / 2);
         let granted = |option| {
             // A refusal shows in the granted size, which is what counts.
             let _ = self.set(libc::SOL_SOCKET, option, value);
@@ -203,13 +203,13 @@ impl Socket {
             now.map_or(0, |bytes| bytes.unsigned_abs() as usize / 2)
         };
         let mut have = granted(kind.option);
-        if have < asked {
+        if have < requested {
             have = granted(kind.force);
         }
-        if have < asked {
+        if have < requested {
             warnings.add(Warning {
-                what: format!("{} buffer of {have} bytes instead of {asked}", kind.name),
-                remedy: format!("as root: sysctl -w {}={asked}", kind.sysctl),
+                what: format!("{} buffer of {have} bytes instead of {requested}", kind.name),
+                remedy: format!("as root: sysctl -w {}={requested}", kind.sysctl),
             });
         }
     }

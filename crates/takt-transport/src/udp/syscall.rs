@@ -64,18 +64,18 @@ pub(crate) fn connect(fd: BorrowedFd<'_>, peer: &SockAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a socket that sends from the address of `exit`, with the same buffer size, but to `peer`
-/// alone. The caller keeps `exit` open meanwhile.
-pub(crate) fn connected_twin(exit: RawFd, family: Family, peer: &SockAddr) -> io::Result<OwnedFd> {
+/// Opens a socket that sends from the address of `unconnected`, with the same buffer size, but to
+/// `peer` alone. The caller keeps `unconnected` open meanwhile.
+pub(crate) fn connected_twin(unconnected: RawFd, family: Family, peer: &SockAddr) -> io::Result<OwnedFd> {
     // SAFETY: the caller keeps the descriptor open.
-    let exit = unsafe { BorrowedFd::borrow_raw(exit) };
-    let twin = udp_socket(family)?;
-    bind(twin.as_fd(), &local_address(exit)?.with_port(0))?;
+    let unconnected = unsafe { BorrowedFd::borrow_raw(unconnected) };
+    let connected = udp_socket(family)?;
+    bind(connected.as_fd(), &local_address(unconnected)?.with_port(0))?;
     // The kernel reports twice the requested size.
-    let send_buffer = int_option(exit, libc::SOL_SOCKET, libc::SO_SNDBUF)? / 2;
-    set_option(twin.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, &send_buffer)?;
-    connect(twin.as_fd(), peer)?;
-    Ok(twin)
+    let send_buffer = int_option(unconnected, libc::SOL_SOCKET, libc::SO_SNDBUF)? / 2;
+    set_option(connected.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, &send_buffer)?;
+    connect(connected.as_fd(), peer)?;
+    Ok(connected)
 }
 
 /// Returns the address that a socket is bound to.
@@ -196,14 +196,14 @@ pub(crate) fn send_gathered(
 }
 
 /// Sends datagrams of `buffer` through the socket of the first one, in order; at most [`BATCH`].
-/// `train` returns how many of the remaining ones, from the first, are sent as one unit by
+/// `super_packet` returns how many of the remaining ones, from the first, are sent as one unit by
 /// segmentation offload: at least 1, at most all. Returns how many datagrams were accepted; an
 /// error concerns the first unit.
 pub(crate) fn send_batch(
     messages: &[Outgoing],
     controls: &[Control],
     buffer: &[u8],
-    train: impl Fn(&[Outgoing]) -> usize,
+    super_packet: impl Fn(&[Outgoing]) -> usize,
 ) -> io::Result<usize> {
     let messages = &messages[..messages.len().min(BATCH)];
     let Some(first) = messages.first() else {
@@ -220,12 +220,12 @@ pub(crate) fn send_batch(
     }
     let (mut count, mut at) = (0, 0);
     while let Some(message) = messages.get(at) {
-        let len = train(&messages[at..]).clamp(1, messages.len() - at);
+        let len = super_packet(&messages[at..]).clamp(1, messages.len() - at);
         let (name, name_len) = message.name();
-        let way = message.control.and_then(|at| controls.get(usize::from(at)));
+        let pktinfo = message.control.and_then(|at| controls.get(usize::from(at)));
         let control = match u16::try_from(message.len) {
-            Ok(each) if len > 1 => Some(&*segments[count].write(Control::segment(each, way))),
-            _ => way,
+            Ok(each) if len > 1 => Some(&*segments[count].write(Control::segment(each, pktinfo))),
+            _ => pktinfo,
         };
         let (control, control_len) = control.map_or((ptr::null(), 0), |control| (control.as_ptr(), control.len()));
         let vector = vectors[at].as_mut_ptr();
@@ -520,7 +520,7 @@ pub(crate) fn open_interface_events() -> io::Result<OwnedFd> {
 
 /// Reads a portion of the messages of a netlink socket; `WouldBlock` if there are none.
 pub(crate) fn read_interface_events(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: `portion` is alive, with its true length; any bytes are valid in it.
+    // SAFETY: `buffer` is alive, with its true length; any bytes are valid in it.
     let len = unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT) };
     usize::try_from(len).map_err(|_| io::Error::last_os_error())
 }

@@ -83,10 +83,10 @@ impl Watch {
 
     /// Reads the pending messages. Does not allocate.
     pub(crate) fn listen(&mut self) {
-        let mut portion = [0; READ_LEN];
+        let mut buffer = [0; READ_LEN];
         for _ in 0..READS_MAX {
-            match syscall::read_interface_events(self.fd.as_fd(), &mut portion) {
-                Ok(len) => self.changes.read(&portion[..len]),
+            match syscall::read_interface_events(self.fd.as_fd(), &mut buffer) {
+                Ok(len) => self.changes.read(&buffer[..len]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 // The socket's buffer overflowed.
                 Err(_) => self.changes.all = true,
@@ -101,10 +101,10 @@ impl Watch {
     /// Reports whether the changes since the last call or [`take`](Self::take) concern this
     /// interface, or whether there are any if `ifindex` is `None`. Does not allocate.
     pub(crate) fn is_affected(&mut self, ifindex: Option<u32>) -> bool {
-        let concerned = ifindex.map_or(self.changes.is_some(), |ifindex| self.changes.affects(ifindex));
+        let is_affected = ifindex.map_or(self.changes.is_some(), |ifindex| self.changes.affects(ifindex));
         self.changes.affected.clear();
         self.changes.all = false;
-        concerned
+        is_affected
     }
 
     /// Returns the changes since the last call.

@@ -24,10 +24,10 @@ fn open(realm: u32, bundling: Bundling) -> WithHeader<DaemonTransport> {
     let config = DaemonConfig { name: Some(name.clone()), udp, bundling, ..DaemonConfig::default() };
     let mut daemon = Daemon::open(config).expect("the name is not in use");
     std::thread::spawn(move || {
-        let mut had_one = false;
-        while !had_one || daemon.applications() > 0 {
+        let mut had_application = false;
+        while !had_application || daemon.applications() > 0 {
             daemon.run_once(Duration::from_millis(10)).expect("the runtime can wait");
-            had_one |= daemon.applications() > 0;
+            had_application |= daemon.applications() > 0;
         }
     });
     WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("the domain is served"))

@@ -24,10 +24,10 @@ fn start(name: &str) {
     let mut daemon = Daemon::open(DaemonConfig { name: Some(name.into()), udp, ..DaemonConfig::default() })
         .expect("the name is not in use");
     std::thread::spawn(move || {
-        let mut had_one = false;
-        while !had_one || daemon.applications() > 0 {
+        let mut had_application = false;
+        while !had_application || daemon.applications() > 0 {
             daemon.run_once(Duration::from_millis(10)).expect("the runtime can wait");
-            had_one |= daemon.applications() > 0;
+            had_application |= daemon.applications() > 0;
         }
     });
 }
@@ -58,8 +58,8 @@ fn join(name: &str, domain: u32, shm: &ShmTransport) -> Locator {
 fn invalid_frames_are_counted_and_other_applications_are_served() {
     let (name, domain_id) = (format!("strangers-{}", std::process::id()), domain::domain());
     start(&name);
-    let mut stranger = ShmTransport::open(&ShmConfig::default()).expect("Linux 5.14");
-    let inbox = join(&name, domain_id, &stranger);
+    let mut raw_peer = ShmTransport::open(&ShmConfig::default()).expect("Linux 5.14");
+    let inbox = join(&name, domain_id, &raw_peer);
     let mut one = WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("the domain is served"));
     let mut two = WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("the domain is served"));
     let to_all = one.locators().default_unicast[0];
@@ -81,13 +81,13 @@ fn invalid_frames_are_counted_and_other_applications_are_served() {
         with(200, b"RTPS\x02\x05\x01\x2a____________\x0e\x01\x04\x00"),
     ];
     for frame in &frames {
-        stranger.loan().expect("a frame")[..frame.len()].copy_from_slice(frame);
-        stranger.commit(frame.len(), FlowId::DEFAULT, &[inbox]).expect("the frame is accepted");
-        stranger.flush().expect("the datagram is sent");
+        raw_peer.loan().expect("a frame")[..frame.len()].copy_from_slice(frame);
+        raw_peer.commit(frame.len(), FlowId::DEFAULT, &[inbox]).expect("the frame is accepted");
+        raw_peer.flush().expect("the datagram is sent");
     }
     let refused = format!("refused {}", frames.len());
     until("all are counted", || status(Some(&name)).expect("a daemon runs").contains(&refused));
-    assert!(stranger.recv(Scan::All).expect("receive succeeds").is_none(), "no reply arrived");
+    assert!(raw_peer.recv(Scan::All).expect("receive succeeds").is_none(), "no reply arrived");
     for transport in [&mut one, &mut two] {
         let frame = transport.loan().expect("a frame");
         frame[..5].copy_from_slice(b"hello");

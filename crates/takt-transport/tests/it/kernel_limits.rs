@@ -39,11 +39,11 @@ fn buffer_smaller_than_requested_is_a_warning_with_a_remedy() {
 #[test]
 fn closed_ports_do_no_harm() {
     let config = loopback(62);
-    let (mut a, mut b, absent) = (open(&config), open(&config), open(&config));
-    let (here, gone) = (user_locator(&b), user_locator(&absent));
-    drop(absent);
+    let (mut a, mut b, closed) = (open(&config), open(&config), open(&config));
+    let (to_open, to_closed) = (user_locator(&b), user_locator(&closed));
+    drop(closed);
     for n in 0..100u8 {
-        send(&mut a, &[n], FlowId::DEFAULT, &[gone, here, gone]);
+        send(&mut a, &[n], FlowId::DEFAULT, &[to_closed, to_open, to_closed]);
         assert_eq!(receive(&mut b).0, [n]);
     }
     assert_eq!(drain(&mut a), []);

@@ -105,27 +105,27 @@ fn two_links(ipv6: bool) {
         false => format!("10.{link}.0.{host}/24"),
         true => format!("fd0{link}::{host}/64 nodad"),
     };
-    let (tell, told) = mpsc::channel();
-    let (go, gone) = mpsc::channel();
+    let (tid_sender, tid_receiver) = mpsc::channel();
+    let (start_sender, start_receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         let far_side = scope.spawn(move || {
             assert!(enter_namespace(), "the step succeeded before");
             // SAFETY: no pointers.
-            tell.send(unsafe { libc::gettid() }).expect("the near side waits");
-            gone.recv_timeout(Duration::from_secs(60)).expect("the near side has made the links");
+            tid_sender.send(unsafe { libc::gettid() }).expect("the near side waits");
+            start_receiver.recv_timeout(Duration::from_secs(60)).expect("the near side has made the links");
             for link in 1..=2 {
                 ip(&format!("address add {} dev b{link}", net(link, 2)));
                 ip(&format!("link set b{link} up"));
             }
             listen(open(&config(&["b1", "b2"], ipv6)), open(&config(&["b2"], ipv6)))
         });
-        let tid = told.recv_timeout(Duration::from_secs(60)).expect("the far side has a thread id");
+        let tid = tid_receiver.recv_timeout(Duration::from_secs(60)).expect("the far side has a thread id");
         for link in 1..=2 {
             ip(&format!("link add a{link} type veth peer name b{link} netns {tid}"));
             ip(&format!("address add {} dev a{link}", net(link, 1)));
             ip(&format!("link set a{link} up"));
         }
-        go.send(()).expect("the far side waits");
+        start_sender.send(()).expect("the far side waits");
         let mut near = open(&config(&["a1", "a2"], ipv6));
         let group = near.locators().metatraffic_multicast[0];
         // The links need time to come up.
@@ -147,19 +147,19 @@ fn two_links(ipv6: bool) {
 /// Returns the sources received by `both` and by `one`, once each has received all expected ones.
 fn listen(mut both: UdpTransport, mut one: UdpTransport) -> (BTreeSet<String>, BTreeSet<String>) {
     let group = both.locators().metatraffic_multicast[0];
-    let hear = |t: &mut UdpTransport, heard: &mut BTreeSet<String>| {
+    let receive_source = |t: &mut UdpTransport, sources: &mut BTreeSet<String>| {
         for (bytes, meta) in drain(t) {
             assert_eq!((&bytes[..], meta.local, meta.multicast), (&b"to all"[..], group, true));
-            heard.insert(meta.source.ip().expect("a UDP source").to_string());
+            sources.insert(meta.source.ip().expect("a UDP source").to_string());
         }
     };
-    let (mut by_both, mut by_one) = (BTreeSet::new(), BTreeSet::new());
+    let (mut sources_of_both, mut sources_of_one) = (BTreeSet::new(), BTreeSet::new());
     let since = Instant::now();
-    while by_both.len() < 2 || by_one.is_empty() {
-        assert!(since.elapsed() < Duration::from_secs(20), "{by_both:?} {by_one:?}");
-        hear(&mut both, &mut by_both);
-        hear(&mut one, &mut by_one);
+    while sources_of_both.len() < 2 || sources_of_one.is_empty() {
+        assert!(since.elapsed() < Duration::from_secs(20), "{sources_of_both:?} {sources_of_one:?}");
+        receive_source(&mut both, &mut sources_of_both);
+        receive_source(&mut one, &mut sources_of_one);
         std::thread::yield_now();
     }
-    (by_both, by_one)
+    (sources_of_both, sources_of_one)
 }

@@ -36,11 +36,11 @@ fn udp_transport_does_not_allocate() {
     let spec = FlowSpec { own_port: true, transport_priority: 46 };
     let (flow, _) = a.open_flow(&spec).expect("a port is free");
     let flows: Vec<_> = (0..6).map(|_| b.open_flow(&spec).expect("a port is free")).collect();
-    let known = b.locators().clone();
+    let locators = b.locators().clone();
     let to = [
-        known.default_unicast,
-        known.metatraffic_unicast,
-        known.metatraffic_multicast,
+        locators.default_unicast,
+        locators.metatraffic_unicast,
+        locators.metatraffic_multicast,
         flows.into_iter().flat_map(|(_, locators)| locators).collect(),
         vec![Locator::INVALID],
     ]
@@ -54,16 +54,16 @@ fn udp_transport_does_not_allocate() {
 #[test]
 fn shared_memory_transport_does_not_allocate() {
     let open = || ShmTransport::open(&ShmConfig::default()).expect("Linux 5.14");
-    let (mut a, mut b, gone) = (open(), open(), open());
+    let (mut a, mut b, closed) = (open(), open(), open());
     let spec = FlowSpec { own_port: true, transport_priority: 46 };
     let (flow, _) = a.open_flow(&spec).expect("a port is free");
     let (_, own) = b.open_flow(&spec).expect("a port is free");
-    let known = b.locators().clone();
-    let nowhere = vec![Locator::INVALID, gone.locators().default_unicast[0]];
-    drop(gone);
-    let to = [known.default_unicast, known.metatraffic_unicast, own, nowhere].concat();
+    let locators = b.locators().clone();
+    let unreachable = vec![Locator::INVALID, closed.locators().default_unicast[0]];
+    drop(closed);
+    let to = [locators.default_unicast, locators.metatraffic_unicast, own, unreachable].concat();
     let mut received = 0;
-    // A lane is kernel memory, and one allocation when it is accepted.
+    // A connection is kernel memory, and one allocation when it is accepted.
     a.loan().expect("a frame is loaned");
     a.commit(1, FlowId::DEFAULT, &to[..1]).expect("the frame is accepted");
     while b.recv(Scan::All).expect("receive succeeds").is_some() {}
@@ -72,16 +72,16 @@ fn shared_memory_transport_does_not_allocate() {
     let errors = a.stats().send_errors;
     assert!(errors.unserved > 0 && errors.refused > 0);
     drop(a.loan_payload(10_000));
-    let lent = allocations(|| {
+    let count = allocations(|| {
         for round in 0..1000 {
-            let lent = a.loan_payload(10_000).expect("memory is available").finish(10_000);
+            let payload = a.loan_payload(10_000).expect("memory is available").finish(10_000);
             a.loan().expect("a frame is loaned");
-            a.commit_loaned(4, FlowId::DEFAULT, &to[..1], &lent).expect("the frame is accepted");
-            let held = b.recv(Scan::All).expect("receive succeeds").and_then(|frame| frame.loan().cloned());
-            assert!(held.is_some_and(|held| held.is_intact()), "{round}");
+            a.commit_loaned(4, FlowId::DEFAULT, &to[..1], &payload).expect("the frame is accepted");
+            let loan = b.recv(Scan::All).expect("receive succeeds").and_then(|frame| frame.loan().cloned());
+            assert!(loan.is_some_and(|loan| loan.is_intact()), "{round}");
         }
     });
-    assert_eq!(lent, 0);
+    assert_eq!(count, 0);
 }
 
 /// On one host and between two.
@@ -97,9 +97,10 @@ fn ethernet_transport_does_not_allocate() {
     let spec = FlowSpec { own_port: true, transport_priority: 46 };
     let (flow, _) = a.open_flow(&spec).expect("a port is free");
     let (_, own) = b.open_flow(&spec).expect("a port is free");
-    let known = b.locators().clone();
-    let nowhere = vec![Locator::INVALID];
-    let to = [known.default_unicast, known.metatraffic_unicast, known.metatraffic_multicast, own, nowhere].concat();
+    let locators = b.locators().clone();
+    let unreachable = vec![Locator::INVALID];
+    let to = [locators.default_unicast, locators.metatraffic_unicast, locators.metatraffic_multicast, own, unreachable]
+        .concat();
     let mut received = 0;
     assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
     assert!(received > 10_000, "{received}");

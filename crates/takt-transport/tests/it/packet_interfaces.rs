@@ -138,8 +138,8 @@ fn victim_on(host: &Host) -> (Child, String) {
             .spawn()
             .expect("this program can be started")
     });
-    let said = BufReader::new(child.stdout.take().expect("stdout is piped"));
-    let mut lines = said.lines().map_while(Result::ok);
+    let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let mut lines = stdout.lines().map_while(Result::ok);
     let line = lines.find_map(|line| line.strip_prefix("victim: ").map(str::to_owned));
     (child, line.expect("the child reports its result"))
 }

@@ -139,8 +139,8 @@ fn without_multicast_no_group_is_served() {
 fn group_with_an_interface_is_reached_through_it() {
     let mut transport = open(&loopback(59));
     let group = transport.locators().default_multicast[0];
-    let elsewhere = group.by_interface(Ipv4Addr::new(192, 0, 2, 1));
-    send(&mut transport, b"by another", FlowId::DEFAULT, &[elsewhere]);
+    let other_interface = group.by_interface(Ipv4Addr::new(192, 0, 2, 1));
+    send(&mut transport, b"by another", FlowId::DEFAULT, &[other_interface]);
     assert_eq!((transport.stats().send_errors.unserved, transport.stats().datagrams_out), (1, 0));
     send(&mut transport, b"by this one", FlowId::DEFAULT, &[group.by_interface(Ipv4Addr::LOCALHOST)]);
     let (bytes, meta) = receive(&mut transport);

@@ -6,9 +6,9 @@ use takt_wire::Locator;
 use super::{loopback, open, own_loopback, send};
 
 fn urgent(transport: &mut impl Transport, transport_priority: i32) -> (FlowId, Locator) {
-    let (flow, reached_by) =
+    let (flow, locators) =
         transport.open_flow(&FlowSpec { own_port: true, transport_priority }).expect("a port is free");
-    (flow, *reached_by.first().expect("a flow with a port is reached by it"))
+    (flow, *locators.first().expect("a flow with a port is reached by it"))
 }
 
 /// Returns the first octet of the next datagram, and its flow.
@@ -109,8 +109,8 @@ fn datagrams_below_the_requested_urgency_stay_queued() {
 #[test]
 fn own_port_without_priority_is_not_urgent() {
     let (mut from, mut to) = (open(&loopback(69)), open(&loopback(69)));
-    let (flow, reached_by) = urgent(&mut to, 0);
-    send(&mut from, &[1], FlowId::DEFAULT, &[reached_by]);
+    let (flow, locator) = urgent(&mut to, 0);
+    send(&mut from, &[1], FlowId::DEFAULT, &[locator]);
     assert_eq!(next_urgent(&mut to, 0), None);
     assert_eq!(next(&mut to, Scan::All), Some((1, flow)));
 }

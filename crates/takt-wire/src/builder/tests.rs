@@ -256,7 +256,7 @@ fn group_information_of_a_heartbeat_round_trips() {
 }
 
 #[test]
-fn data_frag_ahead_equals_data_frag_once_its_payload_is_appended() {
+fn data_frag_without_payload_equals_data_frag_once_its_payload_is_appended() {
     let octets = [5; 40];
     let frag = DataFragEmit {
         reader: READER,
@@ -273,10 +273,10 @@ fn data_frag_ahead_equals_data_frag_once_its_payload_is_appended() {
     let (mut frame, mut other) = ([0; 200], [0; 200]);
     let mut whole = MessageBuilder::new(&mut frame, &HEADER).expect("fits");
     whole.data_frag(&frag).expect("fits");
-    let mut ahead = MessageBuilder::new(&mut other, &HEADER).expect("fits");
-    ahead.data_frag_without_payload(&frag).expect("fits");
-    assert_eq!([ahead.bytes(), &octets].concat(), whole.bytes());
-    assert_eq!((ahead.remaining(), ahead.heartbeat(&heartbeat())), (0, Err(Full)), "nothing is between them");
+    let mut partial = MessageBuilder::new(&mut other, &HEADER).expect("fits");
+    partial.data_frag_without_payload(&frag).expect("fits");
+    assert_eq!([partial.bytes(), &octets].concat(), whole.bytes());
+    assert_eq!((partial.remaining(), partial.heartbeat(&heartbeat())), (0, Err(Full)), "nothing is between them");
     let mut short = [0; HEADER_LEN + data_frag_overhead(0) + 39];
     let mut builder = MessageBuilder::new(&mut short, &HEADER).expect("fits");
     assert_eq!(builder.data_frag_without_payload(&frag), Err(Full), "there is to be room for all of it");

@@ -88,9 +88,9 @@ impl UnionForm {
         }
     }
 
-    fn close(place: Option<usize>, out: &mut xcdr::Output) {
-        if let Some(place) = place {
-            out.close(place);
+    fn close(position: Option<usize>, out: &mut xcdr::Output) {
+        if let Some(position) = position {
+            out.close(position);
         }
     }
 }

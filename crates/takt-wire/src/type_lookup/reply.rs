@@ -204,7 +204,7 @@ impl TypesEmitter {
             });
         });
         out.close(members);
-        self.unions.into_iter().rev().for_each(|place| UnionForm::close(place, &mut out));
+        self.unions.into_iter().rev().for_each(|position| UnionForm::close(position, &mut out));
         out.finish()
     }
 }

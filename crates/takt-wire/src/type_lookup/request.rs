@@ -70,7 +70,7 @@ impl TypeRequest {
         let addressee = Addressee::from_instance_name(cursor.string()?);
         let form = UnionForm::detect(&cursor)?;
         let mut call = form.open(&mut cursor)?;
-        let question = match call.i32()? {
+        let operation = match call.i32()? {
             operation::GET_TYPES => Operation::Types(Arguments::parse(&mut call)?.type_ids),
             operation::GET_DEPENDENCIES => {
                 let arguments = Arguments::parse(&mut call)?;
@@ -78,7 +78,7 @@ impl TypeRequest {
             }
             _ => Operation::Unknown,
         };
-        Ok(Self { id, addressee, operation: question, form })
+        Ok(Self { id, addressee, operation, form })
     }
 
     /// Returns the payload.
@@ -93,7 +93,7 @@ impl TypeRequest {
             }
             Addressee::Any | Addressee::Other => out.string(""),
         }
-        let place = self.form.begin(&mut out);
+        let position = self.form.begin(&mut out);
         match &self.operation {
             Operation::Types(type_ids) => {
                 out.u32(operation::GET_TYPES as u32);
@@ -108,7 +108,7 @@ impl TypeRequest {
             }
             Operation::Unknown => out.u32(0),
         }
-        UnionForm::close(place, &mut out);
+        UnionForm::close(position, &mut out);
         out.finish()
     }
 }

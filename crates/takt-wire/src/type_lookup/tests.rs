@@ -28,18 +28,17 @@ fn object(len: u8) -> Vec<u8> {
 
 fn requests() -> Vec<TypeRequest> {
     let point = ContinuationPoint::new(&[1, 2, 3]).expect("short");
-    let questions = [
+    let operations = [
         Operation::Types(vec![id(EquivalenceId::COMPLETE, 1), id(EquivalenceId::MINIMAL, 2)]),
         Operation::Types(Vec::new()),
         Operation::Dependencies(vec![id(EquivalenceId::COMPLETE, 3)], point),
         Operation::Dependencies(vec![id(EquivalenceId::MINIMAL, 4)], ContinuationPoint::default()),
     ];
     let addressees = [Addressee::Participant(guid()), Addressee::Any];
-    let all = questions.into_iter().flat_map(|question| addressees.map(|addressee| (addressee, question.clone())));
+    let all = operations.into_iter().flat_map(|operation| addressees.map(|addressee| (addressee, operation.clone())));
     let forms = [UnionForm::Appendable, UnionForm::Final];
-    let all = all.flat_map(|(addressee, question)| forms.map(|form| (addressee, question.clone(), form)));
-    all.map(|(addressee, question, form)| TypeRequest { id: request_id(), addressee, operation: question, form })
-        .collect()
+    let all = all.flat_map(|(addressee, operation)| forms.map(|form| (addressee, operation.clone(), form)));
+    all.map(|(addressee, operation, form)| TypeRequest { id: request_id(), addressee, operation, form }).collect()
 }
 
 fn replies(form: UnionForm) -> Vec<Vec<u8>> {
@@ -121,9 +120,9 @@ fn mutually_recursive_types_have_an_index_and_a_hash() {
     assert_eq!(EquivalenceId::from_bytes(&plain.to_bytes()), Some(plain));
     assert_eq!(EquivalenceId::from_bytes(&[4]), None, "a primitive type has no object");
     // The positions of the identifiers affect the alignment within them.
-    let question = Operation::Types(vec![recursive, plain, recursive, recursive]);
+    let operation = Operation::Types(vec![recursive, plain, recursive, recursive]);
     let (addressee, form) = (Addressee::Any, UnionForm::Appendable);
-    let request = TypeRequest { id: request_id(), addressee, operation: question, form };
+    let request = TypeRequest { id: request_id(), addressee, operation, form };
     assert_eq!(TypeRequest::parse(&request.to_bytes()), Ok(request));
     let mut types = TypesEmitter::new(request_id(), form, 4096);
     assert!(types.push(recursive, &object(5), Some(recursive)) && types.push(plain, &object(1), None));
@@ -139,10 +138,10 @@ fn mutually_recursive_types_have_an_index_and_a_hash() {
 fn changed_octet_neither_panics_nor_yields_more_than_was_sent() {
     let replies = [UnionForm::Appendable, UnionForm::Final].into_iter().flat_map(replies);
     for payload in replies.chain(requests().iter().map(TypeRequest::to_bytes)) {
-        for place in 0..payload.len() {
+        for position in 0..payload.len() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut changed = payload.clone();
-                changed[place] = value;
+                changed[position] = value;
                 if let Ok(TypeReply { body: ReplyBody::Types { types, .. }, .. }) = TypeReply::parse(&changed) {
                     assert!(types.iter().map(|(_, object)| object.len()).sum::<usize>() < payload.len());
                 }
@@ -171,10 +170,10 @@ fn member_length_may_be_shared_with_the_delimiter() {
     // Octets of the member's header and length, then the delimiter of the sequence. Without the
     // length, the delimiter serves as both.
     let header = (4_u32 << 28 | member::TYPE_IDS).to_le_bytes();
-    let place = payload.windows(4).position(|word| word == header).expect("it is there");
-    payload[place + 3] = payload[place + 3] & 0x0f | 5 << 4;
-    payload.drain(place + 4..place + 8);
-    for delimiter in [place - 4, place - 12] {
+    let position = payload.windows(4).position(|word| word == header).expect("it is there");
+    payload[position + 3] = payload[position + 3] & 0x0f | 5 << 4;
+    payload.drain(position + 4..position + 8);
+    for delimiter in [position - 4, position - 12] {
         let mut word = [0; 4];
         word.copy_from_slice(&payload[delimiter..delimiter + 4]);
         payload[delimiter..delimiter + 4].copy_from_slice(&(u32::from_le_bytes(word) - 4).to_le_bytes());
@@ -187,8 +186,8 @@ fn instance_name_that_is_no_guid_addresses_no_participant() {
     let bytes = requests()[0].to_bytes();
     let text = |digit: u8| {
         let mut bytes = bytes.clone();
-        let place = bytes.windows(4).position(|text| text == b"TOS.").expect("it is there") + 4;
-        bytes[place] = digit;
+        let position = bytes.windows(4).position(|text| text == b"TOS.").expect("it is there") + 4;
+        bytes[position] = digit;
         TypeRequest::parse(&bytes).expect("well-formed").addressee
     };
     assert_eq!(text(b'+'), Addressee::Other);

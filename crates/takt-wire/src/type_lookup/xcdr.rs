@@ -125,21 +125,21 @@ impl Output {
         self.0.len() - 4
     }
 
-    pub(super) fn set(&mut self, place: usize, value: u32) {
-        self.0[place..place + 4].copy_from_slice(&value.to_le_bytes());
+    pub(super) fn set(&mut self, position: usize, value: u32) {
+        self.0[position..position + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Fills in the length of the octets written since the word at `place`.
-    pub(super) fn close(&mut self, place: usize) {
-        let len = self.0.len() - place - 4;
-        self.set(place, len as u32);
+    /// Fills in the length of the octets written since the word at `position`.
+    pub(super) fn close(&mut self, position: usize) {
+        let len = self.0.len() - position - 4;
+        self.set(position, len as u32);
     }
 
     /// Appends the output of `content` with its delimiter.
     pub(super) fn delimited(&mut self, content: impl FnOnce(&mut Self)) {
-        let place = self.reserve();
+        let position = self.reserve();
         content(self);
-        self.close(place);
+        self.close(position);
     }
 
     /// Appends a member of a mutable structure. The word after its header holds its length.

@@ -379,10 +379,10 @@ fn fragments_have_a_number_a_size_and_a_count() {
 
 #[test]
 fn fragments_lie_within_their_sample() {
-    let behind = "fragment lies beyond the end of its sample";
-    assert_eq!(what_frag(3, 1, 4, 8, &[0; 4]), behind);
-    assert_eq!(what_frag(2, 2, 4, 8, &[0; 8]), behind);
-    assert_eq!(what_frag(u32::MAX, u16::MAX, u16::MAX, u32::MAX, &[0; 8]), behind);
+    let beyond_end = "fragment lies beyond the end of its sample";
+    assert_eq!(what_frag(3, 1, 4, 8, &[0; 4]), beyond_end);
+    assert_eq!(what_frag(2, 2, 4, 8, &[0; 8]), beyond_end);
+    assert_eq!(what_frag(u32::MAX, u16::MAX, u16::MAX, u32::MAX, &[0; 8]), beyond_end);
     let short = "payload is shorter than its encapsulation header";
     assert_eq!(what_frag(1, 1, 4, 0, &[0; 4]), short);
     accepted(DATA_FRAG, 0, &frag(1, 2, 1, 4, 8, &[0; 4]));

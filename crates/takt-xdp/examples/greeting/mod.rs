@@ -12,7 +12,7 @@ struct Greeting {
 }
 
 /// Runs the role of the command line: `read`, or `write` with a number.
-pub fn play(participant: &DomainParticipant, role: &str, rest: &[String]) -> Result<(), Box<dyn Error>> {
+pub fn run(participant: &DomainParticipant, role: &str, rest: &[String]) -> Result<(), Box<dyn Error>> {
     match rest.first() {
         Some(count) if role == "write" => write(participant, count.parse()?),
         None if role == "read" => read(participant),

@@ -10,7 +10,7 @@ use takt_transport::Transport;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::checked::checked;
-use super::resident::Resident;
+use super::resident::TransportOnHost;
 use super::test_networks::TestNetwork;
 
 fn config(domain_id: u32, mode: Mode) -> XdpConfig {
@@ -18,16 +18,16 @@ fn config(domain_id: u32, mode: Mode) -> XdpConfig {
 }
 
 /// Runs a test of the suite with transports in this mode.
-fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Resident<XdpTransport>)) {
-    let Some(site) = TestNetwork::of_mtu(mtu) else { return };
+fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> TransportOnHost<XdpTransport>)) {
+    let Some(network) = TestNetwork::of_mtu(mtu) else { return };
     let opened = AtomicUsize::new(0);
     let open = || {
-        let host = site.host(opened.fetch_add(1, Ordering::Relaxed));
+        let host = network.host(opened.fetch_add(1, Ordering::Relaxed));
         let xdp = host.run(|| XdpTransport::open(&config(0, mode)));
         xdp.map(|xdp| checked(xdp, host, None))
     };
-    let resident = open().expect("AF_XDP can be opened");
-    assert_eq!((resident.report().mode, resident.max_message_len()), (mode, mtu - 28));
+    let transport = open().expect("AF_XDP can be opened");
+    assert_eq!((transport.report().mode, transport.max_message_len()), (mode, mtu - 28));
     test(&|| open().expect("a transport could be opened before"));
 }
 

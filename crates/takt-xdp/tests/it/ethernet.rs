@@ -34,14 +34,14 @@ pub fn by_packet(host: &Host, vlan: Option<u16>) -> Packet {
 
 /// Opens each transport of a test on the next host.
 fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Xdp)) {
-    let Some(site) = TestNetwork::of_mtu(mtu) else { return };
-    let first = open(&site.host(0), mode, None);
+    let Some(network) = TestNetwork::of_mtu(mtu) else { return };
+    let first = open(&network.host(0), mode, None);
     assert_eq!((first.port().mode(), first.max_message_len()), (mode, mtu - 8));
     drop(first);
     let opened = AtomicUsize::new(0);
     test(&|| {
         let nth = opened.fetch_add(1, Ordering::Relaxed);
-        open(&site.host(nth % HOSTS), mode, None)
+        open(&network.host(nth % HOSTS), mode, None)
     });
 }
 
@@ -71,8 +71,8 @@ takt_transport::conformance_cases!(all [conforms] []);
 
 #[test]
 fn both_backends_interoperate() {
-    let Some(site) = TestNetwork::of_mtu(1500) else { return };
-    let hosts = [site.host(0), site.host(1)];
+    let Some(network) = TestNetwork::of_mtu(1500) else { return };
+    let hosts = [network.host(0), network.host(1)];
     for (mode, vlan) in [(MODES[0], None), (MODES[1], None), (MODES[0], Some(42)), (MODES[1], Some(42))] {
         let mut xdp = open(&hosts[0], mode, vlan);
         let (mut there, mut here) = (by_packet(&hosts[1], vlan), by_packet(&hosts[0], vlan));
@@ -96,8 +96,8 @@ fn both_backends_interoperate() {
                 1 => send(&mut there, &[n; 9], group),
                 _ => send(&mut here, &[n; 9], group),
             }
-            let heard = [receive(&mut xdp), receive(&mut there), receive(&mut here)];
-            assert!(heard.iter().all(|heard| *heard == [n; 9]));
+            let received = [receive(&mut xdp), receive(&mut there), receive(&mut here)];
+            assert!(received.iter().all(|received| *received == [n; 9]));
         }
         assert_eq!(xdp.port().stats().in_place_out, 7, "frames sent by AF_XDP are written in place");
         // A bridge strips tags, and the filter does not find them in the frame.
@@ -110,8 +110,8 @@ fn both_backends_interoperate() {
 
 #[test]
 fn large_frames_go_by_af_xdp_in_several_parts() {
-    let Some(site) = TestNetwork::of_mtu(9000) else { return };
-    let hosts = [site.host(0), site.host(1)];
+    let Some(network) = TestNetwork::of_mtu(9000) else { return };
+    let hosts = [network.host(0), network.host(1)];
     for mode in MODES {
         let mut xdp = open(&hosts[0], mode, None);
         let mut there = by_packet(&hosts[1], None);
@@ -126,20 +126,20 @@ fn large_frames_go_by_af_xdp_in_several_parts() {
             send(&mut there, &message, at_xdp);
             assert_eq!(receive(&mut xdp), message, "{len} octets, {mode:?}");
         }
-        let carried = sizes.len() as u64;
-        assert_eq!((xdp.port().stats().in_place_out, xdp.port().received_by_xdp()), (carried, carried), "{mode:?}");
+        let count = sizes.len() as u64;
+        assert_eq!((xdp.port().stats().in_place_out, xdp.port().received_by_xdp()), (count, count), "{mode:?}");
         assert_eq!((xdp.stats().send_errors.total(), xdp.counters().malformed, xdp.stats().kernel_drops), (0, 0, 0));
     }
 }
 
 #[test]
 fn sending_and_receiving_do_not_allocate() {
-    let Some(site) = TestNetwork::of_mtu(1500) else { return };
-    let hosts = [site.host(0), site.host(1)];
+    let Some(network) = TestNetwork::of_mtu(1500) else { return };
+    let hosts = [network.host(0), network.host(1)];
     for mode in MODES {
         let (mut a, mut b) = (open(&hosts[0], mode, None), open(&hosts[1], mode, None));
-        let known = b.locators().clone();
-        let to = [known.default_unicast, known.metatraffic_unicast, known.metatraffic_multicast].concat();
+        let locators = b.locators().clone();
+        let to = [locators.default_unicast, locators.metatraffic_unicast, locators.metatraffic_multicast].concat();
         let mut received = 0;
         let count = allocations(|| {
             for round in 0..100 {

@@ -46,8 +46,8 @@ fn af_xdp_carries_both_families_in_both_directions() {
             send(&mut udp, &message(7, 20_000), at_xdp);
             assert_eq!(receive(&mut xdp), message(7, 20_000));
         }
-        let (counters, carried) = (xdp.counters(), 2 * sizes.len() as u64);
-        assert_eq!((counters.datagrams_out, counters.datagrams_in), (carried, carried), "{counters:?}");
+        let (counters, count) = (xdp.counters(), 2 * sizes.len() as u64);
+        assert_eq!((counters.datagrams_out, counters.datagrams_in), (count, count), "{counters:?}");
         assert_eq!((counters.by_kernel_out, counters.damaged, counters.malformed), (0, 0, 0));
     }
 }
@@ -124,13 +124,13 @@ fn participants_of_one_vlan_communicate_and_others_are_isolated() {
         let of_vlan = |vlan| XdpConfig { vlan: Some(vlan), ..both(mode) };
         let mut one = here.run(|| XdpTransport::open(&of_vlan(77))).expect("AF_XDP can be opened");
         let mut other = there.run(|| XdpTransport::open(&of_vlan(78))).expect("the transport opened before");
-        let stranger = user(&other, Locator::KIND_UDP_V6);
+        let to_other = user(&other, Locator::KIND_UDP_V6);
         for n in 0..10 {
-            send(&mut one, &message(n, 100), stranger);
+            send(&mut one, &message(n, 100), to_other);
         }
         // Followed by an untagged datagram of the kernel.
         let udp = here.run(|| std::net::UdpSocket::bind("[fd77::1]:0").expect("a port is free"));
-        udp.send_to(&message(99, 100), stranger.socket_addr().expect("UDP")).expect("the datagram is sent");
+        udp.send_to(&message(99, 100), to_other.socket_addr().expect("UDP")).expect("the datagram is sent");
         assert_eq!(receive(&mut other), message(99, 100), "no datagram of another VLAN arrives");
         assert_eq!(other.counters().datagrams_in, 0, "no untagged datagram arrives");
         drop(other);

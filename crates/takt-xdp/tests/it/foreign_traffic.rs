@@ -108,8 +108,8 @@ fn keeps_segmentation(host: &Host) -> bool {
         request.ifr_name[..4].copy_from_slice(&b"eth0".map(|octet| octet as libc::c_char));
         request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
         // SAFETY: the request names an interface, and `value` has room for the reply.
-        let asked = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut request) };
-        assert_eq!(asked, 0, "{}", std::io::Error::last_os_error());
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut request) };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
         value[1] != 0
     })
 }
@@ -133,8 +133,8 @@ fn numbered(n: u64) -> Vec<u8> {
 
 /// Receives until the datagram of this number arrives or the time is over. Reports whether it
 /// arrived.
-fn take_until(xdp: &mut XdpTransport, n: u64, patience: Duration, arrived: &mut BTreeSet<u64>) -> bool {
-    let deadline = Instant::now() + patience;
+fn take_until(xdp: &mut XdpTransport, n: u64, timeout: Duration, arrived: &mut BTreeSet<u64>) -> bool {
+    let deadline = Instant::now() + timeout;
     while !arrived.contains(&n) {
         let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
         while let Some(frame) = xdp.recv(Scan::All).expect("receive succeeds") {

@@ -31,10 +31,10 @@ fn af_xdp_carries_rtps_in_both_directions() {
             assert_eq!(receive(&mut xdp), message(n, len), "{len} octets");
         }
         let counters = xdp.counters();
-        let carried = sizes.len() as u64;
-        assert_eq!((counters.datagrams_out, counters.datagrams_in), (carried, carried));
-        assert_eq!((counters.in_place_out, counters.by_kernel_out), (carried, 0), "the datagram is written in place");
-        assert_eq!((xdp.stats().bypassed_out, xdp.stats().bypassed_in), (carried, carried));
+        let count = sizes.len() as u64;
+        assert_eq!((counters.datagrams_out, counters.datagrams_in), (count, count));
+        assert_eq!((counters.in_place_out, counters.by_kernel_out), (count, 0), "the datagram is written in place");
+        assert_eq!((xdp.stats().bypassed_out, xdp.stats().bypassed_in), (count, count));
     }
 }
 
@@ -75,11 +75,11 @@ fn segmented_datagrams_arrive_whole() {
         }
         udp.flush().expect("flush succeeds");
         assert_eq!(udp.stats().segmented_out, 30, "the datagrams were sent as one segment");
-        let mut got: Vec<Vec<u8>> = (0..30).map(|_| receive(&mut xdp)).collect();
-        got.sort();
+        let mut received: Vec<Vec<u8>> = (0..30).map(|_| receive(&mut xdp)).collect();
+        received.sort();
         let mut sent: Vec<Vec<u8>> = (0..30).map(|n| message(n, 1000)).collect();
         sent.sort();
-        assert_eq!(got, sent);
+        assert_eq!(received, sent);
         // In generic mode, the filter sees them as one frame, which is too long for it.
         let by_af_xdp = if mode == Mode::Native { 30 } else { 0 };
         assert_eq!(xdp.counters().datagrams_in, by_af_xdp);
@@ -129,14 +129,14 @@ fn large_packets_are_carried_in_several_frames() {
             send(&mut udp, &message(n, len), at_xdp);
             assert_eq!(receive(&mut xdp), message(n, len), "{len} octets");
         }
-        let carried = sizes.len() as u64;
+        let count = sizes.len() as u64;
         let counters = xdp.counters();
-        assert_eq!((counters.datagrams_out, counters.datagrams_in), (carried, carried), "{mode}: {counters:?}");
-        assert_eq!((counters.in_place_out, counters.invalid_entries, counters.kernel_drops), (carried, 0, 0));
+        assert_eq!((counters.datagrams_out, counters.datagrams_in), (count, count), "{mode}: {counters:?}");
+        assert_eq!((counters.in_place_out, counters.invalid_entries, counters.kernel_drops), (count, 0, 0));
         // In fragments: by the kernel.
         send(&mut udp, &message(7, 20_000), at_xdp);
         assert_eq!(receive(&mut xdp), message(7, 20_000));
-        assert_eq!(xdp.counters().datagrams_in, carried);
+        assert_eq!(xdp.counters().datagrams_in, count);
     }
 }
 
@@ -192,10 +192,10 @@ fn datagrams_that_fit_into_one_packet_arrive_separately() {
             commit(&mut udp, &message(n, 100), at_xdp);
         }
         udp.flush().expect("flush succeeds");
-        let mut got: Vec<Vec<u8>> = (0..10).map(|_| receive(&mut xdp)).collect();
-        got.sort();
+        let mut received: Vec<Vec<u8>> = (0..10).map(|_| receive(&mut xdp)).collect();
+        received.sort();
         let mut sent: Vec<Vec<u8>> = (0..10).map(|n| message(n, 100)).collect();
         sent.sort();
-        assert_eq!(got, sent, "{mode:?}");
+        assert_eq!(received, sent, "{mode:?}");
     }
 }

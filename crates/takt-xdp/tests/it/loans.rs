@@ -1,4 +1,4 @@
-//! Tests that borrowed samples stay in the frames that they arrived in.
+//! Tests that samples on loan stay in the frames that they arrived in.
 
 use std::sync::mpsc;
 use std::time::Instant;
@@ -10,8 +10,8 @@ use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
 
 use super::checked::checked;
 use super::network::Network;
-use super::parties::{Blob, PATIENCE, Party, party};
-use super::resident::Resident;
+use super::participants_helper::{Blob, TIMEOUT, TestParticipant, new_participant};
+use super::resident::TransportOnHost;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
@@ -23,18 +23,22 @@ fn blob(number: u32) -> Blob {
     Blob { number, octets: (0..400).map(|at: u32| (at ^ number) as u8).collect() }
 }
 
-fn spin(parties: [&Party; 2]) {
-    for party in parties {
-        party.participant.spin_once(takt::Duration::from_millis(1)).expect("open");
+fn spin(participants: [&TestParticipant; 2]) {
+    for one in participants {
+        one.participant.spin_once(takt::Duration::from_millis(1)).expect("open");
     }
 }
 
-/// Writes these samples one after another, and borrows them when all have arrived.
-fn borrow(writer: &Party, reader: &Party, numbers: std::ops::Range<u32>) -> Vec<LoanedSample<Blob>> {
+/// Writes these samples one after another, and takes them as loans when all have arrived.
+fn borrow(
+    writer: &TestParticipant,
+    reader: &TestParticipant,
+    numbers: std::ops::Range<u32>,
+) -> Vec<LoanedSample<Blob>> {
     let since = Instant::now();
     let matched = || writer.writer.publication_matched_status().expect("open").current_count;
     while matched() == 0 {
-        assert!(since.elapsed() < PATIENCE, "the participants do not discover each other");
+        assert!(since.elapsed() < TIMEOUT, "the participants do not discover each other");
         spin([writer, reader]);
     }
     let count = numbers.len();
@@ -44,7 +48,7 @@ fn borrow(writer: &Party, reader: &Party, numbers: std::ops::Range<u32>) -> Vec<
     }
     // All samples are in the reader's history before one is taken: acknowledgment implies this.
     while writer.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_err() {
-        assert!(since.elapsed() < PATIENCE, "nothing arrives");
+        assert!(since.elapsed() < TIMEOUT, "nothing arrives");
         spin([writer, reader]);
     }
     let samples: Vec<_> = std::iter::from_fn(|| reader.reader.take_loaned().expect("open")).collect();
@@ -62,8 +66,9 @@ fn count_loans(samples: &[LoanedSample<Blob>], first: u32) -> usize {
     samples.iter().filter(|sample| sample.is_loaned()).count()
 }
 
-/// Borrows, holds, releases, borrows again, and holds beyond the end of the participant.
-fn borrow_and_release(writer: Party, reader: Party) {
+/// Takes loans, holds and releases them, takes others, and holds one beyond the end of the
+/// participant.
+fn borrow_and_release(writer: TestParticipant, reader: TestParticipant) {
     reader.reader.borrow_samples(true).expect("open");
     let mut first = borrow(&writer, &reader, 0..40);
     assert_eq!(count_loans(&first, 0), HELD, "samples beyond the limit are copied");
@@ -81,24 +86,26 @@ fn borrow_and_release(writer: Party, reader: Party) {
 }
 
 #[test]
-fn samples_by_udp_are_borrowed_from_the_frames() {
+fn samples_by_udp_are_loaned_from_the_frames() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
         let (here, there) = (network.host(true), network.host(true));
         let config = XdpConfig { mode: Some(mode), rx_frames: FRAMES, ..XdpConfig::new(0, "eth0") };
         let xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         let udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
-        let (tell, told) = mpsc::channel();
-        let reader = party(Box::new(checked(xdp, here, Some(tell))), "Back", "There").expect("a participant");
-        let writer = party(Box::new(Resident::new(udp, there)), "There", "Back").expect("a participant");
+        let (sender, receiver) = mpsc::channel();
+        let reader =
+            new_participant(Box::new(checked(xdp, here, Some(sender))), "Back", "There").expect("a participant");
+        let writer =
+            new_participant(Box::new(TransportOnHost::new(udp, there)), "There", "Back").expect("a participant");
         borrow_and_release(writer, reader);
-        let counters = told.recv_timeout(PATIENCE).expect("the transport is dropped");
+        let counters = receiver.recv_timeout(TIMEOUT).expect("the transport is dropped");
         assert_eq!((counters.held_in, counters.kernel_drops), (HELD as u64 + 10, 0), "{counters:?}");
     }
 }
 
 #[test]
-fn samples_without_ip_are_borrowed_from_the_frames() {
+fn samples_without_ip_are_loaned_from_the_frames() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
         let (here, there) = (network.host(true), network.host(true));
@@ -109,10 +116,14 @@ fn samples_without_ip_are_borrowed_from_the_frames() {
             here.run(|| EthernetTransport::open(XdpPort::open(&config)?, &EthernetConfig::new(0))),
             there.run(|| EthernetTransport::open(PacketPort::open(&packet)?, &EthernetConfig::new(0))),
         );
-        let writer = party(Box::new(Resident::new(other.expect("AF_PACKET can be opened"), there)), "There", "Back")
+        let writer = new_participant(
+            Box::new(TransportOnHost::new(other.expect("AF_PACKET can be opened"), there)),
+            "There",
+            "Back",
+        )
+        .expect("a participant");
+        let reader = new_participant(Box::new(TransportOnHost::new(xdp.expect("opened"), here)), "Back", "There")
             .expect("a participant");
-        let reader =
-            party(Box::new(Resident::new(xdp.expect("opened"), here)), "Back", "There").expect("a participant");
         borrow_and_release(writer, reader);
     }
 }

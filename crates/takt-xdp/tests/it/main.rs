@@ -14,7 +14,7 @@ mod loans;
 mod network;
 mod no_allocation;
 mod participants;
-mod parties;
+mod participants_helper;
 mod permissions;
 mod probing;
 mod process_kills;

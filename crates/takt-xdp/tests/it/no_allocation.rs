@@ -21,8 +21,8 @@ fn count(mode: Mode, mtu: usize, len: usize) {
     let Some(network) = Network::of_mtu(mtu) else { return };
     let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
     let [mut a, mut b] = pair_of(&network, || XdpTransport::open(&config));
-    let known = b.locators().clone();
-    let to = [known.default_unicast, known.metatraffic_unicast, known.metatraffic_multicast].concat();
+    let locators = b.locators().clone();
+    let to = [locators.default_unicast, locators.metatraffic_unicast, locators.metatraffic_multicast].concat();
     let mut received = 0;
     let count = allocations(|| {
         for round in 0..100 {

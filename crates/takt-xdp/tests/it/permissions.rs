@@ -50,14 +50,14 @@ fn allows_unprivileged_maps() -> bool {
 fn first_participant_needs_exactly_three_capabilities() {
     let Some([here, _there]) = wire(2) else { return };
     here.run(|| XdpTransport::open(&config()).map(drop)).expect("AF_XDP can be opened");
-    for (capabilities, lacking) in [
+    for (capabilities, missing) in [
         (&[NET_RAW, BPF][..], "CAP_NET_ADMIN"),
         (&[NET_ADMIN, BPF], "CAP_NET_RAW"),
         (&[NET_ADMIN, NET_RAW], "CAP_BPF"),
         (&[], "CAP_"),
     ] {
         let why = open(&here, capabilities).expect_err("a capability is missing");
-        assert!(why.contains(lacking), "{why}");
+        assert!(why.contains(missing), "{why}");
     }
     open(&here, &[NET_ADMIN, NET_RAW, BPF]).expect("these capabilities suffice");
 }
@@ -83,14 +83,14 @@ fn running_needs_no_capability() {
     let mut xdp = here.run(|| XdpTransport::open(&config())).expect("AF_XDP can be opened");
     let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("UDP can be opened");
     // Flows that are opened later, and receive.
-    let reached_by = here.run(|| {
+    let locators = here.run(|| {
         drop_capabilities().expect("the capabilities are dropped");
-        let (_, reached_by) = xdp.open_flow(&FlowSpec { own_port: true, transport_priority: 9 }).expect("a flow");
+        let (_, locators) = xdp.open_flow(&FlowSpec { own_port: true, transport_priority: 9 }).expect("a flow");
         assert!(XdpTransport::open(&config()).is_err(), "no further transport can be opened");
-        reached_by
+        locators
     });
     let before = xdp.counters().datagrams_in;
-    send(&mut udp, &message(1, 99), reached_by[0]);
+    send(&mut udp, &message(1, 99), locators[0]);
     assert_eq!(receive(&mut xdp), message(1, 99));
     assert_eq!(xdp.counters().datagrams_in, before + 1);
     // Changes of addresses.

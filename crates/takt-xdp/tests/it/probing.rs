@@ -83,17 +83,17 @@ fn unsuitable_interface_is_reported_with_the_reason() {
 #[test]
 fn missing_capabilities_are_named() {
     let Some([here, _there]) = wire(1) else { return };
-    let lacking = |name, capabilities: &[u32]| {
+    let finding_with_only = |name, capabilities: &[u32]| {
         let all = findings(&here, name, "eth0", Some(capabilities));
         found(&all, "capabilities").map(|(grade, detail)| (grade, detail.to_owned())).expect("the check is reported")
     };
-    let (grade, detail) = lacking("xdp", &[]);
+    let (grade, detail) = finding_with_only("xdp", &[]);
     assert_eq!(grade, Grade::Missing);
     assert!(detail.starts_with("CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF or CAP_SYS_ADMIN missing"), "{detail}");
-    let (_, detail) = lacking("xdp", &[NET_RAW]);
+    let (_, detail) = finding_with_only("xdp", &[NET_RAW]);
     assert!(detail.starts_with("CAP_NET_ADMIN, CAP_BPF or CAP_SYS_ADMIN missing"), "{detail}");
-    assert!(lacking("packet", &[]).1.starts_with("CAP_NET_RAW missing"));
-    assert_eq!(lacking("packet", &[NET_RAW]), (Grade::Good, "CAP_NET_RAW".to_owned()));
+    assert!(finding_with_only("packet", &[]).1.starts_with("CAP_NET_RAW missing"));
+    assert_eq!(finding_with_only("packet", &[NET_RAW]), (Grade::Good, "CAP_NET_RAW".to_owned()));
     let all = findings(&here, "xdp", "eth0", Some(&[]));
     assert_eq!(found(&all, "AF_XDP"), Some((Grade::Unknown, "the check needs CAP_NET_RAW")));
 }

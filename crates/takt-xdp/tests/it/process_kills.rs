@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::network::{Host, Network};
-use super::parties::{Blob, PATIENCE, party};
+use super::participants_helper::{Blob, TIMEOUT, new_participant};
 
 /// Environment variable that marks a copy of this program, with its round.
 const ROUND: &str = "TAKT_XDP_ROUND";
@@ -51,13 +51,13 @@ pub fn open() -> XdpTransport {
 #[ignore = "role: started by other tests"]
 fn victim() {
     let Some(round) = round() else { return };
-    let party = party(Box::new(open()), "Numbers", "Answers").expect("a participant");
-    while party.writer.publication_matched_status().expect("open").current_count == 0 {
-        party.participant.spin_once(Duration::from_millis(100)).expect("open");
+    let own = new_participant(Box::new(open()), "Numbers", "Answers").expect("a participant");
+    while own.writer.publication_matched_status().expect("open").current_count == 0 {
+        own.participant.spin_once(Duration::from_millis(100)).expect("open");
     }
-    party.writer.write(&Blob { number: round, octets: vec![7; 5000] }).expect("the buffer has space");
+    own.writer.write(&Blob { number: round, octets: vec![7; 5000] }).expect("the buffer has space");
     loop {
-        party.participant.spin_once(Duration::from_millis(100)).expect("open");
+        own.participant.spin_once(Duration::from_millis(100)).expect("open");
     }
 }
 
@@ -69,10 +69,10 @@ fn survivor() {
     if round().is_none() {
         return;
     }
-    let party = party(Box::new(open()), "Answers", "Numbers").expect("a participant");
+    let own = new_participant(Box::new(open()), "Answers", "Numbers").expect("a participant");
     loop {
-        party.participant.spin_once(Duration::from_millis(100)).expect("open");
-        for sample in party.reader.take(usize::MAX).expect("open") {
+        own.participant.spin_once(Duration::from_millis(100)).expect("open");
+        for sample in own.reader.take(usize::MAX).expect("open") {
             if let Some(blob) = sample.data {
                 println!("\n{MARK}heard {}", blob.number);
             }
@@ -98,14 +98,14 @@ impl Copy {
                 .spawn()
                 .expect("this program can be started")
         });
-        let said = BufReader::new(child.stdout.take().expect("stdout is piped"));
-        let (tell, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let (sender, lines) = channel();
         std::thread::spawn(move || {
             let marked =
-                said.lines().map_while(Result::ok).filter_map(|line| Some(line.strip_prefix(MARK)?.to_owned()));
+                stdout.lines().map_while(Result::ok).filter_map(|line| Some(line.strip_prefix(MARK)?.to_owned()));
             // The receiver has ended.
             for line in marked {
-                if tell.send(line).is_err() {
+                if sender.send(line).is_err() {
                     return;
                 }
             }
@@ -114,7 +114,7 @@ impl Copy {
     }
 
     pub fn next_line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("the child prints a line")
+        self.lines.recv_timeout(TIMEOUT).expect("the child prints a line")
     }
 
     /// Returns the number of its descriptors, and of those that its runtime sleeps on, which are
@@ -149,7 +149,7 @@ pub fn interface(host: &Host) -> String {
 pub fn await_detached(host: &Host) {
     let since = Instant::now();
     while interface(host).contains("xdp") {
-        assert!(since.elapsed() < PATIENCE, "the program is left: {}", interface(host));
+        assert!(since.elapsed() < TIMEOUT, "the program is left: {}", interface(host));
     }
 }
 

@@ -65,7 +65,7 @@ fn priority_of_a_flow_selects_the_queue() {
 }
 
 #[test]
-fn queues_are_received_from_in_turn() {
+fn queues_are_received_from_round_robin() {
     let Some([here, there]) = wire(2) else { return };
     let config = XdpConfig { queues: Queues::All, mode: Some(Mode::Native), ..XdpConfig::new(0, "eth0") };
     let mut sender = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");

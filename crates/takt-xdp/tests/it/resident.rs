@@ -14,25 +14,25 @@ use takt_wire::Locator;
 use super::network::Host;
 
 /// Transport with its host.
-pub struct Resident<T: Transport> {
+pub struct TransportOnHost<T: Transport> {
     transport: T,
     host: Host,
-    at_end: Box<dyn FnMut(&T) + Send>,
+    on_drop: Box<dyn FnMut(&T) + Send>,
 }
 
-impl<T: Transport> Resident<T> {
+impl<T: Transport> TransportOnHost<T> {
     /// Wraps a transport that was opened on this host.
     pub fn new(transport: T, host: Host) -> Self {
-        Self::with_end(transport, host, |_| {})
+        Self::with_on_drop(transport, host, |_| {})
     }
 
-    /// Wraps a transport; `at_end` is called with it before it is dropped.
-    pub fn with_end(transport: T, host: Host, at_end: impl FnMut(&T) + Send + 'static) -> Self {
-        Self { transport, host, at_end: Box::new(at_end) }
+    /// Wraps a transport; `on_drop` is called with it before it is dropped.
+    pub fn with_on_drop(transport: T, host: Host, on_drop: impl FnMut(&T) + Send + 'static) -> Self {
+        Self { transport, host, on_drop: Box::new(on_drop) }
     }
 }
 
-impl<T: Transport> std::ops::Deref for Resident<T> {
+impl<T: Transport> std::ops::Deref for TransportOnHost<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -40,7 +40,7 @@ impl<T: Transport> std::ops::Deref for Resident<T> {
     }
 }
 
-impl<T: Transport> Transport for Resident<T> {
+impl<T: Transport> Transport for TransportOnHost<T> {
     fn name(&self) -> &'static str {
         self.transport.name()
     }
@@ -141,8 +141,8 @@ impl<T: Transport> Transport for Resident<T> {
     }
 }
 
-impl<T: Transport> Drop for Resident<T> {
+impl<T: Transport> Drop for TransportOnHost<T> {
     fn drop(&mut self) {
-        (self.at_end)(&self.transport);
+        (self.on_drop)(&self.transport);
     }
 }

@@ -42,7 +42,7 @@ fn occupant() {
     if process_kills::round().is_none() {
         return;
     }
-    let _seat = process_kills::open();
+    let _transport = process_kills::open();
     loop {
         std::thread::park();
     }
@@ -68,8 +68,8 @@ fn send_and_receive_all(xdp: &mut XdpTransport, peers: &[UdpSocket]) -> u64 {
     for (n, peer) in peers.iter().enumerate() {
         assert_eq!(peer.send_to(&message(n, 100), to).expect("the datagram is sent"), 100);
     }
-    let got: BTreeSet<Vec<u8>> = peers.iter().map(|_| receive(xdp)).collect();
-    assert_eq!(got, (0..peers.len()).map(|n| message(n, 100)).collect(), "no loss and no duplicate");
+    let received: BTreeSet<Vec<u8>> = peers.iter().map(|_| receive(xdp)).collect();
+    assert_eq!(received, (0..peers.len()).map(|n| message(n, 100)).collect(), "no loss and no duplicate");
     xdp.counters().datagrams_in - before
 }
 
@@ -191,7 +191,7 @@ fn end_of_the_first_participant_does_not_affect_the_others() {
 #[test]
 fn processes_come_and_go_and_leave_nothing() {
     let Some([here, there]) = wire(10) else { return };
-    let mut resident = open(&here, &config(0)).expect("AF_XDP can be opened");
+    let mut persistent = open(&here, &config(0)).expect("AF_XDP can be opened");
     let peers = peers(&there);
     let mut children = Vec::new();
     for round in 0..24 {
@@ -201,12 +201,12 @@ fn processes_come_and_go_and_leave_nothing() {
             children.remove(round * 5 % 8).kill();
         }
         if round == 12 {
-            drop(resident);
-            resident = open(&here, &config(0)).expect("its own queue is free");
+            drop(persistent);
+            persistent = open(&here, &config(0)).expect("its own queue is free");
         }
-        assert!(send_and_receive_all(&mut resident, &peers) > 0, "round {round}");
+        assert!(send_and_receive_all(&mut persistent, &peers) > 0, "round {round}");
     }
-    drop(resident);
+    drop(persistent);
     drop(children);
     await_detached(&here);
     let all = open(&here, &XdpConfig { queues: Queues::All, rx_frames: 64, ..config(0) }).expect("all queues are free");
@@ -216,29 +216,29 @@ fn processes_come_and_go_and_leave_nothing() {
 #[test]
 fn process_killed_at_any_moment_leaves_nothing() {
     let Some([here, there]) = wire(3) else { return };
-    let mut resident = open(&here, &config(0)).expect("AF_XDP can be opened");
+    let mut persistent = open(&here, &config(0)).expect("AF_XDP can be opened");
     let peers = peers(&there);
     for round in 0..30_u32 {
         // From the first moment to long after everything is open.
-        let (since, life) = (Instant::now(), Duration::from_micros(u64::from(round * 7919 % 30) * 2500));
+        let (since, uptime) = (Instant::now(), Duration::from_micros(u64::from(round * 7919 % 30) * 2500));
         let mut one = Copy::start(&here, "sharing::occupant", round as usize);
-        while since.elapsed() < life {
+        while since.elapsed() < uptime {
             std::hint::spin_loop();
         }
         one.kill();
         if round % 3 == 0 {
             // New participants can be the first ones now.
-            drop(resident);
+            drop(persistent);
             let mut first = Copy::start(&here, "sharing::occupant", round as usize);
-            while since.elapsed() < 2 * life {
+            while since.elapsed() < 2 * uptime {
                 std::hint::spin_loop();
             }
             first.kill();
-            resident = open(&here, &config(0)).unwrap_or_else(|why| panic!("round {round}: {why}"));
+            persistent = open(&here, &config(0)).unwrap_or_else(|why| panic!("round {round}: {why}"));
         }
-        assert!(send_and_receive_all(&mut resident, &peers) > 0, "round {round}");
+        assert!(send_and_receive_all(&mut persistent, &peers) > 0, "round {round}");
     }
-    drop(resident);
+    drop(persistent);
     await_detached(&here);
     let all = open(&here, &XdpConfig { queues: Queues::All, ..config(0) }).expect("all queues are free");
     assert_eq!((all.report().queues.len(), all.report().is_joined), (3, false));

@@ -11,7 +11,7 @@ use takt_transport::udp::UdpTransport;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::network::wire;
-use super::parties::{Blob, PATIENCE};
+use super::participants_helper::{Blob, TIMEOUT};
 
 /// Time that the participant spins: much shorter than it takes to inspect its thread.
 const SPIN_TIME: Duration = Duration::from_micros(200);
@@ -61,8 +61,8 @@ fn falls_asleep(thread: libc::pid_t, span: Duration) {
 }
 
 /// Waits for the next number and its thread.
-fn next_report(heard: &Receiver<(u32, libc::pid_t)>) -> (u32, libc::pid_t) {
-    heard.recv_timeout(PATIENCE).expect("the wake-up is reported")
+fn next_report(reports: &Receiver<(u32, libc::pid_t)>) -> (u32, libc::pid_t) {
+    reports.recv_timeout(TIMEOUT).expect("the wake-up is reported")
 }
 
 #[test]
@@ -73,12 +73,12 @@ fn participant_that_spins_and_then_blocks_misses_no_sample() {
         let xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         assert!(xdp.scans_memory());
         let udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
-        let (tell, heard) = channel();
+        let (sender, reports) = channel();
         let listening = here.run(|| participant(Box::new(xdp), Idle::SpinThenBlock(SPIN_TIME)));
         let topic = listening.create_topic::<Blob>("Numbers", TopicQos::default()).expect("a topic");
         let subscriber = listening.create_subscriber(SubscriberQos::default()).expect("a subscriber");
         let reader = subscriber.create_datareader(&topic, DataReaderQos::default()).expect("a reader");
-        reader.set_listener(Box::new(ReportingListener(tell))).expect("a listener");
+        reader.set_listener(Box::new(ReportingListener(sender))).expect("a listener");
         let writing = there.run(|| participant(Box::new(udp), Idle::Block));
         let topic = writing.create_topic::<Blob>("Numbers", TopicQos::default()).expect("a topic");
         let publisher = writing.create_publisher(PublisherQos::default()).expect("a publisher");
@@ -107,8 +107,8 @@ fn participant_that_spins_and_then_blocks_misses_no_sample() {
                 _ => {}
             }
             writer.write(&Blob { number, octets: vec![1; 64] }).expect("the buffer has space");
-            let (got, by) = next_report(&heard);
-            assert_eq!(got, number);
+            let (received, by) = next_report(&reports);
+            assert_eq!(received, number);
             assert_eq!(*thread.get_or_insert(by), by, "a single thread receives");
         }
         let stats = listening.transport_stats().expect("open");

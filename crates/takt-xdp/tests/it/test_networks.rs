@@ -30,7 +30,7 @@ impl TestNetwork {
     pub fn of_mtu(mtu: usize) -> Option<Self> {
         is_possible(mtu)?;
         let mut idle = lock(&IDLE);
-        let found = idle.iter().position(|made| made.mtu == mtu).map(|at| idle.swap_remove(at));
+        let found = idle.iter().position(|state| state.mtu == mtu).map(|at| idle.swap_remove(at));
         drop(idle);
         let new = || Some(Arc::new(NetworkState { mtu, network: Network::of_mtu(mtu)?, hosts: Mutex::default() }));
         found.or_else(new).map(Self)

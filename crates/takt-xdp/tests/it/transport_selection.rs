@@ -50,9 +50,9 @@ fn reader(host: &Host, participant: &DomainParticipant, topic: &str, transport: 
     .expect("a reader")
 }
 
-fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait(what: &str, mut condition: impl FnMut() -> bool) {
     let since = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(since.elapsed() < TIMEOUT, "the wait timed out: {what}");
         std::thread::yield_now();
     }
@@ -98,8 +98,8 @@ fn transport_counts(participant: &DomainParticipant) -> Vec<(&'static str, u64, 
 /// Returns the datagrams carried by the named transport since `before`, in both directions.
 fn count_since(before: &[(&'static str, u64, u64)], participant: &DomainParticipant, name: &str) -> u64 {
     let now = transport_counts(participant);
-    let place = now.iter().position(|(known, ..)| *known == name).expect("the transport is open");
-    now[place].1 - before[place].1 + now[place].2 - before[place].2
+    let index = now.iter().position(|(other, ..)| *other == name).expect("the transport is open");
+    now[index].1 - before[index].1 + now[index].2 - before[index].2
 }
 
 #[test]

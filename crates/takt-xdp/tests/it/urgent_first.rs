@@ -11,9 +11,9 @@ use super::datagrams::{TIMEOUT, message, send, user};
 use super::network::Network;
 
 fn urgent(transport: &mut XdpTransport, transport_priority: i32) -> (FlowId, Locator) {
-    let (flow, reached_by) =
+    let (flow, locators) =
         transport.open_flow(&FlowSpec { own_port: true, transport_priority }).expect("a port is free");
-    (flow, *reached_by.first().expect("a flow with a port is reached by it"))
+    (flow, *locators.first().expect("a flow with a port is reached by it"))
 }
 
 /// Returns the flow of the next datagram.

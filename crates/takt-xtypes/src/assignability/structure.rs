@@ -74,13 +74,13 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Checks members that the side `who` lacks: fails unless the side may lack them.
+    /// Checks members that `side` lacks: fails unless the side may lack them.
     fn check_missing_members(
         &self,
         members: &[Member<'_>],
         others: &BTreeMap<u32, &Member<'_>>,
         all: bool,
-        who: &str,
+        side: &str,
     ) -> Result<(), Inassignable> {
         for member in members.iter().filter(|member| !others.contains_key(&member.id)) {
             let why = if member.key {
@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
             };
             let name = member.name.display_or("member", member.id);
             let space = if why.is_empty() { "" } else { " " };
-            return self.differs(format!("the {who}'s type lacks the {why}{space}member '{name}'"));
+            return self.differs(format!("the {side}'s type lacks the {why}{space}member '{name}'"));
         }
         Ok(())
     }
@@ -110,8 +110,8 @@ impl<'a> Checker<'a> {
                 ));
             }
             if r.optional != w.optional {
-                let (name, who) = (r.name.display_or("member", r.id), if r.optional { "reader" } else { "writer" });
-                return self.differs(format!("member '{name}' is optional for the {who} only"));
+                let (name, side) = (r.name.display_or("member", r.id), if r.optional { "reader" } else { "writer" });
+                return self.differs(format!("member '{name}' is optional for the {side} only"));
             }
         }
         Ok(())
@@ -136,8 +136,8 @@ impl<'a> Checker<'a> {
                 ("must_understand", reader.must_understand && !reader.key, writer.must_understand && !writer.key),
             ];
             if let Some((what, for_reader, _)) = differs.iter().find(|(_, r, w)| r != w) {
-                let who = if *for_reader { "reader" } else { "writer" };
-                return self.differs(format!("member '{name}' is {what} for the {who} only"));
+                let side = if *for_reader { "reader" } else { "writer" };
+                return self.differs(format!("member '{name}' is {what} for the {side} only"));
             }
         }
         if strongly && relation == Relation::Equivalent {
@@ -146,8 +146,8 @@ impl<'a> Checker<'a> {
                 ("external", true, reader.external, writer.external),
             ];
             for (what, _, for_reader, _) in flags.iter().filter(|(_, counts, r, w)| *counts && r != w) {
-                let who = if *for_reader { "reader" } else { "writer" };
-                self.caution(format!("member '{name}' is {what} for the {who} only"));
+                let side = if *for_reader { "reader" } else { "writer" };
+                self.caution(format!("member '{name}' is {what} for the {side} only"));
             }
         }
         let within = if keys == Keys::Holder { Keys::Holder } else { Keys::Erased };

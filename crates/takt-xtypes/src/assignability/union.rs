@@ -23,8 +23,8 @@ impl<'a> Checker<'a> {
         }
         let equivalent = relation == Relation::Equivalent;
         if reader.key != writer.key && (equivalent || keys != Keys::Erased) {
-            let who = if reader.key { "reader" } else { "writer" };
-            return self.differs(format!("the discriminator is a key for the {who} only"));
+            let side = if reader.key { "reader" } else { "writer" };
+            return self.differs(format!("the discriminator is a key for the {side} only"));
         }
         let within = if keys == Keys::Holder { Keys::Holder } else { Keys::Erased };
         let part = String::from("discriminator");
@@ -67,8 +67,8 @@ impl<'a> Checker<'a> {
         let (r_by_label, w_by_label) = (by_label(reader), by_label(writer));
         let (r_default, w_default) = (default_of(reader), default_of(writer));
         if all && r_default.is_some() != w_default.is_some() {
-            let who = if r_default.is_some() { "reader" } else { "writer" };
-            return self.differs(format!("a default case for the {who} only"));
+            let side = if r_default.is_some() { "reader" } else { "writer" };
+            return self.differs(format!("a default case for the {side} only"));
         }
         let mut common = r_default.is_some() && w_default.is_some();
         for (label, w_case) in &w_by_label {

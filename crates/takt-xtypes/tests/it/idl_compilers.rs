@@ -130,16 +130,16 @@ fn compile(directory: &Directory, program: &str, arguments: &[&str], idl: &str) 
     let command = command.current_dir(directory.path()).args(arguments).arg("printed.idl").stdin(Stdio::null());
     require::program(program).ok()?; // tidy-allow(dropped-cause): `None` means that the program is missing
     let output = waiting::output(command);
-    let said = [output.stdout, output.stderr].concat();
-    Some((output.status, String::from_utf8_lossy(&said).into_owned()))
+    let output_text = [output.stdout, output.stderr].concat();
+    Some((output.status, String::from_utf8_lossy(&output_text).into_owned()))
 }
 
 /// Returns the type information that idlc generates from the printed type; `None` without idlc.
 fn through_idlc(ty: &DynamicType) -> Option<TypeInformation> {
     let directory = Directory::new(&format!("idl-{}", ty.name().replace("::", "-")));
     let idl = ty.to_idl();
-    let (status, said) = compile(&directory, "idlc", &[], &idl)?;
-    assert!(status.success(), "{said}\n{idl}");
+    let (status, output) = compile(&directory, "idlc", &[], &idl)?;
+    assert!(status.success(), "{output}\n{idl}");
     let code = directory.read("printed.c");
     let start = format!("#define TYPE_INFO_CDR_{} (unsigned char []){{", ty.name().replace("::", "_"));
     let (_, rest) = code.split_once(&start).unwrap_or_else(|| panic!("no {start} in\n{code}"));
@@ -225,9 +225,9 @@ fn fast_dds_generator_accepts_printed_idl() {
     let arrays = [dynamic::<Arrays>().to_idl(), dynamic::<ArraysOfStructs>().to_idl()];
     for idl in [dynamic::<Whole>().to_idl(), dynamic::<zoo::Primitives>().to_idl()].into_iter().chain(arrays) {
         let directory = Directory::new("idl-fast");
-        let Some((status, said)) = compile(&directory, "fastddsgen", &["-replace", "-t", "."], &idl) else {
+        let Some((status, output)) = compile(&directory, "fastddsgen", &["-replace", "-t", "."], &idl) else {
             return not_run("fastddsgen of Fast DDS is not installed");
         };
-        assert!(status.success() && !said.contains("error") && !said.contains("Exception"), "{said}\n{idl}");
+        assert!(status.success() && !output.contains("error") && !output.contains("Exception"), "{output}\n{idl}");
     }
 }

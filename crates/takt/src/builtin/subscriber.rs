@@ -88,8 +88,8 @@ impl BuiltinSubscriber {
     pub fn lookup_datareader<T: BuiltinTopicData>(&self) -> Result<DataReader<T>> {
         let mut readers = self.participant.builtin_readers.0.lock().expect("no user code runs here");
         let known = &mut readers[T::TOPIC as usize];
-        let living = known.as_ref().and_then(Weak::upgrade).map(AnyDataReader::from_core);
-        if let Some(reader) = living.filter(|reader| matches!(reader.is_open(), Ok(true)))
+        let existing = known.as_ref().and_then(Weak::upgrade).map(AnyDataReader::from_core);
+        if let Some(reader) = existing.filter(|reader| matches!(reader.is_open(), Ok(true)))
             && let Some(reader) = reader.downcast()
         {
             return Ok(reader);

@@ -56,7 +56,7 @@ impl Lookup {
     pub(super) fn new(
         core: &mut Participant,
         now: Instant,
-        whom: Guid,
+        participant: Guid,
         information: &TypeInformation,
         check: TypeCheck,
     ) -> Option<Self> {
@@ -64,7 +64,7 @@ impl Lookup {
             [&information.complete, &information.minimal].into_iter().filter(|form| !form.type_id.is_none());
         let first = forms.next()?;
         let mut lookup = Self {
-            participant: whom.prefix,
+            participant: participant.prefix,
             root: TypeIdentifier::default(),
             types: TypeRegistry::with_limit(LOOKUP_BYTES),
             wanted: Vec::new(),
@@ -91,9 +91,9 @@ impl Lookup {
     }
 
     /// Reports whether this is the lookup of the given type at the given participant.
-    pub(super) fn is_of(&self, whom: GuidPrefix, information: &TypeInformation) -> bool {
+    pub(super) fn is_of(&self, participant: GuidPrefix, information: &TypeInformation) -> bool {
         let is_it = [&information.complete.type_id, &information.minimal.type_id].contains(&&self.root);
-        whom == self.participant && is_it
+        participant == self.participant && is_it
     }
 
     pub(super) fn add(&mut self, check: TypeCheck) {
@@ -164,8 +164,8 @@ impl Lookup {
             if self.wanted.contains(&identifier) {
                 // Rejects a definition that does not match its identifier or is too large; the
                 // identifier stays missing.
-                let kept = self.types.insert_as(&identifier, object);
-                drop(kept);
+                let stored = self.types.insert_as(&identifier, object);
+                drop(stored);
             }
         }
     }

@@ -104,33 +104,34 @@ impl TypeChecks {
 
     /// Checks a pair: immediately if the known information suffices, else when its lookup ends.
     fn begin(&mut self, core: &mut Participant, now: Instant, check: TypeCheck) {
-        let unknown =
-            |core: &mut Participant, why: &str| set_verdict(core, now, check, |reader| type_unavailable(reader, why));
+        let unknown = |core: &mut Participant, reason: &str| {
+            set_verdict(core, now, check, |reader| type_unavailable(reader, reason))
+        };
         let Some([of_writer, of_reader]) = informations(core, check) else {
             return unknown(core, "its type information cannot be parsed");
         };
         if is_same(&of_writer, &of_reader) {
             return core.set_type_verdict(now, check, TypeVerdict::Compatible);
         }
-        let (whom, theirs) = match (is_own(core, check.writer), is_own(core, check.reader)) {
+        let (remote, theirs) = match (is_own(core, check.writer), is_own(core, check.reader)) {
             (true, true) => return conclude(core, now, check, None),
             (false, _) => (check.writer, &of_writer),
             (true, false) => (check.reader, &of_reader),
         };
-        if !core.serves_types(whom.prefix) {
+        if !core.serves_types(remote.prefix) {
             return unknown(core, "its participant offers no type lookup service");
         }
         self.silent.retain(|(_, until)| *until > now);
-        if self.silent.iter().any(|(prefix, _)| *prefix == whom.prefix) {
+        if self.silent.iter().any(|(prefix, _)| *prefix == remote.prefix) {
             return unknown(core, "its participant does not answer type lookups");
         }
-        if let Some(lookup) = self.lookups.iter_mut().find(|lookup| lookup.is_of(whom.prefix, theirs)) {
+        if let Some(lookup) = self.lookups.iter_mut().find(|lookup| lookup.is_of(remote.prefix, theirs)) {
             return lookup.add(check);
         }
         if self.lookups.len() >= LOOKUPS_MAX {
             return self.waiting.push_back((check, now.after(WAIT_TIME)));
         }
-        match Lookup::new(core, now, whom, theirs, check) {
+        match Lookup::new(core, now, remote, theirs, check) {
             Some(lookup) => self.lookups.push(lookup),
             None => unknown(core, "it announces no type"),
         }
@@ -142,23 +143,23 @@ impl TypeChecks {
             return false;
         }
         let lookup = self.lookups.swap_remove(at);
-        let (whom, checks, definition) = lookup.finish(core);
-        let why = match progress {
+        let (participant, checks, definition) = lookup.finish(core);
+        let reason = match progress {
             Progress::Learned | Progress::Waits => None,
             Progress::Silent => {
                 if self.silent.len() >= SILENT_MAX {
                     self.silent.pop_front();
                 }
-                self.silent.push_back((whom, now.after(SILENCE_TIME)));
+                self.silent.push_back((participant, now.after(SILENCE_TIME)));
                 Some("its participant does not answer type lookups")
             }
             Progress::Gone => Some("its participant has left"),
             Progress::Incomplete => Some("its participant does not return all type definitions"),
         };
         for check in checks {
-            match why {
+            match reason {
                 None => conclude(core, now, check, Some(&definition)),
-                Some(why) => set_verdict(core, now, check, |reader| type_unavailable(reader, why)),
+                Some(reason) => set_verdict(core, now, check, |reader| type_unavailable(reader, reason)),
             }
         }
         for _ in 0..LOOKUPS_MAX {
@@ -202,14 +203,14 @@ fn conclude(core: &mut Participant, now: Instant, check: TypeCheck, theirs: Opti
     let verdict = (|| {
         let writer = core.publication(check.writer)?;
         let reader = core.subscription(check.reader)?;
-        let mut kept = [None, None];
+        let mut definitions = [None, None];
         let sides = [(check.writer, &writer.type_information), (check.reader, &reader.type_information)];
-        for (kept, (guid, information)) in kept.iter_mut().zip(sides) {
+        for (definition, (guid, information)) in definitions.iter_mut().zip(sides) {
             if is_own(core, guid) {
-                *kept = own(core, information.as_deref()?);
+                *definition = own(core, information.as_deref()?);
             }
         }
-        let [of_writer, of_reader] = &kept;
+        let [of_writer, of_reader] = &definitions;
         let vendors = [check.writer, check.reader].map(|guid| core.vendor_of(guid.prefix));
         Some(compare_for_vendors(
             vendors,

@@ -118,11 +118,11 @@ impl World {
     /// Runs until the pair is matched or refused. Returns the time since the check began, and
     /// whether the pair matched.
     fn outcome(&mut self) -> (Duration, bool) {
-        let mut asked_at = None;
+        let mut requested_at = None;
         for _ in 0..100_000 {
             let [first, second] = &mut self.nodes;
-            if asked_at.is_none() && !self.checks.lookups.is_empty() {
-                asked_at = Some(self.now);
+            if requested_at.is_none() && !self.checks.lookups.is_empty() {
+                requested_at = Some(self.now);
             }
             let mut frame = vec![0; 65_507];
             let mut sent = false;
@@ -136,9 +136,9 @@ impl World {
             }
             while let Some(transmit) = second.poll_transmit(self.now, &mut frame) {
                 sent = true;
-                let heard = Received { source: address(1), multicast: false };
-                if !(self.mute && asked_at.is_some()) {
-                    first.handle_datagram(self.now, heard, &frame[..transmit.len]);
+                let received = Received { source: address(1), multicast: false };
+                if !(self.mute && requested_at.is_some()) {
+                    first.handle_datagram(self.now, received, &frame[..transmit.len]);
                 }
             }
             while let Some(event) = first.poll_event() {
@@ -146,7 +146,7 @@ impl World {
             }
             let matched = first.subscription_matched_status(self.reader).expect("open").current_count == 1;
             if matched || first.refusals().count() > 0 {
-                return (asked_at.map_or(Duration::ZERO, |asked_at| self.now.since(asked_at)), matched);
+                return (requested_at.map_or(Duration::ZERO, |requested_at| self.now.since(requested_at)), matched);
             }
             if !sent {
                 let due = [first.poll_timeout(), second.poll_timeout(), self.checks.poll_timeout()];

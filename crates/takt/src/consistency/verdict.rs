@@ -34,8 +34,8 @@ pub(super) fn own(core: &Participant, information: &[u8]) -> Option<Definition> 
         }
         for identifier in missing {
             let bytes = core.offered_type(&EquivalenceId::from_bytes(&identifier.to_bytes())?)?;
-            let kept = TypeObject::parse(bytes).map(|object| types.insert_as(&identifier, object));
-            if !matches!(kept, Ok(Ok(()))) {
+            let stored = TypeObject::parse(bytes).map(|object| types.insert_as(&identifier, object));
+            if !matches!(stored, Ok(Ok(()))) {
                 return None;
             }
         }
@@ -86,8 +86,8 @@ pub(super) fn compare_for_vendors(
             TypeVerdict::Incompatible { reason: refused_by_cyclone(&cautions).into() }
         }
         Ok(cautions) => TypeVerdict::CompatibleWithCaution { what: join_cautions(&cautions).into() },
-        Err(why @ Inassignable::Differs { .. }) => TypeVerdict::Incompatible { reason: why.to_string().into() },
-        Err(why) => type_unavailable(reader, &why.to_string()),
+        Err(reason @ Inassignable::Differs { .. }) => TypeVerdict::Incompatible { reason: reason.to_string().into() },
+        Err(reason) => type_unavailable(reader, &reason.to_string()),
     }
 }
 
@@ -103,10 +103,10 @@ pub(crate) fn refused_by_cyclone(cautions: &[Caution]) -> String {
 }
 
 /// Returns the verdict on a pair of which one type is unavailable.
-pub(super) fn type_unavailable(reader: &SubscriptionData, why: &str) -> TypeVerdict {
+pub(super) fn type_unavailable(reader: &SubscriptionData, reason: &str) -> TypeVerdict {
     if reader.qos.type_consistency.force_type_validation {
-        let why = format!("force_type_validation is set, but the other type is unavailable: {why}");
-        return TypeVerdict::Incompatible { reason: why.into() };
+        let reason = format!("force_type_validation is set, but the other type is unavailable: {reason}");
+        return TypeVerdict::Incompatible { reason: reason.into() };
     }
     TypeVerdict::Compatible
 }

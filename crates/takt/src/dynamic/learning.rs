@@ -187,7 +187,7 @@ impl DomainParticipant {
         timeout: impl Into<Duration>,
     ) -> Result<Option<String>> {
         Ok(match self.compare_types(writer, reader, timeout)? {
-            TypeComparison::Incompatible { reason: why } => Some(why),
+            TypeComparison::Incompatible { reason } => Some(reason),
             TypeComparison::Compatible | TypeComparison::CompatibleWithCaution { .. } => None,
         })
     }
@@ -214,8 +214,8 @@ impl DomainParticipant {
         reader: &SubscriptionData,
         deadline: Option<Instant>,
     ) -> Result<TypeComparison> {
-        let forced = |why: String| match reader.qos.type_consistency.force_type_validation {
-            true => TypeComparison::Incompatible { reason: why },
+        let forced = |reason: String| match reader.qos.type_consistency.force_type_validation {
+            true => TypeComparison::Incompatible { reason },
             false => TypeComparison::Compatible,
         };
         let of_writer = announced(writer.type_information.as_deref());
@@ -239,9 +239,11 @@ impl DomainParticipant {
                     false => TypeComparison::CompatibleWithCaution { what: consistency::join_cautions(&cautions) },
                 })
             }
-            Ok(Err(why @ Inassignable::Differs { .. })) => Ok(TypeComparison::Incompatible { reason: why.to_string() }),
-            Ok(Err(why)) => Ok(forced(why.to_string())),
-            Err(Error::TypeUnavailable(why)) => Ok(forced(why.to_string())),
+            Ok(Err(reason @ Inassignable::Differs { .. })) => {
+                Ok(TypeComparison::Incompatible { reason: reason.to_string() })
+            }
+            Ok(Err(reason)) => Ok(forced(reason.to_string())),
+            Err(Error::TypeUnavailable(reason)) => Ok(forced(reason.to_string())),
             Err(error) => Err(error),
         }
     }
@@ -318,10 +320,10 @@ impl DomainParticipant {
         let source = TypeSource::from(data);
         let deadline = deadline_after(timeout)?;
         let (information, root, listed) = announced_type(source)?;
-        let inquiry = TypeFetch::new(source.guid, root, listed);
+        let type_fetch = TypeFetch::new(source.guid, root, listed);
         Ok(TypeLearning {
             participant: self.clone(),
-            type_fetch: inquiry,
+            type_fetch,
             type_name: source.type_name.to_owned(),
             information,
             deadline,
@@ -399,14 +401,14 @@ fn fetch(
     deadline: Option<Instant>,
 ) -> Result<()> {
     let progress = std::sync::Arc::clone(&engine.enter()?.type_answers);
-    let mut inquiry = TypeFetch::new(endpoint, root.clone(), listed);
+    let mut type_fetch = TypeFetch::new(endpoint, root.clone(), listed);
     loop {
-        if inquiry.step(engine, deadline)? {
-            *types = std::mem::take(&mut inquiry.types);
+        if type_fetch.step(engine, deadline)? {
+            *types = std::mem::take(&mut type_fetch.types);
             return Ok(());
         }
-        let until = [deadline, inquiry.repetition()].into_iter().flatten().min();
-        match engine.block_on(&progress, || until, |driver, _| Ok(inquiry.take_answer(&mut driver.core))) {
+        let until = [deadline, type_fetch.repetition()].into_iter().flatten().min();
+        match engine.block_on(&progress, || until, |driver, _| Ok(type_fetch.take_answer(&mut driver.core))) {
             Ok(()) | Err(Error::Timeout { .. }) => {}
             result => return result,
         }
@@ -442,8 +444,8 @@ impl TypeFetch {
         let types = TypeRegistry::new();
         let mut wanted = types.missing(&root);
         wanted.extend(listed.into_iter().filter(|identifier| *identifier != root && identifier.hash().is_some()));
-        let (futile, form, request, answer) = Default::default();
-        Self { endpoint, root, types, wanted, empty_answers: futile, form, request, answer }
+        let (empty_answers, form, request, answer) = Default::default();
+        Self { endpoint, root, types, wanted, empty_answers, form, request, answer }
     }
 
     /// Returns the time at which the outstanding request is repeated.
@@ -502,8 +504,8 @@ impl TypeFetch {
 
     /// Sends one request for the missing definitions.
     fn send_request(&mut self, engine: &Engine, missing: Vec<TypeIdentifier>) -> Result<()> {
-        let whom: GuidPrefix = self.endpoint.prefix;
-        if !engine.inspect(|driver| Ok(driver.core.serves_types(whom)))? {
+        let participant: GuidPrefix = self.endpoint.prefix;
+        if !engine.inspect(|driver| Ok(driver.core.serves_types(participant)))? {
             return Err(TypeUnavailable::NoService { endpoint: self.endpoint }.into());
         }
         // The announced list may be wrong, or longer than one answer: later requests name the
@@ -516,7 +518,7 @@ impl TypeFetch {
         let ids = wanted.iter().filter_map(|id| EquivalenceId::from_bytes(&id.to_bytes()));
         let ids: Vec<EquivalenceId> = ids.take(TYPE_IDS_MAX).collect();
         let form = self.form;
-        let id = engine.call(|driver, now| Ok(driver.core.request_types(now, whom, &ids, form)?))?;
+        let id = engine.call(|driver, now| Ok(driver.core.request_types(now, participant, &ids, form)?))?;
         self.request = Some(Request { id, wanted, repetition: clock::now().after(REQUEST_TIMEOUT) });
         Ok(())
     }
@@ -532,8 +534,8 @@ impl TypeFetch {
                     if wanted.contains(&identifier) {
                         // Rejects a definition that does not match its identifier or is too large;
                         // the identifier stays missing.
-                        let kept = self.types.insert_as(&identifier, object);
-                        drop(kept);
+                        let stored = self.types.insert_as(&identifier, object);
+                        drop(stored);
                     }
                 }
             }
@@ -580,9 +582,9 @@ impl TypeLearning {
 
 impl Drop for TypeLearning {
     fn drop(&mut self) {
-        let Self { participant, type_fetch: inquiry, .. } = self;
+        let Self { participant, type_fetch, .. } = self;
         let cancelled = participant.engine().inspect(|driver| {
-            inquiry.cancel(&mut driver.core);
+            type_fetch.cancel(&mut driver.core);
             Ok(())
         });
         // A closed participant has no requests.

@@ -108,10 +108,10 @@ impl DynamicDataWriter {
         let payload_len = payload.len();
         let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len };
         self.core.check_len(payload_len)?;
-        let patience = self.core.max_blocking_time;
+        let max_blocking_time = self.core.max_blocking_time;
         self.core.engine.block_on(
             &self.core.progress,
-            || clock::deadline(clock::now(), patience),
+            || clock::deadline(clock::now(), max_blocking_time),
             |driver, now| {
                 let written = driver.core.write(now, self.core.handle, &change, |out| {
                     out[..payload.len()].copy_from_slice(payload);

@@ -81,7 +81,7 @@ struct Entry {
 struct Jobs {
     entries: Vec<Option<Entry>>,
     generations: u64,
-    /// Ready jobs, by place and generation.
+    /// Ready jobs, by slot and generation.
     waiting: PriorityQueue<(usize, u64)>,
     /// Release times of periodic jobs, the earliest first.
     due: BinaryHeap<Reverse<(Instant, usize, u64)>>,
@@ -134,8 +134,8 @@ impl Jobs {
     /// Takes the highest-priority ready job out for a run.
     fn take_first(&mut self) -> Option<(JobId, Work, Instant)> {
         loop {
-            let (_, (place, generation)) = self.waiting.pop()?;
-            let id = JobId { slot: place, generation };
+            let (_, (slot, generation)) = self.waiting.pop()?;
+            let id = JobId { slot, generation };
             let Some(entry) = self.get(id) else { continue };
             entry.is_waiting = false;
             // A job that is running is queued again when its run ends.
@@ -149,11 +149,11 @@ impl Jobs {
 
     /// Releases the periodic jobs that are due and schedules their next releases.
     fn release_due(&mut self, now: Instant) {
-        while let Some(Reverse((at, place, generation))) = self.due.peek().copied()
+        while let Some(Reverse((at, slot, generation))) = self.due.peek().copied()
             && at <= now
         {
             self.due.pop();
-            let id = JobId { slot: place, generation };
+            let id = JobId { slot, generation };
             let Some(Recurrence::Every(period_ns)) = self.get(id).map(|entry| entry.recurrence) else { continue };
             // Missed periods are skipped and counted, not run later.
             let over = now.0.saturating_sub(at.0) / period_ns;
@@ -162,7 +162,7 @@ impl Jobs {
             if let Some(entry) = self.get(id) {
                 entry.statistics.skipped += skipped;
             }
-            self.due.push(Reverse((Instant(latest.0.saturating_add(period_ns)), place, generation)));
+            self.due.push(Reverse((Instant(latest.0.saturating_add(period_ns)), slot, generation)));
         }
     }
 }
@@ -185,8 +185,8 @@ impl JobQueue {
     pub(super) fn add(&self, new: NewJob, now: Instant) -> Result<JobId> {
         let mut jobs = self.jobs.lock().expect(UNDISTURBED);
         let free = jobs.entries.iter().position(Option::is_none);
-        let place = free.unwrap_or(jobs.entries.len());
-        if place >= JOBS_MAX {
+        let slot = free.unwrap_or(jobs.entries.len());
+        if slot >= JOBS_MAX {
             return Err(Error::OutOfResources { limit: "jobs per executor", value: JOBS_MAX as u64 });
         }
         jobs.generations += 1;
@@ -205,14 +205,14 @@ impl JobQueue {
         if free.is_none() {
             jobs.entries.push(None);
         }
-        jobs.entries[place] = Some(entry);
+        jobs.entries[slot] = Some(entry);
         let room = jobs.entries.len();
         jobs.waiting.reserve(priority, room);
         if let Recurrence::Every(period_ns) = recurrence {
-            jobs.due.push(Reverse((Instant(now.0.saturating_add(period_ns)), place, generation)));
+            jobs.due.push(Reverse((Instant(now.0.saturating_add(period_ns)), slot, generation)));
         }
         self.count.fetch_add(1, Ordering::Release);
-        Ok(JobId { slot: place, generation })
+        Ok(JobId { slot, generation })
     }
 
     /// Removes a job. Returns its work unless it is running; the caller drops it without holding
@@ -223,7 +223,7 @@ impl JobQueue {
         jobs.get(id)?;
         jobs.unqueue(id);
         let entry = jobs.entries[id.slot].take()?;
-        jobs.due.retain(|Reverse((_, place, generation))| (*place, *generation) != (id.slot, id.generation));
+        jobs.due.retain(|Reverse((_, slot, generation))| (*slot, *generation) != (id.slot, id.generation));
         drop(jobs);
         self.count.fetch_sub(1, Ordering::Release);
         entry.work

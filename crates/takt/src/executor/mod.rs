@@ -88,8 +88,8 @@ impl ExecutorBuilder {
         let thread = std::thread::Builder::new().name(name.chars().take(15).collect()).spawn(run);
         let thread = thread.map_err(|source| TransportError::new("start", format!("thread {name}"), source))?;
         start_receiver.recv().expect("the thread reports its result before it ends")?;
-        let life = Some(Arc::new(Lifetime(Arc::clone(&shared))));
-        Ok(Executor { inner: Arc::new(Inner { shared, lifetime: life, thread: Some(thread) }) })
+        let lifetime = Some(Arc::new(Lifetime(Arc::clone(&shared))));
+        Ok(Executor { inner: Arc::new(Inner { shared, lifetime, thread: Some(thread) }) })
     }
 }
 
@@ -273,11 +273,11 @@ impl Executor {
 
     fn add(&self, priority: Priority, name: &str, recurrence: Recurrence, work: job_queue::Work) -> Result<Job> {
         self.check_running()?;
-        let life = self.inner.lifetime.as_ref().expect("only drop takes it");
+        let lifetime = self.inner.lifetime.as_ref().expect("only drop takes it");
         let new = NewJob { name: name.to_owned(), priority, recurrence, work };
-        let id = life.0.job_queue.add(new, clock::now())?;
-        life.0.waker.wake();
-        Ok(Job { lifetime: Arc::clone(life), id })
+        let id = lifetime.0.job_queue.add(new, clock::now())?;
+        lifetime.0.waker.wake();
+        Ok(Job { lifetime: Arc::clone(lifetime), id })
     }
 
     /// Reports whether the thread has ended because a job or listener panicked. The executor's
@@ -334,8 +334,8 @@ impl Executor {
     pub(crate) fn without_thread(name: &str) -> Result<Self> {
         let shared = Arc::new(Shared::new(name.to_owned(), Idle::Block)?);
         shared.thread.store(ThreadToken::of_driving_thread().to_bits(), Ordering::Relaxed);
-        let life = Some(Arc::new(Lifetime(Arc::clone(&shared))));
-        Ok(Self { inner: Arc::new(Inner { shared, lifetime: life, thread: None }) })
+        let lifetime = Some(Arc::new(Lifetime(Arc::clone(&shared))));
+        Ok(Self { inner: Arc::new(Inner { shared, lifetime, thread: None }) })
     }
 
     /// Moves the first participant to the end of the list.
@@ -384,11 +384,11 @@ impl Shared {
     /// Drives until the set of participants changes, `is_done` returns true, or the executor is
     /// stopped.
     fn round(&self, driving: &mut Driving, mut is_done: impl FnMut() -> bool) -> Result<()> {
-        let edition = self.generation.load(Ordering::Acquire);
+        let generation = self.generation.load(Ordering::Acquire);
         let engines = self.engines.lock().expect(UNDISTURBED).clone();
-        let mut living: Vec<Arc<Engine>> = engines.iter().filter_map(Weak::upgrade).collect();
-        living.retain(|engine| engine.enter().is_ok_and(|state| !state.is_closed()));
-        let scheduler = Scheduler { engines: &living, job_queue: Some(&self.job_queue) };
+        let mut open: Vec<Arc<Engine>> = engines.iter().filter_map(Weak::upgrade).collect();
+        open.retain(|engine| engine.enter().is_ok_and(|state| !state.is_closed()));
+        let scheduler = Scheduler { engines: &open, job_queue: Some(&self.job_queue) };
         // Resetting the waker here loses no wakeup: the cause of an earlier wakeup is seen before
         // the next sleep.
         let ended = drive(&scheduler, &self.waker, driving, clock::now(), None, |_| {
@@ -396,8 +396,8 @@ impl Shared {
             self.run_completed.notify();
             is_done()
                 || self.is_stopped.load(Ordering::Acquire)
-                || self.generation.load(Ordering::Acquire) != edition
-                || living.iter().any(|engine| Arc::strong_count(engine) == 1)
+                || self.generation.load(Ordering::Acquire) != generation
+                || open.iter().any(|engine| Arc::strong_count(engine) == 1)
         });
         match ended {
             Ok(_) | Err(Error::AlreadyDeleted | Error::Transport(_)) => Ok(()),

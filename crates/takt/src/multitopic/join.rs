@@ -41,9 +41,9 @@ fn members(data: &DynamicData) -> Vec<String> {
     }
 }
 
-/// Returns the part of the data at a path.
+/// Returns the member or element of the data at a path.
 fn at<'a>(data: &'a DynamicData, path: &[FieldPart]) -> Option<&'a DynamicData> {
-    path.iter().try_fold(data, |data, part| match (part, data) {
+    path.iter().try_fold(data, |data, element| match (element, data) {
         (FieldPart::Name(name), data) => data.member(name),
         (FieldPart::Index(index), DynamicData::Sequence(elements)) => elements.get(*index as usize),
         _ => None,
@@ -99,12 +99,12 @@ impl Plan {
     }
 
     /// Builds a sample of the result from one sample of each topic.
-    fn make(&self, parts: &[&DynamicData], result: &DynamicType) -> DynamicData {
+    fn make(&self, samples: &[&DynamicData], result: &DynamicType) -> DynamicData {
         let mut made = result.default_data();
         if let DynamicData::Struct(members) = &mut made {
             for (name, topic, path) in &self.sources {
                 let member = members.iter_mut().find(|(member, _)| **member == **name);
-                if let (Some((_, member)), Some(value)) = (member, at(parts[*topic], path)) {
+                if let (Some((_, member)), Some(value)) = (member, at(samples[*topic], path)) {
                     *member = value.clone();
                 }
             }
@@ -148,7 +148,7 @@ impl Memory {
         known.insert(instance, data);
         let mut search = Search { plan, topics: &self.topics, chosen: vec![None; self.topics.len()], steps: 0 };
         search.chosen[topic] = self.topics[topic].get(&instance);
-        let complete = search.search(&mut |parts| made(plan.make(parts, result)));
+        let complete = search.search(&mut |samples| made(plan.make(samples, result)));
         self.refused += u64::from(!complete);
     }
 }
@@ -172,9 +172,9 @@ impl<'a> Search<'a> {
                     .any(|other| self.chosen[other].is_some() && !self.plan.common[*topic][other].is_empty())
         };
         let Some(topic) = (0..self.chosen.len()).find(linked) else {
-            let parts: Option<Vec<&DynamicData>> = self.chosen.iter().copied().collect();
-            if let Some(parts) = parts {
-                made(&parts);
+            let samples: Option<Vec<&DynamicData>> = self.chosen.iter().copied().collect();
+            if let Some(samples) = samples {
+                made(&samples);
             }
             return true;
         };

@@ -102,20 +102,21 @@ impl DomainParticipant {
         if parsed.topics.len() > JOINED_TOPICS_MAX {
             return Err(Error::OutOfResources { limit: "joined topics", value: JOINED_TOPICS_MAX as u64 });
         }
-        let mut parts = Vec::new();
+        let mut constituents = Vec::new();
         for name in &parsed.topics {
             let topic = topics.iter().find(|topic| topic.topic_name() == *name);
             let unknown = || Error::BadParameter { what: format!("topic {name} is not among the given topics") };
-            parts.push((name.clone(), topic.ok_or_else(unknown)?.type_support()?));
+            constituents.push((name.clone(), topic.ok_or_else(unknown)?.type_support()?));
         }
         let support = DynamicTypeSupport::of::<T>()?;
         let type_ = Arc::new(type_of(&support)?.clone());
-        let types: Vec<&DynamicType> = parts.iter().map(|(_, part)| type_of(part)).collect::<Result<_>>()?;
+        let types: Vec<&DynamicType> =
+            constituents.iter().map(|(_, constituent)| type_of(constituent)).collect::<Result<_>>()?;
         let plan = Plan::new(&parsed.selected, &types, &type_)?;
         let filter = Filter::bind(Arc::clone(&type_), parsed.condition, parameters).map_err(refused)?;
         let state = Mutex::new(State { filter, parameters: owned(parameters) });
         let (name, expression) = (name.to_owned(), expression.to_owned());
-        let inner = Arc::new(Inner { name, expression, constituents: parts, plan, type_, state });
+        let inner = Arc::new(Inner { name, expression, constituents, plan, type_, state });
         Ok(MultiTopic { inner, type_: PhantomData })
     }
 }

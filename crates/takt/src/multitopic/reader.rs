@@ -49,8 +49,8 @@ impl Subscriber {
         topic: &MultiTopic<T>,
         qos: &DataReaderQos,
     ) -> Result<MultiTopicReader<T>> {
-        let parts = topic.inner.constituents.iter();
-        let readers = parts.map(|(name, type_)| self.create_dynamic_datareader(name, type_, qos.clone()));
+        let constituents = topic.inner.constituents.iter();
+        let readers = constituents.map(|(name, type_)| self.create_dynamic_datareader(name, type_, qos.clone()));
         let readers = readers.collect::<Result<Vec<_>>>()?;
         let memory = Memory::new(readers.len());
         let state = Mutex::new(State { memory, results: VecDeque::new(), lost: 0 });

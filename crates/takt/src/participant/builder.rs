@@ -460,7 +460,7 @@ impl DomainParticipantBuilder {
         let timing_plan = self.timing_plan.take().map(|plan| plan.for_executor(&executor_name)).transpose()?;
         let mut network = std::mem::take(&mut self.network).or_environment(|name| std::env::var(name).ok())?;
         network.choose_daemon();
-        let held = self.process_settings.apply()?;
+        let process_settings = self.process_settings.apply()?;
         let mut udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
         for change in std::mem::take(&mut self.udp_changes) {
             change(&mut udp);
@@ -540,7 +540,7 @@ impl DomainParticipantBuilder {
             timing_plan,
             renewal,
             _watch: watch,
-            _process_settings: held,
+            _process_settings: process_settings,
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
     }
@@ -677,10 +677,10 @@ impl DomainParticipantBuilder {
 
 /// Converts a duration of the builder to the core's type; an infinite one becomes the longest
 /// possible.
-fn at_least(least: std::time::Duration, name: &str, given: Duration) -> Result<std::time::Duration> {
+fn at_least(minimum: std::time::Duration, name: &str, given: Duration) -> Result<std::time::Duration> {
     let duration = given.as_nanos().map_or(std::time::Duration::MAX, std::time::Duration::from_nanos);
-    match duration < least {
-        true => Err(Error::BadParameter { what: format!("{name} is {given}: it must be at least {least:?}") }),
+    match duration < minimum {
+        true => Err(Error::BadParameter { what: format!("{name} is {given}: it must be at least {minimum:?}") }),
         false => Ok(duration),
     }
 }

@@ -170,8 +170,8 @@ mod tests {
     fn settings_variable_warns_unless_settings_build_the_participant() {
         assert!(warning("TAKT_DOMAIN", false).expect("a warning").what.contains("ignores it"));
         assert_eq!(warning("TAKT_DOMAIN", true), None);
-        for heeded in ["TAKT_PEERS", "TAKT_LOG", "TAKT_TEST_LONG"] {
-            assert_eq!(warning(heeded, false), None, "{heeded}");
+        for evaluated in ["TAKT_PEERS", "TAKT_LOG", "TAKT_TEST_LONG"] {
+            assert_eq!(warning(evaluated, false), None, "{evaluated}");
         }
     }
 }

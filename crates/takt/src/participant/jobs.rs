@@ -52,8 +52,8 @@ impl BudgetOverrun {
 
 impl fmt::Display for BudgetOverrun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, priority, execution_time: took, budget, endpoint, suspended } = self;
-        write!(f, "{kind} of priority {priority} took {took:?}, budget {budget:?}")?;
+        let Self { kind, priority, execution_time, budget, endpoint, suspended } = self;
+        write!(f, "{kind} of priority {priority} took {execution_time:?}, budget {budget:?}")?;
         if let Some((guid, topic)) = endpoint {
             write!(f, ", {guid} of topic {topic}")?;
         }
@@ -193,12 +193,12 @@ impl DomainParticipant {
     /// # Errors
     /// Returns the errors of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).
     pub fn write_job_trace(&self, out: impl io::Write) -> io::Result<()> {
-        let kept = self.inspect_jobs(|state| {
+        let snapshot = self.inspect_jobs(|state| {
             let records: Vec<TraceRecord> =
                 state.job_recorder.statistics.trace().into_iter().flat_map(|trace| trace.records()).copied().collect();
             Ok((records, state.topics_by_number()))
         });
-        let (records, topics) = kept.map_err(io::Error::other)?;
+        let (records, topics) = snapshot.map_err(io::Error::other)?;
         trace::write_chrome(out, "takt-rx", &records, |record| match topics.get(&record.owner) {
             Some(topic) => format!("{} {topic}", record.kind),
             None => record.kind.to_string(),
@@ -207,7 +207,7 @@ impl DomainParticipant {
 
     /// Writes the execution times of the participant's jobs by kind and priority, as JSON, for
     /// `takt analyze --measured`.
-    /// [`Executor::write_job_statistics`](crate::Executor::write_job_accounts) covers all jobs of
+    /// [`Executor::write_job_statistics`](crate::Executor::write_job_statistics) covers all jobs of
     /// an executor.
     ///
     /// # Errors
@@ -217,10 +217,10 @@ impl DomainParticipant {
         report::write_report(out, (&self.inner.executor_name, 1), VERSION, classes.iter().map(JobStatisticsRow::from))
     }
 
-    fn inspect_jobs<R>(&self, look: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+    fn inspect_jobs<R>(&self, access: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
         self.inner.engine.inspect_state(|state| {
             state.driver()?;
-            look(state)
+            access(state)
         })
     }
 }

@@ -79,7 +79,7 @@ pub(crate) struct ParticipantInner {
     thread: PiMutex<Option<JoinHandle<()>>>,
     /// Executor that drives the participant for as long as this lives.
     executor: Option<Executor>,
-    /// Name of the executor in the system file and in job accounts.
+    /// Name of the executor in the system file and in job statistics.
     executor_name: String,
     /// Plan of its executor from the system file.
     timing_plan: Option<ExecutorPlan>,
@@ -315,7 +315,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn refused_participants(&self) -> Result<Vec<(Guid, String)>> {
-        self.inspect(|core| core.refused_participants().map(|(guid, why)| (guid, why.to_owned())).collect())
+        self.inspect(|core| core.refused_participants().map(|(guid, reason)| (guid, reason.to_owned())).collect())
     }
 
     /// Returns matched pairs of writers and readers of one topic that another implementation may
@@ -378,8 +378,8 @@ impl DomainParticipant {
         &self.inner.engine
     }
 
-    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&takt_core::Participant) -> R) -> Result<R> {
-        self.inner.engine.inspect(|driver| Ok(look(&driver.core)))
+    pub(crate) fn inspect<R>(&self, access: impl FnOnce(&takt_core::Participant) -> R) -> Result<R> {
+        self.inner.engine.inspect(|driver| Ok(access(&driver.core)))
     }
 
     /// Leaves the domain, regardless of remaining handles and entities. Remote participants are

@@ -88,12 +88,12 @@ fn tcp(address: IpAddr, port: u16) -> Locator {
 }
 
 fn find(peer: &str, ipv6: bool) -> Result<(Peer<'_>, Vec<IpAddr>)> {
-    let wrong = |why: &str| Error::BadParameter { what: format!("peer {peer:?}: {why}") };
+    let invalid = |reason: &str| Error::BadParameter { what: format!("peer {peer:?}: {reason}") };
     let forms = "expected HOST, HOST:PORT, HOST#INDEX, HOST#FIRST-LAST or tcp/HOST:PORT";
-    let parsed = parse(peer).ok_or_else(|| wrong(forms))?;
-    let addresses = resolve(parsed.host, ipv6).map_err(|error| wrong(&format!("cannot be resolved: {error}")))?;
+    let parsed = parse(peer).ok_or_else(|| invalid(forms))?;
+    let addresses = resolve(parsed.host, ipv6).map_err(|error| invalid(&format!("cannot be resolved: {error}")))?;
     if addresses.is_empty() {
-        return Err(wrong("has no address of an enabled IP version"));
+        return Err(invalid("has no address of an enabled IP version"));
     }
     Ok((parsed, addresses))
 }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn invalid_peer_error_names_the_peer() {
-        for wrong in [
+        for invalid in [
             "",
             "host name",
             "a:b",
@@ -197,8 +197,8 @@ mod tests {
             "tcp/192.0.2.9#1",
             "no-such-host.invalid",
         ] {
-            let error = locate(wrong, 0, false).expect_err(wrong).to_string();
-            assert!(error.contains(&format!("{wrong:?}")), "{error}");
+            let error = locate(invalid, 0, false).expect_err(invalid).to_string();
+            assert!(error.contains(&format!("{invalid:?}")), "{error}");
         }
     }
 }

@@ -41,8 +41,8 @@ impl Attempt {
         Self { transports, outcome: Outcome::Open(detail) }
     }
 
-    pub(super) fn refused(transports: String, why: String) -> Self {
-        Self { transports, outcome: Outcome::Refused(why) }
+    pub(super) fn refused(transports: String, reason: String) -> Self {
+        Self { transports, outcome: Outcome::Refused(reason) }
     }
 
     pub(super) fn untried(transports: String) -> Self {
@@ -59,7 +59,7 @@ impl Attempt {
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         match &self.outcome {
-            Outcome::Refused(why) => Some(why),
+            Outcome::Refused(reason) => Some(reason),
             _ => None,
         }
     }
@@ -70,7 +70,7 @@ impl fmt::Display for Attempt {
         match &self.outcome {
             Outcome::Open(detail) if detail.is_empty() => write!(f, "{}: open", self.transports),
             Outcome::Open(detail) => write!(f, "{}: open, {detail}", self.transports),
-            Outcome::Refused(why) => write!(f, "{}: refused, {why}", self.transports),
+            Outcome::Refused(reason) => write!(f, "{}: refused, {reason}", self.transports),
             Outcome::Untried => write!(f, "{}: not needed", self.transports),
         }
     }

@@ -59,12 +59,12 @@ impl TransportConfig {
         };
         let mut topics = Vec::new();
         for text in self.topics.iter().flatten() {
-            let wrong = |what: &str| Error::BadParameter { what: format!("transports of topics: {text:?}: {what}") };
-            let (pattern, list) = text.split_once('=').ok_or_else(|| wrong("expected PATTERN=TRANSPORTS"))?;
+            let invalid = |what: &str| Error::BadParameter { what: format!("transports of topics: {text:?}: {what}") };
+            let (pattern, list) = text.split_once('=').ok_or_else(|| invalid("expected PATTERN=TRANSPORTS"))?;
             if pattern.trim().is_empty() {
-                return Err(wrong("expected a topic name pattern before the ="));
+                return Err(invalid("expected a topic name pattern before the ="));
             }
-            let choice: TransportChoice = list.parse().map_err(|error| wrong(&format!("{error}")))?;
+            let choice: TransportChoice = list.parse().map_err(|error| invalid(&format!("{error}")))?;
             topics.push((pattern.trim().to_owned(), choice));
         }
         let (user_data, discovery, extra) =
@@ -200,8 +200,8 @@ impl<'a> Opener<'a> {
 
     /// Returns the index of a transport; opens it on the first call.
     fn get(&mut self, spec: &TransportSpec) -> Result<std::result::Result<usize, Refused>> {
-        if let Some(place) = self.open.iter().position(|(known, _)| known == spec) {
-            return Ok(Ok(place));
+        if let Some(index) = self.open.iter().position(|(known, _)| known == spec) {
+            return Ok(Ok(index));
         }
         if let Some(refused) = self.refused.iter().find(|refused| refused.spec == *spec) {
             return Ok(Err(refused.clone()));
@@ -225,8 +225,8 @@ impl<'a> Opener<'a> {
                 // The code that prints a refusal adds operation and target. Keep them in the text
                 // only if they differ.
                 let is_whole = error.op == "open" && error.target == spec.to_string();
-                let why = if is_whole { error.source.to_string() } else { error.to_string() };
-                let refused = Refused { spec: spec.clone(), kind: error.source.kind(), reason: why };
+                let reason = if is_whole { error.source.to_string() } else { error.to_string() };
+                let refused = Refused { spec: spec.clone(), kind: error.source.kind(), reason };
                 self.refused.push(refused.clone());
                 Err(refused)
             }
@@ -248,7 +248,7 @@ impl<'a> Opener<'a> {
             let mut refusal = None;
             for spec in alternative {
                 match self.get(spec)? {
-                    Ok(place) => set = set.with(place),
+                    Ok(index) => set = set.with(index),
                     Err(refused) => {
                         refusal = Some(refused);
                         break;
@@ -267,7 +267,7 @@ impl<'a> Opener<'a> {
             }
         }
         let refusals = attempts.iter().filter_map(|attempt| Some((&attempt.transports, attempt.refusal()?)));
-        let refusals: Vec<String> = refusals.map(|(transports, why)| format!("{transports}: {why}")).collect();
+        let refusals: Vec<String> = refusals.map(|(transports, reason)| format!("{transports}: {reason}")).collect();
         let Some(set) = chosen else {
             let kind = last.map_or(std::io::ErrorKind::InvalidInput, |refused| refused.kind);
             let source = std::io::Error::new(kind, refusals.join("; "));
@@ -286,10 +286,10 @@ impl<'a> Opener<'a> {
 
     /// Opens an optional transport. A failure causes a warning.
     fn open_optional(&mut self, purpose: String, spec: &TransportSpec) -> Result<Option<usize>> {
-        let (place, attempt) = match self.get(spec)? {
-            Ok(place) => {
+        let (index, attempt) = match self.get(spec)? {
+            Ok(index) => {
                 self.report.kept.push(spec.to_string());
-                (Some(place), Attempt::open(spec.to_string(), self.detail(TransportSet::default().with(place))))
+                (Some(index), Attempt::open(spec.to_string(), self.detail(TransportSet::default().with(index))))
             }
             Err(refused) => {
                 let what = format!("{purpose}: transport {spec} is unavailable: {}", refused.reason);
@@ -302,31 +302,31 @@ impl<'a> Opener<'a> {
             }
         };
         self.report.decisions.push(Decision { purpose, attempts: vec![attempt] });
-        Ok(place)
+        Ok(index)
     }
 
     fn detail(&self, set: TransportSet) -> String {
-        let details = self.open.iter().enumerate().filter(|(place, _)| set.has(*place));
+        let details = self.open.iter().enumerate().filter(|(index, _)| set.has(*index));
         let details = details.map(|(_, (_, opened))| opened.detail.as_str()).filter(|detail| !detail.is_empty());
         details.collect::<Vec<_>>().join("; ")
     }
 
-    fn any(&self, set: TransportSet, does: impl Fn(&dyn Transport) -> bool) -> bool {
-        let mut members = self.open.iter().enumerate().filter(|(place, _)| set.has(*place));
-        members.any(|(_, (_, opened))| does(opened.transport.as_ref()))
+    fn any(&self, set: TransportSet, predicate: impl Fn(&dyn Transport) -> bool) -> bool {
+        let mut members = self.open.iter().enumerate().filter(|(index, _)| set.has(*index));
+        members.any(|(_, (_, opened))| predicate(opened.transport.as_ref()))
     }
 
     /// Keeps the transports in use and closes the others.
     fn finish(self, user_data: TransportSet, discovery: TransportSet, mut rules: Vec<Rule>) -> Result<Assembly> {
         let is_kept = |spec: &TransportSpec| self.report.kept.contains(&spec.to_string());
         let mut used = rules.iter().fold(user_data.or(discovery), |used, rule| used.or(rule.transports));
-        for (place, _) in self.open.iter().enumerate().filter(|(_, (spec, _))| is_kept(spec)) {
-            used = used.with(place);
+        for (index, _) in self.open.iter().enumerate().filter(|(_, (spec, _))| is_kept(spec)) {
+            used = used.with(index);
         }
         let (user_data, discovery) = (user_data.intersection(used), discovery.intersection(used));
         rules.iter_mut().for_each(|rule| rule.transports = rule.transports.intersection(used));
         let Self { open, report, warnings, .. } = self;
-        let kept = open.into_iter().enumerate().filter(|(place, _)| used.has(*place)).map(|(_, open)| open);
+        let kept = open.into_iter().enumerate().filter(|(index, _)| used.has(*index)).map(|(_, open)| open);
         let (specs, opened): (Vec<_>, Vec<_>) = kept.unzip();
         let transports = opened.into_iter().map(|opened| opened.transport).collect();
         let roles = Roles { user_data, discovery, rules, specs };

@@ -33,7 +33,7 @@ impl<T: Readable> DataReader<T> {
     /// # Ok(()) }
     /// ```
     pub fn take_batch<'a>(&self, samples: &'a mut [Sample<T>]) -> Result<&'a mut [Sample<T>]> {
-        self.select_batch(Selector::TAKE, samples)
+        self.fill_batch(Selector::TAKE, samples)
     }
 
     /// Reads samples without removing them, otherwise as [`take_batch`](Self::take_batch).
@@ -41,15 +41,10 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// As [`take_batch`](Self::take_batch).
     pub fn read_batch<'a>(&self, samples: &'a mut [Sample<T>]) -> Result<&'a mut [Sample<T>]> {
-        self.select_batch(Selector::READ, samples)
+        self.fill_batch(Selector::READ, samples)
     }
 
-    /// Reads or takes samples that match the selector, otherwise as
-    /// [`take_batch`](Self::take_batch).
-    ///
-    /// # Errors
-    /// As [`take_batch`](Self::take_batch).
-    pub fn select_batch<'a>(&self, selector: Selector, samples: &'a mut [Sample<T>]) -> Result<&'a mut [Sample<T>]> {
+    fn fill_batch<'a>(&self, selector: Selector, samples: &'a mut [Sample<T>]) -> Result<&'a mut [Sample<T>]> {
         let (mut count, max) = (0, samples.len());
         self.fill(selector, None, Destination::Fixed(samples), max, &mut count)?;
         let filled = &mut samples[..count];
@@ -86,7 +81,7 @@ impl<T: Readable> DataReader<T> {
     /// # Ok(()) }
     /// ```
     pub fn take_each(&self, max: usize, sample: &mut T, visit: impl FnMut(&T, &SampleInfo)) -> Result<usize> {
-        self.select_each(Selector::TAKE, max, sample, visit)
+        self.visit_selected(Selector::TAKE, max, sample, visit)
     }
 
     /// Reads samples without removing them, otherwise as [`take_each`](Self::take_each).
@@ -94,14 +89,10 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// As [`take_each`](Self::take_each).
     pub fn read_each(&self, max: usize, sample: &mut T, visit: impl FnMut(&T, &SampleInfo)) -> Result<usize> {
-        self.select_each(Selector::READ, max, sample, visit)
+        self.visit_selected(Selector::READ, max, sample, visit)
     }
 
-    /// Reads or takes samples that match the selector, otherwise as [`take_each`](Self::take_each).
-    ///
-    /// # Errors
-    /// As [`take_each`](Self::take_each).
-    pub fn select_each(
+    pub(super) fn visit_selected(
         &self,
         selector: Selector,
         max: usize,

@@ -6,6 +6,7 @@ mod batch;
 mod blocking;
 mod loan;
 mod reading;
+mod select;
 mod shared;
 
 use std::fmt;
@@ -20,6 +21,7 @@ pub use any::AnyDataReader;
 pub(crate) use any::ReaderCore;
 pub use blocking::SampleIter;
 pub use loan::LoanedSample;
+pub use select::Select;
 pub use shared::SharedSample;
 
 use crate::dynamic;

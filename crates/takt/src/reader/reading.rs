@@ -1,22 +1,21 @@
 //! Read and take operations (DDS 1.4 §2.2.2.5.3), which deserialize from the history into memory of
 //! the caller.
 //!
-//! [`select_into`](DataReader::select_into) is the general form; the other methods are those that
-//! DDS names. *Read* leaves samples in the history and marks them as read; *take* removes them.
+//! *Read* leaves samples in the history and marks them as read; *take* removes them.
+//! [`select`](DataReader::select) restricts both to some of the samples. [`dcps`](crate::dcps) has
+//! the operations that DDS names for that.
 //!
 //! With PRESENTATION scope GROUP and coherent or ordered access, all of them require
 //! [`begin_access`](crate::Subscriber::begin_access) and fail with [`Error::PreconditionNotMet`]
 //! without it. With ordered access, each call returns at most one sample, since the next one may
 //! belong to another reader.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 
 use takt_core::{InstanceHandle, Instant, ReadCursor, SampleInfo, SampleRef, SampleStates, Selector, ranks};
 
 use super::DataReader;
-use crate::condition::ReadCondition;
 use crate::query::Snapshot;
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
@@ -24,7 +23,9 @@ use crate::runtime::state::{State, Target};
 use crate::runtime::tasks::TaskKey;
 use crate::sample::Sample;
 use crate::status::StatusMask;
-use crate::{Error, Readable, Result};
+#[cfg(doc)]
+use crate::Error;
+use crate::{Readable, Result};
 
 impl<T: Readable> DataReader<T> {
     /// Takes the oldest sample into `sample`, whose memory is reused. Returns `None` if there is no
@@ -156,7 +157,7 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take(&self, max: usize) -> Result<Vec<Sample<T>>> {
-        self.select(Selector::TAKE, max)
+        self.select().max(max).take()
     }
 
     /// Reads up to `max` samples without removing them, in the order of [`take`](Self::take).
@@ -164,113 +165,7 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn read(&self, max: usize) -> Result<Vec<Sample<T>>> {
-        self.select(Selector::READ, max)
-    }
-
-    /// Takes up to `max` samples of one instance.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
-    pub fn take_instance(&self, instance: InstanceHandle, max: usize) -> Result<Vec<Sample<T>>> {
-        self.select(Selector::TAKE.of(instance), max)
-    }
-
-    /// Reads up to `max` samples of one instance without removing them.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
-    pub fn read_instance(&self, instance: InstanceHandle, max: usize) -> Result<Vec<Sample<T>>> {
-        self.select(Selector::READ.of(instance), max)
-    }
-
-    /// Takes up to `max` samples of the first instance after `previous` that has samples; with
-    /// `None`, of the first instance. Handles are totally ordered, so `previous` need not be a
-    /// known instance. A loop that passes the handle of the last result visits each instance once,
-    /// even if instances are created or removed meanwhile.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
-    pub fn take_next_instance(&self, previous: Option<InstanceHandle>, max: usize) -> Result<Vec<Sample<T>>> {
-        self.select(Selector::TAKE.after(previous), max)
-    }
-
-    /// Reads up to `max` samples of the next instance without removing them, as
-    /// [`take_next_instance`](Self::take_next_instance).
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
-    pub fn read_next_instance(&self, previous: Option<InstanceHandle>, max: usize) -> Result<Vec<Sample<T>>> {
-        self.select(Selector::READ.after(previous), max)
-    }
-
-    /// Takes up to `max` of the samples that match the condition.
-    ///
-    /// # Errors
-    /// [`Error::PreconditionNotMet`] if the condition belongs to another reader,
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
-    pub fn take_w_condition(&self, condition: &ReadCondition, max: usize) -> Result<Vec<Sample<T>>> {
-        self.select_w(condition, Selector { take: true, ..self.selector_of(condition)? }, max)
-    }
-
-    /// Reads up to `max` of the samples that match the condition, without removing them.
-    ///
-    /// # Errors
-    /// As [`take_w_condition`](Self::take_w_condition).
-    pub fn read_w_condition(&self, condition: &ReadCondition, max: usize) -> Result<Vec<Sample<T>>> {
-        self.select_w(condition, Selector { take: false, ..self.selector_of(condition)? }, max)
-    }
-
-    /// Takes up to `max` samples that match the condition, of the next instance that has any.
-    ///
-    /// # Errors
-    /// As [`take_w_condition`](Self::take_w_condition).
-    pub fn take_next_instance_w_condition(
-        &self,
-        previous: Option<InstanceHandle>,
-        condition: &ReadCondition,
-        max: usize,
-    ) -> Result<Vec<Sample<T>>> {
-        self.select_w(condition, Selector { take: true, ..self.selector_of(condition)? }.after(previous), max)
-    }
-
-    /// Reads up to `max` samples that match the condition, of the next instance that has any,
-    /// without removing them.
-    ///
-    /// # Errors
-    /// As [`take_w_condition`](Self::take_w_condition).
-    pub fn read_next_instance_w_condition(
-        &self,
-        previous: Option<InstanceHandle>,
-        condition: &ReadCondition,
-        max: usize,
-    ) -> Result<Vec<Sample<T>>> {
-        self.select_w(condition, Selector { take: false, ..self.selector_of(condition)? }.after(previous), max)
-    }
-
-    fn selector_of(&self, condition: &ReadCondition) -> Result<Selector> {
-        if Arc::ptr_eq(&condition.signal, &self.core.signal) {
-            return Ok(condition.selector);
-        }
-        Err(Error::PreconditionNotMet { what: "the condition belongs to another reader".into() })
-    }
-
-    /// The selector checks the states of a sample; the query, if there is one, checks its content.
-    fn select_w(&self, condition: &ReadCondition, selector: Selector, max: usize) -> Result<Vec<Sample<T>>> {
-        let mut samples = Vec::new();
-        let query = condition.query.as_ref().map(|query| query.snapshot());
-        self.select_where(selector, query.as_deref(), &mut samples, max)?;
-        Ok(samples)
-    }
-
-    /// Reads or takes up to `max` of the samples that match the selector, in the order of
-    /// [`take`](Self::take).
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
-    pub fn select(&self, selector: Selector, max: usize) -> Result<Vec<Sample<T>>> {
-        let mut samples = Vec::new();
-        self.select_into(selector, &mut samples, max)?;
-        Ok(samples)
+        self.select().max(max).read()
     }
 
     /// Replaces the content of `samples` by up to `max` taken samples, reusing its memory.
@@ -282,7 +177,7 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); `samples` is then
     /// empty.
     pub fn take_into(&self, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
-        self.select_into(Selector::TAKE, samples, max)
+        self.select_where(Selector::TAKE, None, samples, max)
     }
 
     /// Reads up to `max` samples without removing them, otherwise as
@@ -292,20 +187,12 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); `samples` is then
     /// empty.
     pub fn read_into(&self, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
-        self.select_into(Selector::READ, samples, max)
+        self.select_where(Selector::READ, None, samples, max)
     }
 
-    /// Replaces the content of `samples` by up to `max` samples that match the selector, reusing
-    /// its memory.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); `samples` is then
-    /// empty.
-    pub fn select_into(&self, selector: Selector, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
-        self.select_where(selector, None, samples, max)
-    }
-
-    fn select_where(
+    /// Replaces the content of `samples` by up to `max` samples that match the selector and the
+    /// query.
+    pub(super) fn select_where(
         &self,
         selector: Selector,
         query: Option<&Snapshot>,

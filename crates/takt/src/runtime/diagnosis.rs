@@ -93,11 +93,11 @@ impl Diagnosis {
             }
             Event::ParticipantRefused(guid) => {
                 let refused = core.refused_participants().find(|(refused, _)| *refused == guid);
-                if let Some((_, why)) = refused
+                if let Some((_, reason)) = refused
                     && self.is_first((guid, guid))
                 {
                     let label = core.participant_data(guid).map_or_else(String::new, |data| data.label());
-                    self.record(Level::Warn, &format!("{label} is refused by security: {why}"));
+                    self.record(Level::Warn, &format!("{label} is refused by security: {reason}"));
                 }
             }
             Event::SecurityLogged => self.handle_security_log(core, now),

@@ -53,7 +53,7 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
     let mut scan = first_scan(set, now < spins_until);
     // Descriptors that may be readable.
     let mut ready = Ready::ALL;
-    let (mut turns, mut taken_in_row) = (0_u32, 0_u32);
+    let (mut passes, mut taken_in_row) = (0_u32, 0_u32);
     // Progress since the clock was last read.
     let mut progress = false;
     loop {
@@ -64,9 +64,9 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
         progress |= happened;
         ready = Ready::ALL;
         let spins = scan == Scan::Hot;
-        let looks_at_clock = !spins || turns.is_multiple_of(PASSES_PER_DEADLINE_CHECK);
-        turns = turns.wrapping_add(1);
-        if !looks_at_clock {
+        let reads_clock = !spins || passes.is_multiple_of(PASSES_PER_DEADLINE_CHECK);
+        passes = passes.wrapping_add(1);
+        if !reads_clock {
             continue;
         }
         if progress || spins {
@@ -111,8 +111,8 @@ fn sleep<E: Deref<Target = Engine>>(
     set.clear();
     let mut until = [deadline, scheduler.job_queue.and_then(JobQueue::due)].into_iter().flatten().min();
     for engine in scheduler.engines {
-        let linger = (engine.runtime == Runtime::Shared).then(|| now.after(ACTIVE_SLEEP_MAX));
-        let due = engine.enter()?.prepare_sleep(set, now, linger)?;
+        let sleep_limit = (engine.runtime == Runtime::Shared).then(|| now.after(ACTIVE_SLEEP_MAX));
+        let due = engine.enter()?.prepare_sleep(set, now, sleep_limit)?;
         until = [until, due].into_iter().flatten().min();
     }
     #[cfg(test)]

@@ -66,7 +66,7 @@ pub struct DriverCounters {
     /// has no capacity for another ring, or the kernel refuses memory. They are reached by other
     /// transports.
     pub unreached_local_peers: u64,
-    /// Payloads that could have been lent to readers on this host, but were copied because no
+    /// Payloads that could have been loaned to readers on this host, but were copied because no
     /// shared memory was free.
     pub payloads_copied_without_loan: u64,
 }
@@ -96,7 +96,7 @@ pub(crate) struct Driver {
     attempts: u32,
     /// Receive attempts since a departure became pending.
     attempts_before_departure: u32,
-    /// Edition of the transports' descriptors.
+    /// Generation of the transports' descriptor lists.
     generation: ListGeneration,
     /// Whether each transport's hot scan polls memory rather than the kernel.
     scan_memory: Vec<bool>,
@@ -223,9 +223,9 @@ impl Driver {
     fn receive_from_each(&mut self, scan: Scan, mut ready: Ready) -> bool {
         let mut received = false;
         self.attempts = self.attempts.wrapping_add(1);
-        let asks_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
+        let polls_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
         for (index, transport) in self.transports.iter_mut().enumerate() {
-            if !asks_all && index != self.last_receiver && !self.scan_memory[index] {
+            if !polls_all && index != self.last_receiver && !self.scan_memory[index] {
                 continue;
             }
             let scan = if ready == Ready::ALL { scan } else { scan_after_sleep(scan, &**transport, &mut ready) };
@@ -281,13 +281,13 @@ impl Driver {
     fn receive_common_once(&mut self, scan: Scan, ready: Ready) -> bool {
         let (count, first) = (self.transports.len(), self.next_common);
         self.attempts = self.attempts.wrapping_add(1);
-        let asks_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
+        let polls_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
         for is_before_first in [false, true] {
             let mut ready = ready;
             for index in 0..count {
                 let transport = &mut self.transports[index];
                 let scan = if ready == Ready::ALL { scan } else { scan_after_sleep(scan, &**transport, &mut ready) };
-                let is_requested = asks_all || index == self.last_receiver || self.scan_memory[index];
+                let is_requested = polls_all || index == self.last_receiver || self.scan_memory[index];
                 if (index < first) != is_before_first || !is_requested {
                     continue;
                 }
@@ -419,32 +419,32 @@ impl Driver {
     }
 
     fn transmit_all(&mut self, now: Instant) {
-        let mut carriers = FlushSet::default();
-        while self.core.has_transmit() && self.transmit_one(now, &mut carriers).is_some() {}
-        self.flush(carriers);
+        let mut to_flush = FlushSet::default();
+        while self.core.has_transmit() && self.transmit_one(now, &mut to_flush).is_some() {}
+        self.flush(to_flush);
     }
 
     /// Sends the most urgent datagrams, all of one priority and at most as many as one job may
     /// send.
     pub(crate) fn transmit_some(&mut self, now: Instant) {
         let now = self.advance(now);
-        let (mut carriers, mut octets) = (FlushSet::default(), 0);
+        let (mut to_flush, mut octets) = (FlushSet::default(), 0);
         let priority = self.core.transmit_priority();
         for _ in 0..DATAGRAMS_PER_JOB {
             if self.core.transmit_priority() != priority || octets >= OCTETS_PER_JOB {
                 break;
             }
-            match self.transmit_one(now, &mut carriers) {
+            match self.transmit_one(now, &mut to_flush) {
                 Some(len) => octets += len,
                 None => break,
             }
         }
-        self.flush(carriers);
+        self.flush(to_flush);
     }
 
-    fn flush(&mut self, carriers: FlushSet) {
+    fn flush(&mut self, to_flush: FlushSet) {
         for (index, transport) in self.transports.iter_mut().enumerate() {
-            if carriers.has(index) && transport.flush().is_err() {
+            if to_flush.has(index) && transport.flush().is_err() {
                 self.counters.send_failures += 1;
             }
         }
@@ -452,11 +452,11 @@ impl Driver {
 
     /// Builds one datagram in a transport's frame and commits it. Returns its length; `None` if no
     /// datagram is due.
-    fn transmit_one(&mut self, now: Instant, carriers: &mut FlushSet) -> Option<usize> {
-        if let Some(roomiest) = self.longest_frames
+    fn transmit_one(&mut self, now: Instant, to_flush: &mut FlushSet) -> Option<usize> {
+        if let Some(longest) = self.longest_frames
             && self.transports[self.frame_owner].max_message_len() < self.core.next_transmit_len_max()
         {
-            self.frame_owner = roomiest;
+            self.frame_owner = longest;
         }
         let Ok(frame) = self.transports[self.frame_owner].loan() else {
             self.counters.send_failures += 1;
@@ -465,21 +465,21 @@ impl Driver {
         let transmit = self.core.poll_transmit_gathering(now, frame)?;
         self.built += 1;
         let whole = transmit.len + transmit.payload.len();
-        let Some(Some(Flow { ids: flows, transports: by, .. })) = self.flows.get(usize::from(transmit.flow.0)) else {
+        let Some(Some(Flow { ids: flows, transports: set, .. })) = self.flows.get(usize::from(transmit.flow.0)) else {
             self.counters.send_failures += 1;
             return Some(whole);
         };
-        let Transmit { len, destinations, loan: lent, payload, .. } = transmit;
-        let outgoing = Outgoing { len, payload, flows, transports: *by, destinations, loan: lent.as_ref() };
+        let Transmit { len, destinations, loan, payload, .. } = transmit;
+        let outgoing = Outgoing { len, payload, flows, transports: *set, destinations, loan: loan.as_ref() };
         if let [only] = &mut self.transports[..] {
-            carriers.add(0);
+            to_flush.add(0);
             if outgoing.commit(only, flows[0], destinations).is_err() {
                 self.counters.send_failures += 1;
             }
             return Some(whole);
         }
-        let Self { transports, served, counters, frame_owner: lender, .. } = self;
-        *lender = outgoing.route(transports, *lender, served, carriers, counters);
+        let Self { transports, served, counters, frame_owner, .. } = self;
+        *frame_owner = outgoing.route(transports, *frame_owner, served, to_flush, counters);
         Some(whole)
     }
 
@@ -542,8 +542,8 @@ impl Driver {
     }
 
     /// Returns the locator kinds that these transports serve.
-    pub(crate) fn kinds_of(&self, by: TransportSet) -> LocatorKinds {
-        Roles::kinds(&self.transports, by)
+    pub(crate) fn kinds_of(&self, transports: TransportSet) -> LocatorKinds {
+        Roles::kinds(&self.transports, transports)
     }
 
     /// Returns the transports that carry the data of an endpoint, from its topic and its property
@@ -554,14 +554,14 @@ impl Driver {
 
     /// Opens a flow on these transports. Also returns the locators that reach the flow if they
     /// differ from those of the participant.
-    pub(crate) fn open_flow(&mut self, spec: &FlowSpec, by: TransportSet) -> Result<(FlowTag, Vec<Locator>)> {
+    pub(crate) fn open_flow(&mut self, spec: &FlowSpec, transports: TransportSet) -> Result<(FlowTag, Vec<Locator>)> {
         let is_default = *spec == FlowSpec::default();
         let mut locators = Vec::new();
-        if !spec.own_port && by != self.roles.user_data {
-            let those = self.transports.iter().enumerate().filter(|(place, _)| by.has(*place));
-            locators.extend(those.flat_map(|(_, transport)| &transport.locators().default_unicast));
+        if !spec.own_port && transports != self.roles.user_data {
+            let chosen = self.transports.iter().enumerate().filter(|(position, _)| transports.has(*position));
+            locators.extend(chosen.flat_map(|(_, transport)| &transport.locators().default_unicast));
         }
-        if is_default && by == self.roles.discovery {
+        if is_default && transports == self.roles.discovery {
             return Ok((FlowTag::default(), locators));
         }
         self.generation = ListGeneration::new();
@@ -569,8 +569,8 @@ impl Driver {
         let tag =
             u16::try_from(index).map_err(|_| Error::OutOfResources { limit: "flows", value: u64::from(u16::MAX) })?;
         let mut ids = Vec::new();
-        for (place, transport) in self.transports.iter_mut().enumerate() {
-            if is_default || !by.has(place) {
+        for (position, transport) in self.transports.iter_mut().enumerate() {
+            if is_default || !transports.has(position) {
                 ids.push(FlowId::DEFAULT);
                 continue;
             }
@@ -589,7 +589,7 @@ impl Driver {
             self.flows.push(None);
         }
         let arrivals = if spec.own_port { Priority::new(spec.transport_priority) } else { Priority::NORMAL };
-        self.flows[index] = Some(Flow { ids, transports: by, arrivals });
+        self.flows[index] = Some(Flow { ids, transports, arrivals });
         self.find_urgent();
         Ok((FlowTag(tag), locators))
     }
@@ -600,13 +600,13 @@ impl Driver {
     pub(crate) fn open_writer_flows(
         &mut self,
         spec: &FlowSpec,
-        by: TransportSet,
+        transports: TransportSet,
     ) -> Result<(WriterFlows, Vec<Locator>)> {
-        let (live, locators) = self.open_flow(spec, by)?;
+        let (live, locators) = self.open_flow(spec, transports)?;
         if spec.transport_priority <= 0 {
             return Ok((live.into(), locators));
         }
-        let (history, _) = self.open_flow(&FlowSpec::default(), by).inspect_err(|_| self.close_flow(live))?;
+        let (history, _) = self.open_flow(&FlowSpec::default(), transports).inspect_err(|_| self.close_flow(live))?;
         Ok((WriterFlows { live, history }, locators))
     }
 
@@ -671,9 +671,9 @@ fn priority_of(flows: &[Option<Flow>], transport: usize, id: FlowId) -> Priority
 
 /// Returns the index of the transport with the longest frames, if others are shorter.
 fn longest_frames(transports: &[Box<dyn Transport>]) -> Option<usize> {
-    let room = |place: &usize| transports[*place].max_message_len();
-    let (least, most) = ((0..transports.len()).min_by_key(room)?, (0..transports.len()).max_by_key(room)?);
-    (room(&least) < room(&most)).then_some(most)
+    let len_max = |index: &usize| transports[*index].max_message_len();
+    let (shortest, longest) = ((0..transports.len()).min_by_key(len_max)?, (0..transports.len()).max_by_key(len_max)?);
+    (len_max(&shortest) < len_max(&longest)).then_some(longest)
 }
 
 /// Returns how to poll a transport after a sleep: without the kernel if none of its descriptors is
@@ -730,52 +730,53 @@ struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Sends the datagram to each destination by the first transport that serves it. The lender's
-    /// frame contains the datagram; other transports receive a copy. Returns the index of the next
-    /// lender: the transport that carried this datagram, if it was the only one.
+    /// Sends the datagram to each destination by the first transport that serves it. The frame of
+    /// transport `frame_owner` contains the datagram; other transports receive a copy. Returns the
+    /// index of the next frame owner: the transport that carried this datagram, if it was the only
+    /// one.
     fn route(
         &self,
         transports: &mut [Box<dyn Transport>],
-        lender: usize,
+        frame_owner: usize,
         served: &mut Vec<Locator>,
-        carriers: &mut FlushSet,
+        to_flush: &mut FlushSet,
         counters: &mut DriverCounters,
     ) -> usize {
-        let carrier = |transports: &[Box<dyn Transport>], destination: &Locator| {
-            let mut places = transports.iter().enumerate();
-            places.position(|(place, transport)| self.transports.has(place) && transport.serves(destination))
+        let transport_of = |transports: &[Box<dyn Transport>], destination: &Locator| {
+            let mut candidates = transports.iter().enumerate();
+            candidates.position(|(index, transport)| self.transports.has(index) && transport.serves(destination))
         };
-        let first = self.destinations.first().and_then(|destination| carrier(transports, destination));
-        if let Some(alone) = first
-            && self.destinations[1..].iter().all(|destination| carrier(transports, destination) == first)
+        let first = self.destinations.first().and_then(|destination| transport_of(transports, destination));
+        if let Some(only) = first
+            && self.destinations[1..].iter().all(|destination| transport_of(transports, destination) == first)
         {
-            carriers.add(alone);
-            let copied = alone == lender || self.copy(transports, lender, alone);
-            if !copied || self.commit(&mut transports[alone], self.flows[alone], self.destinations).is_err() {
+            to_flush.add(only);
+            let copied = only == frame_owner || self.copy(transports, frame_owner, only);
+            if !copied || self.commit(&mut transports[only], self.flows[only], self.destinations).is_err() {
                 counters.send_failures += 1;
             }
-            return alone;
+            return only;
         }
-        let unserved = self.destinations.iter().filter(|destination| carrier(transports, destination).is_none());
+        let unserved = self.destinations.iter().filter(|destination| transport_of(transports, destination).is_none());
         counters.unserved_destinations += unserved.count() as u64;
-        let (mut count, mut last) = (0, lender);
-        // The lender commits last, since its commit ends the loan of the frame.
-        for index in (0..transports.len()).filter(|index| *index != lender).chain([lender]) {
+        let (mut count, mut last) = (0, frame_owner);
+        // The frame owner commits last, since its commit ends the loan of the frame.
+        for index in (0..transports.len()).filter(|index| *index != frame_owner).chain([frame_owner]) {
             served.clear();
-            let of_this = |destination: &&Locator| carrier(transports, destination) == Some(index);
+            let of_this = |destination: &&Locator| transport_of(transports, destination) == Some(index);
             served.extend(self.destinations.iter().filter(of_this));
             if served.is_empty() {
                 continue;
             }
             (count, last) = (count + 1, index);
-            carriers.add(index);
-            let copied = index == lender || self.copy(transports, lender, index);
+            to_flush.add(index);
+            let copied = index == frame_owner || self.copy(transports, frame_owner, index);
             if !copied || self.commit(&mut transports[index], self.flows[index], served).is_err() {
                 counters.send_failures += 1;
             }
         }
         // Destinations that no transport serves are not considered.
-        if count == 1 { last } else { lender }
+        if count == 1 { last } else { frame_owner }
     }
 
     /// Commits the frame of a transport.
@@ -788,7 +789,7 @@ impl Outgoing<'_> {
         match self.loan {
             None if self.payload.is_empty() => transport.commit(self.len, flow, destinations),
             None => transport.commit_gathered(self.len, self.payload, flow, destinations),
-            Some(lent) => transport.commit_loaned(self.len, flow, destinations, lent),
+            Some(loan) => transport.commit_loaned(self.len, flow, destinations, loan),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Under `Runtime::Inline`, blocking calls of the application drive the participant ([`drive`]).
 //! Under `Runtime::Shared`, a thread of its own does. In both cases a call of the application
-//! enters the state, calls the core, sends what is due, and leaves.
+//! enters the state, calls the core, sends what is due, and exits.
 //!
 //! Invariant: listeners are called one at a time and without holding the lock.
 
@@ -32,7 +32,8 @@ use crate::{Error, Executor, Idle, Result, Runtime};
 /// heartbeat, so that a `write` rarely has to wake the thread for a new timer.
 pub(crate) const ACTIVE_SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// Maximum number of jobs that one pass runs after [`State::turn`], so that deadlines are checked.
+/// Maximum number of listener calls that one pass makes after [`State::run_pass`], so that
+/// deadlines are checked.
 const CALLS_PER_PASS: usize = 32;
 
 /// Participant at run time.
@@ -174,13 +175,13 @@ impl Engine {
     }
 
     /// Accesses the state without sending.
-    pub(crate) fn inspect_state<R>(&self, look: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
-        look(&mut *self.enter()?)
+    pub(crate) fn inspect_state<R>(&self, access: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+        access(&mut *self.enter()?)
     }
 
     /// Accesses the core without sending.
-    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&mut Driver) -> Result<R>) -> Result<R> {
-        look(self.enter()?.driver()?)
+    pub(crate) fn inspect<R>(&self, access: impl FnOnce(&mut Driver) -> Result<R>) -> Result<R> {
+        access(self.enter()?.driver()?)
     }
 
     /// Repeats `attempt` until it returns a value, and drives or sleeps in between. `progress` is
@@ -222,7 +223,7 @@ impl Engine {
         Ok(self.idle != Idle::Block && self.run_pass(Scan::Hot, Ready::ALL, Instant(0))? == Some(true))
     }
 
-    /// Runs one pass of [`State::turn`] for a participant that is alone on its thread, then its
+    /// Runs one pass of [`State::run_pass`] for a participant that is alone on its thread, then its
     /// listeners. Returns true if more may be ready. Returns `None` without any effect if urgent
     /// datagrams must be polled between jobs.
     pub(crate) fn run_pass(&self, scan: Scan, ready: Ready, now: Instant) -> Result<Option<bool>> {
@@ -340,9 +341,9 @@ impl Engine {
         let (own, topic) = self.inspect_state(|state| state.describe(target))?;
         let priority = planned.unwrap_or(own);
         let job = executor.map(|executor| executor.call_listener(self, target, priority, &topic)).transpose()?;
-        let mut elsewhere = job.map(ListenerJob::from);
+        let mut listener_job = job.map(ListenerJob::from);
         // Drops the former job without holding the lock.
-        self.call_state(|state, _| state.set_listener_job(target, &mut elsewhere))
+        self.call_state(|state, _| state.set_listener_job(target, &mut listener_job))
     }
 
     /// Calls an endpoint's own listener for its pending statuses, on the executor to which it was
@@ -431,7 +432,7 @@ impl Engine {
         let Some(event) = state.next_participant_event() else { return Ok((state, Dropped::default())) };
         let Some((mut listener, version)) = state.participant.take() else { return Ok((state, Dropped::default())) };
         drop(state);
-        let tells_of_overrun = matches!(event, ParticipantEvent::BudgetOverrun(_));
+        let reports_overrun = matches!(event, ParticipantEvent::BudgetOverrun(_));
         if let Listener::Participant(listener) = &mut listener {
             match event {
                 ParticipantEvent::Discovered(guid) => listener.on_participant_discovered(guid),
@@ -440,7 +441,7 @@ impl Engine {
             }
         }
         let mut state = self.enter_to_run()?;
-        match tells_of_overrun {
+        match reports_overrun {
             true => state.job_recorder.end_reporting(),
             false => state.job_recorder.end(JobKind::Callback, Priority::NORMAL),
         }

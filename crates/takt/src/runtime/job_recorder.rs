@@ -97,9 +97,9 @@ impl JobRecorder {
     /// As [`end`](Self::end), for a call that reported overruns. An overrun of this call itself is
     /// counted but reported only with the next one; otherwise it would be reported endlessly.
     pub(crate) fn end_reporting(&mut self) {
-        let had_news = self.has_unreported;
+        let had_unreported = self.has_unreported;
         self.end(JobKind::Callback, Priority::NORMAL);
-        self.has_unreported = had_news;
+        self.has_unreported = had_unreported;
     }
 
     /// Records a budget overrun.

@@ -5,7 +5,7 @@
 //! context switches. A waiting thread therefore becomes the *leader*. It sleeps on the
 //! participants' descriptors, as the receiving thread does. The kernel wakes only one of them: the
 //! leader if it sleeps, else the receiving thread
-//! ([`Standing`](takt_transport::readiness::Standing)). The leader takes the lock, receives, and
+//! ([`WaitSet`](takt_transport::readiness::WaitSet)). The leader takes the lock, receives, and
 //! finds its condition true. Timers and listener calls remain with the receiving thread.
 //!
 //! Invariant: a leader that was woken *owes* a poll. Before it sleeps elsewhere or returns, it has
@@ -54,7 +54,7 @@ impl Leadership {
     }
 
     fn is_open_for(&self, urgency: Urgency) -> bool {
-        self.urgency_min.get().is_some_and(|least| urgency >= *least)
+        self.urgency_min.get().is_some_and(|minimum| urgency >= *minimum)
     }
 }
 
@@ -100,12 +100,12 @@ pub(crate) struct LeaderState {
 struct EngineSet(u64);
 
 impl EngineSet {
-    fn has(self, place: usize) -> bool {
-        self.0 >> place & 1 != 0
+    fn has(self, index: usize) -> bool {
+        self.0 >> index & 1 != 0
     }
 
-    fn insert(&mut self, place: usize) {
-        self.0 |= 1 << place;
+    fn insert(&mut self, index: usize) {
+        self.0 |= 1 << index;
     }
 
     fn is_empty(self) -> bool {
@@ -116,7 +116,7 @@ impl EngineSet {
 impl LeaderState {
     /// Sleeps until the waker is signaled, a datagram is received for one of the engines, or the
     /// deadline passes. May return early. Leads the engines that have no leader. The engines must
-    /// not change before [`settle`](Self::settle).
+    /// not change before [`hand_over`](Self::hand_over).
     pub(crate) fn sleep(
         &mut self,
         engines: &[Arc<Engine>],
@@ -133,9 +133,9 @@ impl LeaderState {
         }
         self.set.clear();
         self.first_descriptors.clear();
-        for (place, engine) in engines.iter().enumerate() {
+        for (index, engine) in engines.iter().enumerate() {
             self.first_descriptors.push(self.set.len());
-            if self.led.has(place) {
+            if self.led.has(index) {
                 engine.prepare_lead(&mut self.set)?;
             }
         }
@@ -149,8 +149,8 @@ impl LeaderState {
         let ready = self.set.ready_after_sleep();
         self.owes_poll = ready.intersection(self.set.exclusive()).is_any();
         let is_new = self.set.take_is_new();
-        for ((place, engine), bounds) in engines.iter().enumerate().zip(self.first_descriptors.windows(2)) {
-            if !self.led.has(place) {
+        for ((index, engine), bounds) in engines.iter().enumerate().zip(self.first_descriptors.windows(2)) {
+            if !self.led.has(index) {
                 continue;
             }
             if is_new {
@@ -160,10 +160,10 @@ impl LeaderState {
             if !ready.is_any_of(bounds[1] - bounds[0]) {
                 continue;
             }
-            self.unpolled.insert(place);
+            self.unpolled.insert(index);
             for _ in 0..PASSES_MAX {
                 if !engine.lead(ready, clock::now())? {
-                    self.unpolled.0 &= !(1 << place);
+                    self.unpolled.0 &= !(1 << index);
                     break;
                 }
                 if waker.is_signalled() {
@@ -175,19 +175,19 @@ impl LeaderState {
         Ok(())
     }
 
-    /// Makes the receiving threads poll what this thread owes. Call it before doing anything but
-    /// waiting for the same engines.
+    /// Makes the receiving threads poll in place of this thread, if it owes a poll. Call it before
+    /// doing anything but waiting for the same engines.
     pub(crate) fn hand_over(&mut self, engines: &[Arc<Engine>]) -> Result<()> {
         if std::mem::take(&mut self.owes_poll) && self.set.is_any_exclusive_ready() {
             self.unpolled = self.led;
         }
-        let owing = std::mem::take(&mut self.unpolled);
-        if owing.is_empty() {
+        let unpolled = std::mem::take(&mut self.unpolled);
+        if unpolled.is_empty() {
             return Ok(());
         }
-        let owed = engines.iter().enumerate().filter(|(place, _)| owing.has(*place));
+        let to_poll = engines.iter().enumerate().filter(|(index, _)| unpolled.has(*index));
         // Notify all of them before returning the first error.
-        owed.map(|(_, engine)| engine.request_poll()).fold(Ok(()), Result::and)
+        to_poll.map(|(_, engine)| engine.request_poll()).fold(Ok(()), Result::and)
     }
 
     /// Returns the urgency of the calling thread, if any engine admits leaders. It is determined
@@ -212,20 +212,20 @@ struct Leader<'a> {
 
 impl<'a> Leader<'a> {
     fn acquire(engines: &'a [Arc<Engine>], urgency: Option<Urgency>) -> Self {
-        let mut places = EngineSet::default();
-        let Some(urgency) = urgency else { return Self { engines, engine_set: places } };
-        for (place, engine) in engines.iter().enumerate().take(LED_MAX) {
+        let mut engine_set = EngineSet::default();
+        let Some(urgency) = urgency else { return Self { engines, engine_set } };
+        for (index, engine) in engines.iter().enumerate().take(LED_MAX) {
             if engine.leadership.is_open_for(urgency) && engine.leadership.take() {
-                places.insert(place);
+                engine_set.insert(index);
             }
         }
-        Self { engines, engine_set: places }
+        Self { engines, engine_set }
     }
 }
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        let led = self.engines.iter().enumerate().filter(|(place, _)| self.engine_set.has(*place));
+        let led = self.engines.iter().enumerate().filter(|(index, _)| self.engine_set.has(*index));
         led.for_each(|(_, engine)| engine.leadership.release());
     }
 }

@@ -199,15 +199,15 @@ pub(crate) struct TreePosition {
 /// available data may be reported as `DATA_ON_READERS` (DDS 1.4 §2.2.4.2.2).
 pub(crate) fn select_listener(
     own: &Slot,
-    place: TreePosition,
+    position: TreePosition,
     parents: &Parents,
     participant: &Slot,
     status: StatusMask,
 ) -> Option<(Level, StatusMask)> {
-    let hears = |id: ParentId, status| parents.get(id).is_some_and(|parent| parent.slot.handles(status));
+    let handles = |id: ParentId, status| parents.get(id).is_some_and(|parent| parent.slot.handles(status));
     if status == StatusMask::DATA_AVAILABLE {
         let on_readers = StatusMask::DATA_ON_READERS;
-        if hears(place.group, on_readers) {
+        if handles(position.group, on_readers) {
             return Some((Level::Group, on_readers));
         }
         if participant.handles(on_readers) {
@@ -215,12 +215,12 @@ pub(crate) fn select_listener(
         }
     }
     if status == StatusMask::INCONSISTENT_TOPIC {
-        if hears(place.topic, status) {
+        if handles(position.topic, status) {
             return Some((Level::Topic, status));
         }
     } else if own.handles(status) {
         return Some((Level::Endpoint, status));
-    } else if hears(place.group, status) {
+    } else if handles(position.group, status) {
         return Some((Level::Group, status));
     }
     participant.handles(status).then_some((Level::Participant, status))

@@ -65,7 +65,7 @@ impl ListGeneration {
     }
 }
 
-/// Descriptors to sleep on, with their editions.
+/// Descriptors to sleep on, with the generations of their lists.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct List {
     descriptors: Vec<RawFd>,
@@ -99,9 +99,9 @@ impl PollSet {
         self.list.descriptors.push(descriptor);
     }
 
-    /// Adds the edition of some of the descriptors.
-    pub(crate) fn add_generation(&mut self, edition: ListGeneration) {
-        self.list.generations.push(edition);
+    /// Adds the generation of the list that some of the descriptors belong to.
+    pub(crate) fn add_generation(&mut self, generation: ListGeneration) {
+        self.list.generations.push(generation);
     }
 
     /// Sleeps until a descriptor is readable or the timeout expires. Returns a bit mask of the
@@ -121,7 +121,7 @@ impl PollSet {
             }
         }
         match &self.registration {
-            Some(standing) => standing.wait(timeout),
+            Some(registration) => registration.wait(timeout),
             None => readiness::wait_each(&self.last.descriptors, timeout),
         }
     }
@@ -139,8 +139,8 @@ impl PollSet {
 
     /// Reports whether one of these descriptors is readable now, or if the kernel returns an error.
     pub(crate) fn is_any_exclusive_ready(&self) -> bool {
-        let Some(standing) = &self.registration else { return false };
-        standing.wait(Some(Duration::ZERO)).map_or(true, |ready| ready & standing.exclusive() != 0)
+        let Some(registration) = &self.registration else { return false };
+        registration.wait(Some(Duration::ZERO)).map_or(true, |ready| ready & registration.exclusive() != 0)
     }
 
     /// Returns the descriptors that were readable at the end of the last sleep; none if there was
@@ -283,17 +283,17 @@ mod tests {
         let waker = Waker::new().expect("eventfd");
         let event = || takt_transport::readiness::Waker::new().expect("eventfd");
         let mut set = PollSet::default();
-        let sleep = |set: &mut PollSet, event: &takt_transport::readiness::Waker, edition, nanos| {
+        let sleep = |set: &mut PollSet, event: &takt_transport::readiness::Waker, generation, nanos| {
             set.clear();
-            set.add_generation(edition);
+            set.add_generation(generation);
             set.add(std::os::fd::AsRawFd::as_raw_fd(event));
             waker.sleep(set, Instant(0), Some(Instant(nanos))).expect("poll");
             set.ready().is_any_of(1)
         };
-        let (first, edition) = (event(), ListGeneration::new());
-        assert!((0..2 * SLEEPS_UNTIL_REGISTERED).all(|_| !sleep(&mut set, &first, edition, 1_000)));
+        let (first, generation) = (event(), ListGeneration::new());
+        assert!((0..2 * SLEEPS_UNTIL_REGISTERED).all(|_| !sleep(&mut set, &first, generation, 1_000)));
         first.wake().expect("woken");
-        assert!(sleep(&mut set, &first, edition, 60_000_000_000));
+        assert!(sleep(&mut set, &first, generation, 60_000_000_000));
         drop(first);
         let second = event();
         second.wake().expect("woken");

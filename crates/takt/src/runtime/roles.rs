@@ -24,12 +24,12 @@ impl TransportSet {
     /// Reports whether the set contains the transport. All transports from the last index on share
     /// one bit.
     #[inline]
-    pub(crate) fn has(self, place: usize) -> bool {
-        self.0 >> place.min(TRANSPORTS_MAX - 1) & 1 != 0
+    pub(crate) fn has(self, index: usize) -> bool {
+        self.0 >> index.min(TRANSPORTS_MAX - 1) & 1 != 0
     }
 
-    pub(crate) fn with(self, place: usize) -> Self {
-        Self(self.0 | 1 << place.min(TRANSPORTS_MAX - 1))
+    pub(crate) fn with(self, index: usize) -> Self {
+        Self(self.0 | 1 << index.min(TRANSPORTS_MAX - 1))
     }
 
     pub(crate) fn or(self, other: Self) -> Self {
@@ -38,8 +38,8 @@ impl TransportSet {
 
     /// Renumbers the set for a list in which only the `kept` transports remain.
     pub(crate) fn intersection(self, kept: Self) -> Self {
-        let places = (0..TRANSPORTS_MAX).filter(|place| kept.has(*place)).enumerate();
-        places.filter(|(_, before)| self.has(*before)).fold(Self::default(), |set, (now, _)| set.with(now))
+        let indexes = (0..TRANSPORTS_MAX).filter(|index| kept.has(*index)).enumerate();
+        indexes.filter(|(_, before)| self.has(*before)).fold(Self::default(), |set, (now, _)| set.with(now))
     }
 }
 
@@ -72,14 +72,14 @@ impl Roles {
     /// network transports only, and finds the participants on this host through them.
     pub(crate) fn locators(&self, transports: &[Box<dyn Transport>]) -> Locators {
         let mut all = Locators::default();
-        for (place, own) in transports.iter().map(|transport| transport.locators()).enumerate() {
-            if self.discovery.has(place) {
+        for (index, own) in transports.iter().map(|transport| transport.locators()).enumerate() {
+            if self.discovery.has(index) {
                 let by_network =
                     own.metatraffic_unicast.iter().filter(|locator| locator.kind != Locator::KIND_TAKT_SHM);
                 all.metatraffic_unicast.extend(by_network);
                 all.metatraffic_multicast.extend(&own.metatraffic_multicast);
             }
-            if self.user_data.has(place) {
+            if self.user_data.has(index) {
                 all.default_unicast.extend(&own.default_unicast);
                 all.default_multicast.extend(&own.default_multicast);
             }
@@ -89,12 +89,12 @@ impl Roles {
 
     /// Returns the locator kinds that a set of transports serves; all kinds if the set contains all
     /// transports.
-    pub(crate) fn kinds(transports: &[Box<dyn Transport>], by: TransportSet) -> LocatorKinds {
-        if (0..transports.len()).all(|place| by.has(place)) {
+    pub(crate) fn kinds(transports: &[Box<dyn Transport>], set: TransportSet) -> LocatorKinds {
+        if (0..transports.len()).all(|index| set.has(index)) {
             return LocatorKinds::ALL;
         }
         let mut kinds = LocatorKinds::NONE;
-        for (_, transport) in transports.iter().enumerate().filter(|(place, _)| by.has(*place)) {
+        for (_, transport) in transports.iter().enumerate().filter(|(index, _)| set.has(*index)) {
             let reached = sample_of_each_kind().into_iter().filter(|locator| transport.serves(locator));
             kinds = reached.fold(kinds, |kinds, locator| kinds.with(locator.kind));
             // A transport can send to locators of the kind that it announces, even if it serves no
@@ -119,20 +119,20 @@ impl Roles {
     }
 
     fn select_open(&self, text: &str) -> Result<TransportSet> {
-        let wrong = |what: String| Error::BadParameter { what: format!("property takt.transport: {what}") };
-        let choice: TransportChoice = text.parse().map_err(|error| wrong(format!("{error}")))?;
+        let invalid = |what: String| Error::BadParameter { what: format!("property takt.transport: {what}") };
+        let choice: TransportChoice = text.parse().map_err(|error| invalid(format!("{error}")))?;
         // A name without target and options selects every transport of that name.
-        let is_meant = |asked: &TransportSpec, open: &TransportSpec| {
-            asked == open || (*asked == TransportSpec::named(&asked.name) && asked.name == open.name)
+        let matches = |requested: &TransportSpec, open: &TransportSpec| {
+            requested == open || (*requested == TransportSpec::named(&requested.name) && requested.name == open.name)
         };
-        let place = |asked: &TransportSpec| self.specs.iter().position(|open| is_meant(asked, open));
+        let find = |requested: &TransportSpec| self.specs.iter().position(|open| matches(requested, open));
         let all_of = |alternative: &Vec<TransportSpec>| {
-            alternative.iter().try_fold(TransportSet::default(), |set, asked| Some(set.with(place(asked)?)))
+            alternative.iter().try_fold(TransportSet::default(), |set, requested| Some(set.with(find(requested)?)))
         };
         choice.alternatives.iter().find_map(all_of).ok_or_else(|| {
             let open: Vec<String> = self.specs.iter().map(ToString::to_string).collect();
             let open = if open.is_empty() { "none selected by name".to_owned() } else { open.join(", ") };
-            wrong(format!("{choice} is not open; open transports: {open}; add it to transport.extra"))
+            invalid(format!("{choice} is not open; open transports: {open}; add it to transport.extra"))
         })
     }
 }
@@ -149,13 +149,13 @@ fn sample_of_each_kind() -> [Locator; 5] {
 mod tests {
     use super::*;
 
-    fn set(places: &[usize]) -> TransportSet {
-        places.iter().fold(TransportSet::default(), |set, place| set.with(*place))
+    fn set(indexes: &[usize]) -> TransportSet {
+        indexes.iter().fold(TransportSet::default(), |set, index| set.with(*index))
     }
 
     fn roles() -> Roles {
         let specs = ["xdp:eth0", "udp", "shm", "udp:eth1"].map(|text| text.parse().expect("well-formed"));
-        let rule = |pattern: &str, places| Rule { pattern: pattern.to_owned(), transports: set(places) };
+        let rule = |pattern: &str, indexes| Rule { pattern: pattern.to_owned(), transports: set(indexes) };
         let rules = vec![rule("Lidar*", &[0]), rule("L?g", &[3]), rule("*", &[1])];
         Roles { user_data: set(&[0, 2]), discovery: set(&[1]), rules, specs: specs.to_vec() }
     }

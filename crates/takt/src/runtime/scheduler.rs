@@ -120,25 +120,27 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         ready: Ready,
         now: Instant,
     ) -> Result<Option<Rank>> {
-        let job = self.job_queue.and_then(|agenda| Some((agenda, agenda.first_priority(now)?)));
-        let Some((agenda, priority)) = job else {
+        let job = self.job_queue.and_then(|job_queue| Some((job_queue, job_queue.first_priority(now)?)));
+        let Some((job_queue, priority)) = job else {
             return Ok(self.ignore_closed(engine.run_next(None, scan, ready))?.flatten());
         };
         // At normal priority, participant and application alternate.
-        let is_engines_turn = priority == Priority::NORMAL && server.next == 0;
-        let than = if is_engines_turn { priority.below() } else { Some(priority) };
-        server.next = usize::from(is_engines_turn);
+        let is_engine_first = priority == Priority::NORMAL && server.next == 0;
+        let than = if is_engine_first { priority.below() } else { Some(priority) };
+        server.next = usize::from(is_engine_first);
         if let Some(level) = self.ignore_closed(engine.run_next(than, scan, ready))?.flatten() {
             return Ok(Some(level));
         }
-        agenda.run_first();
+        job_queue.run_first();
         Ok(Some(if priority > Priority::NORMAL { Rank::Above } else { Rank::Normal }))
     }
 
     /// Runs the highest-priority job above `than`. Returns true if there was one.
     fn run_above(&self, than: Option<Priority>, now: Instant) -> Result<bool> {
-        let job =
-            self.job_queue.and_then(|agenda| agenda.first_priority(now)).filter(|priority| Some(*priority) > than);
+        let job = self
+            .job_queue
+            .and_then(|job_queue| job_queue.first_priority(now))
+            .filter(|priority| Some(*priority) > than);
         let floor = job.max(than);
         for priority in self.priorities()?.above(floor) {
             for engine in self.engines {
@@ -147,8 +149,8 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
                 }
             }
         }
-        if let Some(agenda) = self.job_queue.filter(|_| job.is_some()) {
-            agenda.run_first();
+        if let Some(job_queue) = self.job_queue.filter(|_| job.is_some()) {
+            job_queue.run_first();
         }
         Ok(job.is_some())
     }
@@ -165,15 +167,15 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
     /// Runs one job of normal priority, round-robin over the participants and, if `calls` is true,
     /// the application. Returns true if there was one.
     fn run_normal(&self, server: &mut NormalServer, scan: Scan, ready: Ready, calls: bool) -> Result<bool> {
-        let seats = self.engines.len() + 1;
-        for turn in 0..seats {
-            let seat = (server.next + turn) % seats;
-            let is_done = match self.engines.get(seat) {
+        let count = self.engines.len() + 1;
+        for offset in 0..count {
+            let index = (server.next + offset) % count;
+            let is_done = match self.engines.get(index) {
                 Some(engine) => self.ignore_closed(engine.run_normal(scan, ready, calls))? == Some(true),
                 None => calls && self.run_normal_of_job_queue(),
             };
             if is_done {
-                server.next = (seat + 1) % seats;
+                server.next = (index + 1) % count;
                 return Ok(true);
             }
         }
@@ -181,16 +183,16 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
     }
 
     fn run_normal_of_job_queue(&self) -> bool {
-        let is_normal = |agenda: &&JobQueue| agenda.first_priority(clock::now()) == Some(Priority::NORMAL);
-        let agenda = self.job_queue.filter(is_normal);
-        agenda.inspect(|agenda| agenda.run_first()).is_some()
+        let is_normal = |job_queue: &&JobQueue| job_queue.first_priority(clock::now()) == Some(Priority::NORMAL);
+        let job_queue = self.job_queue.filter(is_normal);
+        job_queue.inspect(|job_queue| job_queue.run_first()).is_some()
     }
 
     /// Runs the highest-priority job of any level, after polling the kernel for normal datagrams.
     /// Returns true if there was one.
     #[inline]
     fn run_below(&self, server: &mut NormalServer, scan: Scan) -> Result<bool> {
-        let has_job = self.job_queue.is_some_and(|agenda| agenda.first_priority(clock::now()).is_some());
+        let has_job = self.job_queue.is_some_and(|job_queue| job_queue.first_priority(clock::now()).is_some());
         if !has_job && !self.has_waiting()? {
             return Ok(false);
         }

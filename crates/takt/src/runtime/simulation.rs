@@ -165,9 +165,9 @@ fn take_time(what: &'static str, priority: Priority, ns: u64) {
 
 /// Lists the jobs that ran between two times, for failure reports.
 fn jobs_between(from: u64, to: u64) -> String {
-    let meets = |(began, ended, ..): &&(u64, u64, &'static str, Priority)| *began < to && *ended > from;
+    let overlaps = |(began, ended, ..): &&(u64, u64, &'static str, Priority)| *began < to && *ended > from;
     WORLD.with_borrow(|world| {
-        let jobs = world.last_jobs.iter().filter(meets);
+        let jobs = world.last_jobs.iter().filter(overlaps);
         jobs.map(|(began, ended, what, priority)| {
             format!("{} to {}: {what} {priority}\n", i128::from(*began) - i128::from(from), ended - from)
         })
@@ -200,7 +200,7 @@ fn release(by: Releaser) {
             if !world.at_release.is_empty() {
                 world.call_from(from);
             }
-            world.plan.extend(world.at_release.drain(..).map(|(after, place)| Reverse((from + after, place))));
+            world.plan.extend(world.at_release.drain(..).map(|(after, index)| Reverse((from + after, index))));
         }
     });
 }
@@ -211,14 +211,14 @@ pub(crate) fn between_jobs() {
     let Some(now) = NOW.get() else { return };
     let next = || {
         WORLD.with_borrow_mut(|world| {
-            let Reverse((at, place)) = world.plan.peek().copied().filter(|Reverse((at, _))| *at <= now)?;
+            let Reverse((at, index)) = world.plan.peek().copied().filter(|Reverse((at, _))| *at <= now)?;
             world.plan.pop();
-            Some((at, place, world.actions[place].take()?))
+            Some((at, index, world.actions[index].take()?))
         })
     };
-    while let Some((at, place, mut action)) = next() {
+    while let Some((at, index, mut action)) = next() {
         action(at);
-        WORLD.with_borrow_mut(|world| world.actions[place] = Some(action));
+        WORLD.with_borrow_mut(|world| world.actions[index] = Some(action));
     }
 }
 

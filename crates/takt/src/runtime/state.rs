@@ -89,7 +89,7 @@ pub(crate) struct State {
     /// Index of the transports' first descriptor in the last sleep.
     first_descriptor: usize,
     pub(crate) driving: Driving,
-    /// Edition of the leader's descriptor list; the list of the receiving thread must be newer.
+    /// Generation of the leader's descriptor list; the list of the receiving thread must be newer.
     leader_list: ListGeneration,
     /// A leader has left datagrams in the transports, so the receiving thread polls all of them.
     poll_requested: bool,
@@ -228,7 +228,7 @@ impl State {
     }
 
     fn raise(&mut self, target: Target, status: StatusMask) {
-        let Self { writers, readers, pending_wakeups: due, parents, participant, .. } = self;
+        let Self { writers, readers, pending_wakeups, parents, participant, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
@@ -236,23 +236,23 @@ impl State {
         let Some(endpoint) = endpoint else { return };
         endpoint.signal.raise(status);
         if status == StatusMask::DATA_AVAILABLE {
-            endpoint.tasks.drain_into(&mut due.woken);
+            endpoint.tasks.drain_into(&mut pending_wakeups.woken);
             if let Some(signal) = parents.get(endpoint.tree_position.group).and_then(|group| group.signal.as_ref()) {
                 signal.raise(StatusMask::DATA_ON_READERS);
             }
         }
-        endpoint.notify(status, parents, participant, due);
+        endpoint.notify(status, parents, participant, pending_wakeups);
     }
 
     fn notify_progress(&mut self, target: Target) {
-        let Self { writers, readers, pending_wakeups: due, .. } = self;
+        let Self { writers, readers, pending_wakeups, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
         };
         if let Some(endpoint) = endpoint {
             endpoint.progress.notify();
-            endpoint.tasks.drain_into(&mut due.woken);
+            endpoint.tasks.drain_into(&mut pending_wakeups.woken);
         }
     }
 
@@ -337,14 +337,14 @@ impl State {
     }
 
     /// Takes the first listener with a pending status for an endpoint out of its slot.
-    /// `is_on_this_host` selects the levels that the participant's executor calls.
-    fn take_call(&mut self, target: Target, is_on_this_host: bool) -> Option<Call> {
-        let Self { writers, readers, parents, participant, pending_wakeups: due, .. } = self;
+    /// `called_here` selects the levels that the participant's executor calls.
+    fn take_call(&mut self, target: Target, called_here: bool) -> Option<Call> {
+        let Self { writers, readers, parents, participant, pending_wakeups, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
         }?;
-        if is_on_this_host {
+        if called_here {
             endpoint.queued = false;
         }
         if endpoint.suspended {
@@ -352,13 +352,13 @@ impl State {
             return None;
         }
         let concerns = |level: &Level| {
-            !endpoint.pending[*level as usize].is_empty() && endpoint.is_called_here(*level) == is_on_this_host
+            !endpoint.pending[*level as usize].is_empty() && endpoint.is_called_here(*level) == called_here
         };
         let mut pending = Level::ALL.into_iter().filter(concerns);
         let (next, more) = (pending.next(), pending.next().is_some());
-        if is_on_this_host && more {
+        if called_here && more {
             endpoint.queued = true;
-            due.calls.push(endpoint.timing.priority, target);
+            pending_wakeups.calls.push(endpoint.timing.priority, target);
         }
         let level = next?;
         // Until the entity is complete it cannot be passed to a listener. The listener stays in its
@@ -387,9 +387,9 @@ impl State {
     /// Moves calls of an endpoint's own listener to another executor, or with `None` back to that
     /// of the participant. Swaps in the former value, which the caller drops without holding the
     /// lock.
-    pub(crate) fn set_listener_job(&mut self, target: Target, elsewhere: &mut Option<ListenerJob>) -> Result<()> {
+    pub(crate) fn set_listener_job(&mut self, target: Target, listener_job: &mut Option<ListenerJob>) -> Result<()> {
         let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
-        std::mem::swap(&mut endpoint.listener_job, elsewhere);
+        std::mem::swap(&mut endpoint.listener_job, listener_job);
         self.renotify(target);
         Ok(())
     }
@@ -436,13 +436,13 @@ impl State {
     /// Queues statuses that became pending for this level while another executor called its
     /// listener.
     fn requeue_pending(&mut self, target: Target, level: Level) {
-        let Self { writers, readers, pending_wakeups: due, .. } = self;
+        let Self { writers, readers, pending_wakeups, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
         };
         if let Some(endpoint) = endpoint.filter(|endpoint| !endpoint.pending[level as usize].is_empty()) {
-            endpoint.queue(level, due);
+            endpoint.queue(level, pending_wakeups);
         }
     }
 
@@ -510,7 +510,7 @@ impl State {
 
     /// Queues listener calls for all status changes that the application has not read.
     fn renotify(&mut self, target: Target) {
-        let Self { writers, readers, parents, participant, pending_wakeups: due, .. } = self;
+        let Self { writers, readers, parents, participant, pending_wakeups, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
@@ -518,7 +518,7 @@ impl State {
         let Some(endpoint) = endpoint else { return };
         endpoint.pending = Default::default();
         for status in endpoint.signal.changes().each() {
-            endpoint.notify(status, parents, participant, due);
+            endpoint.notify(status, parents, participant, pending_wakeups);
         }
     }
 
@@ -561,7 +561,7 @@ impl State {
     ) -> Result<Option<Listener>> {
         let parent = self.parents.get_mut(id).ok_or(Error::AlreadyDeleted)?;
         let former = parent.slot.set(listener, mask);
-        self.renotify_all(|place| place.group == id || place.topic == id);
+        self.renotify_all(|position| position.group == id || position.topic == id);
         Ok(former)
     }
 
@@ -589,14 +589,14 @@ impl State {
     /// if a listener handles `DATA_ON_READERS`.
     pub(crate) fn notify_readers(&mut self, subscriber: ParentId) {
         let available = StatusMask::DATA_AVAILABLE;
-        let Self { readers, parents, pending_wakeups: due, .. } = self;
-        let group_hears = parents.get(subscriber).is_some_and(|group| group.slot.handles(available));
+        let Self { readers, parents, pending_wakeups, .. } = self;
+        let group_handles = parents.get(subscriber).is_some_and(|group| group.slot.handles(available));
         for reader in readers.0.iter_mut().flatten().filter(|reader| reader.tree_position.group == subscriber) {
             let level = if reader.slot.handles(available) { Level::Endpoint } else { Level::Group };
-            let is_heard = level == Level::Endpoint || group_hears;
-            if is_heard && reader.signal.changes().intersects(available) {
+            let is_handled = level == Level::Endpoint || group_handles;
+            if is_handled && reader.signal.changes().intersects(available) {
                 reader.pending[level as usize] |= available;
-                reader.queue(level, due);
+                reader.queue(level, pending_wakeups);
             }
         }
     }

@@ -124,13 +124,13 @@ impl WriterCore {
             Some(max) => format!("max_samples {max}"),
             None => "Limits::default_max_samples".to_owned(),
         };
-        let patience = self
+        let blocked_for = self
             .max_blocking_time
             .as_nanos()
             .map_or_else(String::new, |nanos| format!(" for {} ms", nanos / 1_000_000));
         let topic = &self.topic.name;
         format!(
-            "no room in the history of the writer of \"{topic}\" ({limit}){patience}; {}",
+            "no room in the history of the writer of \"{topic}\" ({limit}){blocked_for}; {}",
             self.unacknowledged_text()
         )
     }
@@ -173,19 +173,19 @@ impl AnyDataWriter {
         let representation = representation(&qos.data_representation)?;
         let engine = Arc::clone(&participant.engine);
         let (signal, progress) = (Arc::new(Signal::new()), Arc::new(EventCount::new()));
-        let place = TreePosition { group: publisher.inner.parent, topic: topic.parent };
+        let position = TreePosition { group: publisher.inner.parent, topic: topic.parent };
         let timing = participant.writer_timing(&topic.name, &qos)?;
         let stages = participant.writer_stages(&topic.name);
         let write_times = stages.is_some().then(WriteTimes::default);
         let own_port = flow.own_port || timing.own_port;
         let flow_spec = FlowSpec { own_port, transport_priority: timing.transport_priority() };
         let is_enabled = publisher.inner.enables_entities();
-        let (handle, guid, flows, by, sample_len_max) = engine.call_state(|state, now| {
+        let (handle, guid, flows, transports, sample_len_max) = engine.call_state(|state, now| {
             let driver = state.driver()?;
-            let by = driver.transports_of(&topic.name, qos.property.get(TRANSPORT_PROPERTY))?;
-            let (flows, unicast) = driver.open_writer_flows(&flow_spec, by)?;
+            let transports = driver.transports_of(&topic.name, qos.property.get(TRANSPORT_PROPERTY))?;
+            let (flows, unicast) = driver.open_writer_flows(&flow_spec, transports)?;
             let spec = spec(driver, flows, unicast);
-            let (kinds, core) = (driver.kinds_of(by), &mut driver.core);
+            let (kinds, core) = (driver.kinds_of(transports), &mut driver.core);
             let created = core.prepare_writer(now, spec).and_then(|handle| {
                 core.restrict_writer_locators(handle, kinds)?;
                 core.set_writer_priority(handle, timing.priority)?;
@@ -199,8 +199,8 @@ impl AnyDataWriter {
             let guid = driver.core.writer_guid(handle)?;
             let sample_len_max = driver.core.limits().endpoint_memory_bytes;
             let identity = Identity { target: Target::Writer(handle), guid, topic: topic.name.clone() };
-            state.add_endpoint(Endpoint::new(identity, Arc::clone(&signal), Arc::clone(&progress), place, timing));
-            Ok((handle, guid, flows, by, sample_len_max))
+            state.add_endpoint(Endpoint::new(identity, Arc::clone(&signal), Arc::clone(&progress), position, timing));
+            Ok((handle, guid, flows, transports, sample_len_max))
         })?;
         let core = Arc::new(WriterCore {
             handle,
@@ -214,7 +214,7 @@ impl AnyDataWriter {
             autodispose: AtomicBool::new(qos.writer_data_lifecycle.autodispose_unregistered_instances),
             settings: PiMutex::new(Settings { qos, flows }),
             own_port,
-            transports: by,
+            transports,
             representation,
             topic,
             write_times,

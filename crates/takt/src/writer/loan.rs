@@ -1,5 +1,5 @@
-//! Loaned payloads: serialized into shared memory, or written there by the application, and lent to
-//! the readers on this host.
+//! Loaned payloads: serialized into shared memory, or written there by the application, and
+//! loaned to the readers on this host.
 //!
 //! If any matched reader can borrow, a payload of [`LOAN_LEN_MIN`] octets or more is serialized
 //! into the participant's shared memory segment instead of the history's memory. The history refers
@@ -29,18 +29,18 @@ pub(super) const LOAN_LEN_MIN: usize = 4096;
 /// Serializes a payload into loanable memory, unless that has been done, no reader can borrow, or
 /// no memory is free.
 pub(super) fn serialize_to_loan(
-    lent: &mut Option<SharedPayload>,
+    loaned: &mut Option<SharedPayload>,
     driver: &mut Driver,
     writer: WriterHandle,
     payload_len: usize,
     serialize: impl Fn(&mut [u8]) -> std::result::Result<usize, EncodeError>,
 ) -> Result<()> {
-    if lent.is_none()
+    if loaned.is_none()
         && driver.core.has_loan_readers(writer)?
         && let Some(mut loan) = driver.loan(payload_len)
     {
         let len = serialize(loan.bytes_mut())?;
-        *lent = Some(loan.finish(len));
+        *loaned = Some(loan.finish(len));
     }
     Ok(())
 }
@@ -51,9 +51,9 @@ pub(super) fn write(
     now: Instant,
     writer: WriterHandle,
     change: &NewChange<'_>,
-    lent: &SharedPayload,
+    loaned: &SharedPayload,
 ) -> Result<Option<()>> {
-    match driver.core.write_loan(now, writer, change, lent) {
+    match driver.core.write_loan(now, writer, change, loaned) {
         Ok(_) => Ok(Some(())),
         Err(WriteError::WouldBlock) => Ok(None),
         Err(WriteError::Refused(error)) => Err(error.into()),
@@ -69,15 +69,15 @@ pub struct LoanedPayload {
 }
 
 enum Memory {
-    /// Shared memory to be lent to readers.
+    /// Shared memory to be loaned to readers.
     Shared(Loan),
     /// Private memory to be copied.
     Own(Vec<u8>),
 }
 
 impl LoanedPayload {
-    /// Reports whether the payload is lent to readers on this host. Otherwise it is copied like any
-    /// other.
+    /// Reports whether the payload is loaned to readers on this host. Otherwise it is copied like
+    /// any other.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self.memory, Memory::Shared(_))
@@ -172,8 +172,8 @@ impl<T: TypeSupport> DataWriter<T> {
         let deadline = || clock::deadline(clock::now(), core.max_blocking_time);
         match loaned.memory {
             Memory::Shared(loan) => {
-                let lent = loan.finish(payload_len);
-                let attempt = |driver: &mut Driver, now| write(driver, now, core.handle, &change, &lent);
+                let payload = loan.finish(payload_len);
+                let attempt = |driver: &mut Driver, now| write(driver, now, core.handle, &change, &payload);
                 core.engine.block_on(&core.progress, deadline, attempt)
             }
             Memory::Own(bytes) => core.engine.block_on(&core.progress, deadline, |driver, now| {

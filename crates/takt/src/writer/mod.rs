@@ -222,10 +222,11 @@ impl<T: TypeSupport> DataWriter<T> {
 
     fn publish(&self, sample: &T, publication: &Publication<'_>) -> Result<()> {
         let core = &*self.core;
-        let patience = core.max_blocking_time;
+        let max_blocking_time = core.max_blocking_time;
         let attempt = self.attempt(sample, publication)?;
         let begun = core.begin_write();
-        let written = core.engine.block_on(&core.progress, || clock::deadline(clock::now(), patience), attempt);
+        let written =
+            core.engine.block_on(&core.progress, || clock::deadline(clock::now(), max_blocking_time), attempt);
         core.end_write(begun);
         written.map_err(|error| error.explained(|| core.timeout_text()))
     }
@@ -269,15 +270,15 @@ impl<T: TypeSupport> DataWriter<T> {
             }
         };
         let replaces_unsent = publication.replaces_unsent;
-        let mut lent = None;
+        let mut loaned = None;
         Ok(move |driver: &mut Driver, now: Instant| {
             if !replaces_unsent && driver.core.would_replace_unsent(handle, key_hash)? {
                 driver.transmit(now);
             }
             if alive && payload_len >= loan::LOAN_LEN_MIN {
-                loan::serialize_to_loan(&mut lent, driver, handle, payload_len, serialize)?;
-                if let Some(lent) = &lent {
-                    return loan::write(driver, now, handle, &change, lent);
+                loan::serialize_to_loan(&mut loaned, driver, handle, payload_len, serialize)?;
+                if let Some(loaned) = &loaned {
+                    return loan::write(driver, now, handle, &change, loaned);
                 }
             }
             let mut failure: Option<EncodeError> = None;

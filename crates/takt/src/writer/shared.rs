@@ -20,7 +20,7 @@ use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::{Error, Result, TypeSupport};
 
-/// Sample that is lent by reference.
+/// Sample that is loaned by reference.
 struct Object<T> {
     sample: Arc<dyn Any + Send + Sync>,
     representation: Representation,
@@ -104,15 +104,15 @@ impl<T: TypeSupport + Send + Sync + 'static> DataWriter<T> {
         let publication = Publication::default();
         let mut otherwise = self.attempt(&*sample, &publication)?;
         let key_hash = takt_xtypes::key_hash(&*sample)?;
-        let mut lent = None;
+        let mut loaned = None;
         let attempt = |driver: &mut Driver, now| {
             if !driver.stays_in_process(core.handle)? {
                 return otherwise(driver, now);
             }
-            if lent.is_none() {
-                lent = Some(Object::share(Arc::clone(&sample), self.representation)?);
+            if loaned.is_none() {
+                loaned = Some(Object::share(Arc::clone(&sample), self.representation)?);
             }
-            let Some((payload_len, object)) = &lent else { unreachable!("created just before") };
+            let Some((payload_len, object)) = &loaned else { unreachable!("created just before") };
             let change = NewChange {
                 kind: ChangeKind::Alive,
                 key_hash,

@@ -116,8 +116,8 @@ fn cancelled_receive_loses_no_sample_and_leaves_no_waker() {
     let waker = Unpark::here();
     for x in 0..200 {
         {
-            let mut given_up = pin!(pair.reader.recv());
-            assert!(poll_once(given_up.as_mut(), &waker).is_pending());
+            let mut cancelled = pin!(pair.reader.recv());
+            assert!(poll_once(cancelled.as_mut(), &waker).is_pending());
         }
         assert_eq!(Arc::strong_count(&waker), 1, "the reader has forgotten the waker");
         let mut waits = pin!(pair.reader.recv());
@@ -272,8 +272,8 @@ fn inline_participant_wakes_tasks_when_driven() {
         assert_eq!(x_of(sample.expect("open")), x);
     }
     std::thread::scope(|scope| {
-        let elsewhere = scope.spawn(|| block_on(pair.reader.recv()));
-        let result = elsewhere.join().expect("no panic");
+        let other_thread = scope.spawn(|| block_on(pair.reader.recv()));
+        let result = other_thread.join().expect("no panic");
         assert!(matches!(result, Err(Error::IllegalOperation { .. })), "{result:?}");
     });
 }

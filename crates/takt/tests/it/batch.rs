@@ -179,12 +179,12 @@ fn batch_belongs_to_the_open_coherent_set() {
     publisher.begin_coherent_changes().expect("open");
     assert_eq!(writer.write_batch(shapes(0..40)).expect("room"), 40);
     wait("acknowledgement", &mut || writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
-    let mut places = places(100);
-    assert!(reader.take_batch(&mut places).expect("open").is_empty(), "the set is not complete");
+    let mut slots = places(100);
+    assert!(reader.take_batch(&mut slots).expect("open").is_empty(), "the set is not complete");
     publisher.end_coherent_changes().expect("it was begun");
     let mut taken = Vec::new();
     wait("the set", &mut || {
-        taken.extend(data(reader.take_batch(&mut places).expect("open")));
+        taken.extend(data(reader.take_batch(&mut slots).expect("open")));
         !taken.is_empty()
     });
     assert_eq!(taken, shapes(0..40));
@@ -219,23 +219,23 @@ fn take_batch_fills_slots_with_data_and_instance_changes() {
     pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
     pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
 
-    let mut places = places(10);
-    let read = pair.reader.read_batch(&mut places[..4]).expect("open");
+    let mut slots = places(10);
+    let read = pair.reader.read_batch(&mut slots[..4]).expect("open");
     assert_eq!(data(read), shapes(0..4), "at most the number of slots");
     assert_eq!(read[0].info.sample_rank, 1, "one more red one follows");
     assert!(read.iter().all(|sample| sample.info.sample_state == SampleState::NotRead));
-    let taken = pair.reader.take_batch(&mut places).expect("open");
+    let taken = pair.reader.take_batch(&mut slots).expect("open");
     assert_eq!(taken.len(), 7, "what was read is still there");
     assert_eq!(data(taken), shapes(0..6));
     assert_eq!(taken[0].info.sample_state, SampleState::Read);
-    let news = &taken[6];
-    assert!(!news.info.valid_data && news.data.is_none(), "{news:?}");
-    assert_eq!(news.key.as_ref().map(|key| key.color.as_str()), Some("RED"));
-    assert_eq!(news.info.instance_state, InstanceState::NotAliveDisposed);
-    assert!(pair.reader.take_batch(&mut places).expect("open").is_empty());
+    let disposal = &taken[6];
+    assert!(!disposal.info.valid_data && disposal.data.is_none(), "{disposal:?}");
+    assert_eq!(disposal.key.as_ref().map(|key| key.color.as_str()), Some("RED"));
+    assert_eq!(disposal.info.instance_state, InstanceState::NotAliveDisposed);
+    assert!(pair.reader.take_batch(&mut slots).expect("open").is_empty());
 
     pair.reader.close().expect("open");
-    assert!(matches!(pair.reader.take_batch(&mut places), Err(Error::AlreadyDeleted)));
+    assert!(matches!(pair.reader.take_batch(&mut slots), Err(Error::AlreadyDeleted)));
 }
 
 #[test]

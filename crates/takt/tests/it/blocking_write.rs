@@ -43,10 +43,10 @@ fn write_times_out_with_full_history_and_loses_nothing() {
         let room =
             format!("timeout: no room in the history of the writer of \"Topic\" (max_samples {ROOM}) for 20 ms; ");
         assert!(text.starts_with(&room), "{text}");
-        let lagging = format!("1 reader has not acknowledged: {} of ", pair.reader.guid());
-        assert!(text.contains(&lagging), "{text}");
+        let unacknowledged = format!("1 reader has not acknowledged: {} of ", pair.reader.guid());
+        assert!(text.contains(&unacknowledged), "{text}");
         let error = pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).expect_err("none").to_string();
-        assert!(error.starts_with(&format!("timeout: topic \"Topic\": {lagging}")), "{error}");
+        assert!(error.starts_with(&format!("timeout: topic \"Topic\": {unacknowledged}")), "{error}");
         assert_eq!(accepted, ROOM as i32, "{runtime:?}");
         pair.take(ROOM as usize);
         pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());

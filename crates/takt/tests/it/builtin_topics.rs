@@ -345,8 +345,7 @@ fn disposed_instances_free_space_for_new_ones() {
             (0..6).map(|_| create_writer::<Shape>(&other, "Square", DataWriterQos::default())).collect();
         known(4);
         wait_until(&both, "refusal", || watching.counters().expect("open").refused_remote_entities == 2);
-        let alive = Selector { instance_states: InstanceStates::ALIVE, ..Selector::READ };
-        let shown = publications.select(alive, 8).expect("open");
+        let shown = publications.select().alive().max(8).read().expect("open");
         assert_eq!(shown.len(), 4, "{runtime:?}");
         assert!(
             shown.iter().all(|sample| writers.iter().any(|writer| sample.info.instance_handle == writer.guid().into()))

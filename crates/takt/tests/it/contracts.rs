@@ -45,15 +45,15 @@ fn missed_deadline_is_reported_to_writer_and_reader() {
         let writer = DataWriterQos { deadline, ..reliable_writer(History::KeepAll) };
         let reader = DataReaderQos { deadline, ..reliable_reader(History::KeepAll) };
         let pair = Pair::<Shape>::new(runtime, writer, reader);
-        let told = Arc::new(ReportedCounts::default());
-        pair.reader.set_listener(Box::new(Watcher(Arc::clone(&told)))).expect("open");
-        pair.writer.set_listener(Box::new(Watcher(Arc::clone(&told)))).expect("open");
+        let reported = Arc::new(ReportedCounts::default());
+        pair.reader.set_listener(Box::new(Watcher(Arc::clone(&reported)))).expect("open");
+        pair.writer.set_listener(Box::new(Watcher(Arc::clone(&reported)))).expect("open");
         pair.writer.write(&Shape::new("RED", 1)).expect("room");
         pair.wait_until("missed deadlines", || {
-            told.offered.load(Ordering::SeqCst) >= 3 && told.requested.load(Ordering::SeqCst) >= 3
+            reported.offered.load(Ordering::SeqCst) >= 3 && reported.requested.load(Ordering::SeqCst) >= 3
         });
         pair.writer.dispose(&Shape::new("RED", 1)).expect("room");
-        assert_eq!(told.lost.load(Ordering::SeqCst), 0);
+        assert_eq!(reported.lost.load(Ordering::SeqCst), 0);
     }
 }
 
@@ -63,11 +63,11 @@ fn expired_liveliness_is_reported_to_the_writer() {
         let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: PERIOD };
         let writer = DataWriterQos { liveliness, ..reliable_writer(History::KeepAll) };
         let pair = Pair::<Shape>::new(runtime, writer, reliable_reader(History::KeepAll));
-        let told = Arc::new(ReportedCounts::default());
-        pair.writer.set_listener(Box::new(Watcher(Arc::clone(&told)))).expect("open");
-        pair.wait_until("the end of the lease", || told.lost.load(Ordering::SeqCst) == 1);
+        let reported = Arc::new(ReportedCounts::default());
+        pair.writer.set_listener(Box::new(Watcher(Arc::clone(&reported)))).expect("open");
+        pair.wait_until("the end of the lease", || reported.lost.load(Ordering::SeqCst) == 1);
         pair.writer.assert_liveliness().expect("open");
-        pair.wait_until("the end of the next", || told.lost.load(Ordering::SeqCst) == 2);
+        pair.wait_until("the end of the next", || reported.lost.load(Ordering::SeqCst) == 2);
         assert_eq!(pair.writer.liveliness_lost_status().expect("open").total_count_change, 0, "it was notified");
     }
 }
@@ -127,25 +127,25 @@ fn exceeded_latency_is_reported_to_the_listener() {
         // Ten minutes, so that only a suspended machine exceeds it.
         qos.property.0.push(("rt.e2e_ns".into(), "600000000000".into(), false));
         let reader = subscriber.create_datareader(&topic, qos).expect("reader");
-        let told = Arc::default();
-        reader.set_listener(Box::new(Ages(Arc::clone(&told)))).expect("open");
+        let reported = Arc::default();
+        reader.set_listener(Box::new(Ages(Arc::clone(&reported)))).expect("open");
         let both = [&from, &to];
         wait_until(&both, "match", || writer.matched_subscriptions().expect("open").len() == 1);
         writer.write(&Shape::new("RED", 1)).expect("room");
         wait_until(&both, "the sample", || reader.take(1).expect("open").len() == 1);
         let status = reader.latency_exceeded_status().expect("open").expect("it has a limit");
         assert_eq!((status.total_count, status.ages.count()), (0, 1));
-        assert!(told.lock().expect("no panic").is_empty());
+        assert!(reported.lock().expect("no panic").is_empty());
 
         let mut qos = reliable_reader(History::KeepAll);
         qos.property.0.push(("rt.e2e_ns".into(), "1".into(), false));
         let hurried = subscriber.create_datareader(&topic, qos).expect("reader");
-        let told = Arc::default();
-        hurried.set_listener(Box::new(Ages(Arc::clone(&told)))).expect("open");
+        let reported = Arc::default();
+        hurried.set_listener(Box::new(Ages(Arc::clone(&reported)))).expect("open");
         wait_until(&both, "match", || writer.matched_subscriptions().expect("open").len() == 2);
         writer.write(&Shape::new("RED", 2)).expect("room");
-        wait_until(&both, "the status", || !told.lock().expect("no panic").is_empty());
-        let status = told.lock().expect("no panic")[0].clone();
+        wait_until(&both, "the status", || !reported.lock().expect("no panic").is_empty());
+        let status = reported.lock().expect("no panic")[0].clone();
         assert_eq!(
             (status.limit_ns, status.total_count, status.total_count_change),
             (Some(1), 1, 1),
@@ -160,8 +160,8 @@ fn write_blocks_only_until_the_minimum_separation_ends() {
     for runtime in RUNTIMES {
         // Far longer than all separations together. A write that waits for another timer, or for
         // this timeout, takes most of it.
-        let patience = std::time::Duration::from_secs(30);
-        let reliability = Reliability { max_blocking_time: patience.into(), ..Reliability::BEST_EFFORT };
+        let timeout = std::time::Duration::from_secs(30);
+        let reliability = Reliability { max_blocking_time: timeout.into(), ..Reliability::BEST_EFFORT };
         let mut qos = DataWriterQos { reliability, ..DataWriterQos::default() };
         let minimum_separation = Some(takt::Duration::from_millis(5));
         Contract { minimum_separation, ..Contract::default() }.put_into_writer(&mut qos);
@@ -170,6 +170,6 @@ fn write_blocks_only_until_the_minimum_separation_ends() {
         for x in 0..40 {
             pair.writer.write(&Shape::new("RED", x)).expect("the separation ends");
         }
-        assert!(begin.elapsed() < patience, "{runtime:?}: writes waited for {:?}", begin.elapsed());
+        assert!(begin.elapsed() < timeout, "{runtime:?}: writes waited for {:?}", begin.elapsed());
     }
 }

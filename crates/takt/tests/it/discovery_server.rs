@@ -11,8 +11,8 @@ use takt_testkit::{not_run, require};
 
 /// Runs a test in a network namespace without multicast.
 fn without_multicast(test: impl FnOnce() + Send + 'static) {
-    if let Err(why) = require::network_namespaces() {
-        return not_run(why);
+    if let Err(reason) = require::network_namespaces() {
+        return not_run(reason);
     }
     let thread = std::thread::spawn(move || {
         // SAFETY: no pointers; affects this thread only.

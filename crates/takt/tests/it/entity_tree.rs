@@ -151,13 +151,13 @@ fn statuses_of_writers_and_topics_reach_listeners_of_higher_levels() {
         let _second = create_reader::<Shape>(&theirs, "T", reliable_reader(History::KeepAll));
         wait_until(&[&ours, &theirs], "match", || has("publisher: T publication matched 2"));
 
-        let strange = create_writer::<Shape>(&ours, "Strange", reliable_writer(History::KeepAll));
+        let inconsistent = create_writer::<Shape>(&ours, "Strange", reliable_writer(History::KeepAll));
         let _reader = create_reader::<Blob>(&theirs, "Strange", reliable_reader(History::KeepAll));
         wait_until(&[&ours, &theirs], "inconsistency", || has("participant: Strange inconsistent 1"));
-        strange.topic().set_listener(Scribe::new("topic", &log)).expect("open");
+        inconsistent.topic().set_listener(Scribe::new("topic", &log)).expect("open");
         let _reader = create_reader::<Blob>(&theirs, "Strange", reliable_reader(History::KeepAll));
         wait_until(&[&ours, &theirs], "inconsistency", || has("topic: Strange inconsistent 2"));
-        let status = strange.topic().inconsistent_topic_status().expect("open");
+        let status = inconsistent.topic().inconsistent_topic_status().expect("open");
         assert_eq!((status.total_count, status.total_count_change), (2, 0), "the listener has read it");
     }
 }

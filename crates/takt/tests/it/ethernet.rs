@@ -93,9 +93,9 @@ fn user_data_use_ethernet_and_discovery_uses_udp() {
 fn all_data_use_ethernet_if_configured() {
     let Some(network) = Network::new() else { return };
     let hosts = [network.host(true), network.host(true)];
-    let asked = ["packet:eth0/vlan=42/qdisc=bypass"];
+    let requested = ["packet:eth0/vlan=42/qdisc=bypass"];
     let [publisher, subscriber] =
-        hosts.each_ref().map(|host| build(host, |b| b.user_data_transports(asked).discovery_transports(asked)));
+        hosts.each_ref().map(|host| build(host, |b| b.user_data_transports(requested).discovery_transports(requested)));
     let names: Vec<_> = publisher.transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
     assert!(!names.contains(&"udp"), "{names:?}");
     let pair = pair_of(publisher, subscriber);

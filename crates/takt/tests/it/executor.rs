@@ -27,22 +27,22 @@ fn join(from: &DomainParticipant, to: &DomainParticipant, topic: &str) -> (DataW
 
 /// Starts a job that occupies the executor until the sender sends or is dropped.
 fn occupy(executor: &Executor) -> (Job, mpsc::Sender<()>) {
-    let (release_hold, wait) = mpsc::channel::<()>();
-    let (tell, begun) = mpsc::channel();
+    let (release, wait) = mpsc::channel::<()>();
+    let (sender, begun) = mpsc::channel();
     let job = executor.on_event(Priority::MAX, "busy", move || {
-        tell.send(()).expect("somebody waits");
+        sender.send(()).expect("somebody waits");
         wait.recv().unwrap_or_default();
     });
     let job = job.expect("room");
     job.trigger();
     begun.recv_timeout(PATIENCE).expect("it runs");
-    (job, release_hold)
+    (job, release)
 }
 
 #[test]
 fn jobs_run_by_priority_and_fifo_among_equals() {
     let executor = executor("jobs");
-    let (busy, release_hold) = occupy(&executor);
+    let (busy, release) = occupy(&executor);
     let order = Order::default();
     let names = [("a", 0), ("b", -5), ("c", 20), ("d", 0), ("e", 63), ("f", 20)];
     let jobs: Vec<_> = names
@@ -51,7 +51,7 @@ fn jobs_run_by_priority_and_fifo_among_equals() {
         .collect();
     jobs.iter().for_each(Job::trigger);
     jobs[0].trigger();
-    drop(release_hold);
+    drop(release);
     wait_until(&[], "all jobs", || order.lock().expect("no panic").len() >= 6);
     assert_eq!(*order.lock().expect("no panic"), ["e", "c", "f", "a", "d", "b"], "and one that waits runs once");
     assert_eq!(jobs[0].statistics().durations.count(), 1);
@@ -72,10 +72,10 @@ fn periodic_job_runs_until_it_is_dropped() {
     assert!(statistics.durations.count() >= 9 && statistics.responses.count() == statistics.durations.count());
     drop(job);
     // The run during which the job was dropped ends before another job runs.
-    let (_busy, _let_go) = occupy(&executor);
+    let (_busy, _release) = occupy(&executor);
     let after = runs.load(Ordering::SeqCst);
-    let (_again, _let_go) = {
-        drop(_let_go);
+    let (_again, _release) = {
+        drop(_release);
         occupy(&executor)
     };
     assert_eq!(runs.load(Ordering::SeqCst), after);
@@ -88,10 +88,10 @@ fn periodic_job_runs_until_it_is_dropped() {
 fn skipped_releases_are_counted() {
     let executor = executor("late");
     let job = executor.every(Duration::from_millis(1), Priority::NORMAL, "loop", || {}).expect("room");
-    let (_busy, release_hold) = occupy(&executor);
+    let (_busy, release) = occupy(&executor);
     let began = std::time::Instant::now();
     while began.elapsed() < Duration::from_millis(20) {}
-    drop(release_hold);
+    drop(release);
     wait_until(&[], "the late run", || job.statistics().skipped >= 15);
     wait_until(&[], "its end", || job.statistics().responses.max_ns() >= 15_000_000);
 }
@@ -109,8 +109,8 @@ fn overrunning_job_is_suspended_until_it_is_resumed() {
     wait_until(&[], "the overrun", || job.statistics().overruns == 1);
     assert!(job.statistics().is_suspended);
     job.trigger();
-    let (_busy, release_hold) = occupy(&executor);
-    drop(release_hold);
+    let (_busy, release) = occupy(&executor);
+    drop(release);
     assert_eq!(job.statistics().durations.count(), 1, "the other jobs ran, this one did not");
     job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
@@ -120,50 +120,50 @@ fn overrunning_job_is_suspended_until_it_is_resumed() {
 
 /// Adds a job that reports the start of each run and runs until the sender sends.
 fn begins_and_waits(executor: &Executor, priority: Priority) -> (Job, mpsc::Receiver<()>, mpsc::Sender<()>) {
-    let (release_hold, wait) = mpsc::channel::<()>();
-    let (tell, begun) = mpsc::channel();
+    let (release, wait) = mpsc::channel::<()>();
+    let (sender, begun) = mpsc::channel();
     let job = executor.on_event(priority, "waits", move || {
-        tell.send(()).unwrap_or_default();
+        sender.send(()).unwrap_or_default();
         wait.recv().unwrap_or_default();
     });
-    (job.expect("room"), begun, release_hold)
+    (job.expect("room"), begun, release)
 }
 
 #[test]
 fn triggered_and_suspended_job_runs_once_after_resume() {
     let executor = executor("resumed");
-    let (job, begun, release_hold) = begins_and_waits(&executor, Priority::NORMAL);
-    let (busy, busy_begun, busy_let_go) = begins_and_waits(&executor, Priority::MAX);
+    let (job, begun, release) = begins_and_waits(&executor, Priority::NORMAL);
+    let (busy, busy_begun, release_busy) = begins_and_waits(&executor, Priority::MAX);
     job.set_budget(Duration::ZERO, true).expect("a budget");
     job.trigger();
     begun.recv_timeout(PATIENCE).expect("it runs");
     // A trigger during a run takes effect when the job is resumed.
     job.trigger();
     busy.trigger();
-    release_hold.send(()).expect("it waits");
+    release.send(()).expect("it waits");
     busy_begun.recv_timeout(PATIENCE).expect("it runs");
     assert!(job.statistics().is_suspended);
     job.resume();
-    busy_let_go.send(()).expect("it waits");
+    release_busy.send(()).expect("it waits");
     begun.recv_timeout(PATIENCE).expect("it is resumed");
     // The same, but the job is not resumed.
     job.trigger();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let less_urgent =
-        executor.on_event(Priority::new(-5), "less urgent", move || tell.send(()).expect("somebody waits"));
+        executor.on_event(Priority::new(-5), "less urgent", move || sender.send(()).expect("somebody waits"));
     let less_urgent = less_urgent.expect("room");
     less_urgent.trigger();
-    release_hold.send(()).expect("it waits");
-    told.recv_timeout(PATIENCE).expect("it runs");
+    release.send(()).expect("it waits");
+    receiver.recv_timeout(PATIENCE).expect("it runs");
     assert!(begun.try_recv().is_err(), "a job that is suspended does not run");
     job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
     begun.recv_timeout(PATIENCE).expect("it is resumed");
-    release_hold.send(()).expect("it waits");
+    release.send(()).expect("it waits");
     wait_until(&[], "the end of the run", || job.statistics().durations.count() == 3);
     job.trigger();
     begun.recv_timeout(PATIENCE).expect("it can be triggered as ever");
-    drop(release_hold);
+    drop(release);
     wait_until(&[], "the last run", || job.statistics().durations.count() == 4);
     assert!(job.statistics().overruns == 2 && begun.try_recv().is_err(), "each release is one run");
 }
@@ -175,19 +175,19 @@ fn future_continues_when_it_is_woken() {
     let build = || on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
     let (from, to) = (build(), build());
     let (writer, reader) = join(&from, &to, "Topic");
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let task = executor.spawn(Priority::new(7), "task", async move {
         for _ in 0..3 {
             let sample = reader.recv().await.expect("open");
-            tell.send(sample.data.expect("valid").x).expect("somebody waits");
+            sender.send(sample.data.expect("valid").x).expect("somebody waits");
         }
     });
     let task = task.expect("room");
     for x in 0..3 {
         writer.write(&Shape::new("RED", x)).expect("room");
-        assert_eq!(told.recv_timeout(PATIENCE), Ok(x));
+        assert_eq!(receiver.recv_timeout(PATIENCE), Ok(x));
     }
-    assert!(told.recv_timeout(PATIENCE).is_err(), "the future is dropped once it is ready");
+    assert!(receiver.recv_timeout(PATIENCE).is_err(), "the future is dropped once it is ready");
     assert!(task.statistics().durations.count() >= 3);
 }
 
@@ -198,37 +198,37 @@ fn name_of_this_thread() -> String {
 #[test]
 fn participants_share_an_executor_and_a_listener_uses_another() {
     let domain = domain();
-    let (main, aside) = (executor("main"), executor("aside"));
+    let (main, other) = (executor("main"), executor("aside"));
     let build = || on_loopback(domain, Runtime::Shared).executor(&main).build().expect("participant");
     let (from, to) = (build(), build());
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let [(fast_writer, fast), (slow_writer, slow)] = ["Fast", "Slow"].map(|name| join(&from, &to, name));
-    let (release_hold, wait) = mpsc::channel::<()>();
-    let tell_slow = tell.clone();
+    let (release, wait) = mpsc::channel::<()>();
+    let slow_sender = sender.clone();
     listen(&slow, move |reader| {
         reader.take(usize::MAX).expect("open");
-        tell_slow.send(("slow begins", name_of_this_thread())).expect("somebody waits");
+        slow_sender.send(("slow begins", name_of_this_thread())).expect("somebody waits");
         wait.recv().unwrap_or_default();
     });
-    slow.run_listener_on(Some(&aside)).expect("room");
+    slow.run_listener_on(Some(&other)).expect("room");
     listen(&fast, move |reader| {
         reader.take(usize::MAX).expect("open");
-        tell.send(("fast", name_of_this_thread())).expect("somebody waits");
+        sender.send(("fast", name_of_this_thread())).expect("somebody waits");
     });
 
     slow_writer.write(&Shape::new("RED", 1)).expect("room");
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(("slow begins", "aside".to_owned())));
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(("slow begins", "aside".to_owned())));
     fast_writer.write(&Shape::new("RED", 1)).expect("room");
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(("fast", "main".to_owned())), "though the other one still runs");
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(("fast", "main".to_owned())), "though the other one still runs");
     // Samples that arrive during the call there are reported by the participant's executor after
     // the call.
     slow.run_listener_on(None).expect("always");
     slow_writer.write(&Shape::new("RED", 2)).expect("room");
     wait_until(&[], "the sample", || slow.status_changes().intersects(StatusMask::DATA_AVAILABLE));
     fast_writer.write(&Shape::new("RED", 2)).expect("room");
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(("fast", "main".to_owned())));
-    drop(release_hold);
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(("slow begins", "main".to_owned())));
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(("fast", "main".to_owned())));
+    drop(release);
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(("slow begins", "main".to_owned())));
 }
 
 #[test]
@@ -276,12 +276,12 @@ fn closed_participant_is_not_called_and_others_continue() {
 #[test]
 fn executor_thread_has_its_name_and_settings_or_start_fails() {
     let executor = Executor::builder("a name that is longer than the kernel's").start().expect("a thread");
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let job =
-        executor.on_event(Priority::NORMAL, "name", move || tell.send(name_of_this_thread()).expect("waited for"));
+        executor.on_event(Priority::NORMAL, "name", move || sender.send(name_of_this_thread()).expect("waited for"));
     let job = job.expect("room");
     job.trigger();
-    assert_eq!(told.recv_timeout(PATIENCE).map(|name| name.len()), Ok(15));
+    assert_eq!(receiver.recv_timeout(PATIENCE).map(|name| name.len()), Ok(15));
     let settings = ThreadSettings { cpus: vec![1000], ..ThreadSettings::default() };
     let refused = Executor::builder("nowhere").thread_settings(settings).start();
     assert!(matches!(refused, Err(Error::RealTime(_))), "{refused:?}");

@@ -40,13 +40,13 @@ fn write(writer: &DataWriter<Shape>, x: i32) {
 
 /// Sets a listener that reports each call and then waits for the sender.
 fn block_in_listener(reader: &DataReader<Shape>) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
-    let ((tell, told), (release_hold, wait)) = (mpsc::channel(), mpsc::channel::<()>());
+    let ((sender, receiver), (release, wait)) = (mpsc::channel(), mpsc::channel::<()>());
     listen(reader, move |reader| {
         reader.take(usize::MAX).expect("open");
-        tell.send(()).unwrap_or_default();
+        sender.send(()).unwrap_or_default();
         wait.recv().unwrap_or_default();
     });
-    (told, release_hold)
+    (receiver, release)
 }
 
 /// Suppresses backtraces of intended panics.
@@ -59,70 +59,70 @@ fn jobs_and_listeners_keep_their_executor_running() {
     let domain = domain();
     let [from, to] = [(); 2].map(|()| quiet(domain).build().expect("participant"));
     let (writer, reader) = join(&from, &to, "Topic");
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     listen(&reader, move |reader| {
         for sample in reader.take(usize::MAX).expect("open") {
-            tell.send(sample.data.expect("valid").x).expect("somebody waits");
+            sender.send(sample.data.expect("valid").x).expect("somebody waits");
         }
     });
-    let (tell, ticks) = mpsc::channel();
+    let (sender, ticks) = mpsc::channel();
     let job = {
-        let aside = executor("aside");
-        reader.run_listener_on(Some(&aside)).expect("room");
-        aside.every(Duration::from_millis(1), Priority::NORMAL, "loop", move || tell.send(()).unwrap_or_default())
+        let other = executor("aside");
+        reader.run_listener_on(Some(&other)).expect("room");
+        other.every(Duration::from_millis(1), Priority::NORMAL, "loop", move || sender.send(()).unwrap_or_default())
     };
     for x in 0..3 {
         write(&writer, x);
-        assert_eq!(told.recv_timeout(PATIENCE), Ok(x), "although no other handle exists");
+        assert_eq!(receiver.recv_timeout(PATIENCE), Ok(x), "although no other handle exists");
         assert_eq!(ticks.recv_timeout(PATIENCE), Ok(()));
     }
     drop(job);
     write(&writer, 3);
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(3));
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(3));
     reader.close().expect("open");
-    assert!(told.recv_timeout(PATIENCE).is_err(), "the listener is dropped");
+    assert!(receiver.recv_timeout(PATIENCE).is_err(), "the listener is dropped");
 }
 
 #[test]
 fn executor_may_be_dropped_by_its_own_job() {
     let one = executor("one");
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let handle = Mutex::new(Some(one.clone()));
     let job = one.on_event(Priority::NORMAL, "drops", move || {
         drop(handle.lock().expect("no panic").take());
-        tell.send(()).expect("somebody waits");
+        sender.send(()).expect("somebody waits");
     });
     let job = job.expect("room");
     drop(one);
     job.trigger();
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(()));
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(()));
     drop(job);
-    assert!(told.recv_timeout(PATIENCE).is_err(), "what the job held is gone");
+    assert!(receiver.recv_timeout(PATIENCE).is_err(), "what the job held is gone");
 }
 
 #[test]
-fn arrival_during_a_call_elsewhere_is_reported_at_once_by_the_next_executor() {
+fn arrival_during_a_call_on_another_executor_is_reported_at_once_by_the_next_one() {
     let domain = domain();
     let [from, to] = [(); 2].map(|()| quiet(domain).build().expect("participant"));
     let (writer, reader) = join(&from, &to, "Topic");
-    let (told, release_hold) = block_in_listener(&reader);
+    let (receiver, release) = block_in_listener(&reader);
     let [first, second] = ["first", "second"].map(executor);
-    let patience: takt::Duration = LIMIT.into();
-    let mut is_elsewhere = false;
+    let limit: takt::Duration = LIMIT.into();
+    let mut is_on_executor = false;
     for next in [Some(&first), Some(&second), None, Some(&first), None] {
         write(&writer, 1);
-        told.recv_timeout(PATIENCE).expect("the call");
+        receiver.recv_timeout(PATIENCE).expect("the call");
         reader.run_listener_on(next).expect("room");
         write(&writer, 2);
-        if is_elsewhere {
+        if is_on_executor {
             // The participant has received the sample and sleeps.
-            writer.wait_for_acknowledgments(patience).expect("in time");
+            writer.wait_for_acknowledgments(limit).expect("in time");
         }
-        is_elsewhere = next.is_some();
-        release_hold.send(()).expect("it waits");
-        told.recv_timeout(PATIENCE).expect("what arrived meanwhile");
-        release_hold.send(()).expect("it waits");
-        writer.wait_for_acknowledgments(patience).expect("in time");
+        is_on_executor = next.is_some();
+        release.send(()).expect("it waits");
+        receiver.recv_timeout(PATIENCE).expect("what arrived meanwhile");
+        release.send(()).expect("it waits");
+        writer.wait_for_acknowledgments(limit).expect("in time");
     }
 }
 
@@ -144,16 +144,16 @@ fn overrun_on_another_executor_is_reported_at_once() {
     let properties = [(BUDGET_PROPERTY, "1000")];
     let (writer, reader) =
         connect::<Shape>(&from, &to, "Topic", reliable_writer(History::KeepAll), reader_with(&properties));
-    let (tell, overruns) = mpsc::channel();
-    to.set_listener(Box::new(Overruns(tell))).expect("open");
-    let (told, release_hold) = block_in_listener(&reader);
+    let (sender, overruns) = mpsc::channel();
+    to.set_listener(Box::new(Overruns(sender))).expect("open");
+    let (receiver, release) = block_in_listener(&reader);
     reader.run_listener_on(Some(&executor("aside"))).expect("room");
     for count in 1..4 {
         write(&writer, 1);
-        told.recv_timeout(PATIENCE).expect("the call");
+        receiver.recv_timeout(PATIENCE).expect("the call");
         // The participant sleeps.
         writer.wait_for_acknowledgments(LIMIT).expect("in time");
-        release_hold.send(()).expect("it waits");
+        release.send(()).expect("it waits");
         assert_eq!(overruns.recv_timeout(PATIENCE), Ok(count));
     }
 }
@@ -162,18 +162,18 @@ fn overrun_on_another_executor_is_reported_at_once() {
 fn overrun_of_the_overrun_listener_is_counted_and_reported_once() {
     let pair =
         Pair::<Shape>::new(Runtime::Shared, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
-    let (tell, overruns) = mpsc::channel();
-    pair.subscriber.set_listener(Box::new(Overruns(tell))).expect("open");
+    let (sender, overruns) = mpsc::channel();
+    pair.subscriber.set_listener(Box::new(Overruns(sender))).expect("open");
     pair.subscriber.set_job_budget(JobKind::Callback, Priority::NORMAL, Duration::ZERO).expect("open");
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     listen(&pair.reader, move |reader| {
         reader.take(usize::MAX).expect("open");
-        tell.send(()).expect("somebody waits");
+        sender.send(()).expect("somebody waits");
     });
     let mut before = 0;
     for x in 0..3 {
         write(&pair.writer, x);
-        told.recv_timeout(PATIENCE).expect("others are called too");
+        receiver.recv_timeout(PATIENCE).expect("others are called too");
         let count = overruns.recv_timeout(PATIENCE).expect("it is notified");
         assert!(count > before && count <= before + 3, "own one counted, reported once: {count} after {before}");
         before = count;
@@ -192,11 +192,11 @@ fn suspended_listener_is_not_called_for_arrivals_during_its_last_call() {
     // SAFETY: only the thread that created them uses them, which is also the one that calls
     // listeners here.
     unsafe impl Send for WritesOnDrop {}
-    let here = WritesOnDrop(writer.clone(), from.clone(), to.clone());
+    let entities = WritesOnDrop(writer.clone(), from.clone(), to.clone());
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
     let listener = Calling(move |reader: &DataReader<Shape>| {
-        let WritesOnDrop(writer, from, to) = &here;
+        let WritesOnDrop(writer, from, to) = &entities;
         reader.take(usize::MAX).expect("open");
         if counted.fetch_add(1, Ordering::SeqCst) == 0 {
             write(writer, 2);
@@ -223,9 +223,9 @@ fn changed_qos_applies_its_new_budget() {
     assert!(matches!(refused, Err(Error::BadParameter { .. })), "{refused:?}");
     pair.reader.set_qos(reader_with(&[(BUDGET_PROPERTY, "1"), (PRIORITY_PROPERTY, "-7")])).expect("changeable");
     write(&pair.writer, 2);
-    let told =
+    let matches =
         |overrun: &BudgetOverrun| (overrun.priority, overrun.budget) == (Priority::new(-7), Duration::from_nanos(1));
-    pair.wait_until("an overrun", || pair.subscriber.budget_overruns().expect("open").last.iter().any(told));
+    pair.wait_until("an overrun", || pair.subscriber.budget_overruns().expect("open").last.iter().any(matches));
 }
 
 /// Starts a job that is always ready.
@@ -314,38 +314,38 @@ fn urgent_listener_on_another_executor_is_woken_between_two_listeners() {
         reliable_writer(History::KeepAll),
         reader_with(&[(PRIORITY_PROPERTY, "40")]),
     );
-    let (tell_urgent, told_urgent) = mpsc::channel();
+    let (urgent_sender, urgent_receiver) = mpsc::channel();
     listen(&urgent, move |reader| {
         reader.take(usize::MAX).expect("open");
-        tell_urgent.send(()).unwrap_or_default();
+        urgent_sender.send(()).unwrap_or_default();
     });
     urgent.run_listener_on(Some(&executor("aside"))).expect("room");
     // The slow listener that is called second observes that the urgent one was woken before.
-    let ((tell, told), (tell_end, end)) = (mpsc::channel(), mpsc::channel());
-    let (release_hold, wait) = mpsc::channel::<()>();
-    let shared = Arc::new(Mutex::new((0, wait, told_urgent)));
+    let ((sender, receiver), (end_sender, end)) = (mpsc::channel(), mpsc::channel());
+    let (release, wait) = mpsc::channel::<()>();
+    let shared = Arc::new(Mutex::new((0, wait, urgent_receiver)));
     for (_, reader) in &slow {
-        let (shared, tell, tell_end) = (Arc::clone(&shared), tell.clone(), tell_end.clone());
+        let (shared, sender, end_sender) = (Arc::clone(&shared), sender.clone(), end_sender.clone());
         listen(reader, move |reader| {
             reader.take(usize::MAX).expect("open");
-            let (calls, wait, told_urgent) = &mut *shared.lock().expect("no panic");
+            let (calls, wait, urgent_receiver) = &mut *shared.lock().expect("no panic");
             *calls += 1;
             if *calls == 1 {
-                tell.send(()).unwrap_or_default();
+                sender.send(()).unwrap_or_default();
                 wait.recv().unwrap_or_default();
             } else {
-                tell_end.send(told_urgent.recv_timeout(PATIENCE)).unwrap_or_default();
+                end_sender.send(urgent_receiver.recv_timeout(PATIENCE)).unwrap_or_default();
             }
         });
     }
-    let (busy_let_go, busy_wait) = mpsc::channel::<()>();
+    let (release_busy, busy_wait) = mpsc::channel::<()>();
     let busy = main.on_event(Priority::MAX, "busy", move || busy_wait.recv().unwrap_or_default()).expect("room");
     busy.trigger();
     slow.iter().for_each(|(writer, _)| write(writer, 1));
-    drop(busy_let_go);
-    told.recv_timeout(PATIENCE).expect("the first one is called");
+    drop(release_busy);
+    receiver.recv_timeout(PATIENCE).expect("the first one is called");
     write(&urgent_writer, 1);
-    release_hold.send(()).expect("it waits");
+    release.send(()).expect("it waits");
     assert_eq!(end.recv_timeout(PATIENCE), Ok(Ok(())));
 }
 
@@ -361,23 +361,23 @@ fn job_waits_for_all_more_urgent_work() {
     listen(&reader, move |reader| {
         counted.fetch_add(reader.take(usize::MAX).expect("open").len() as u64, Ordering::SeqCst);
     });
-    let ((tell_busy, busy_runs), (release_hold, wait)) = (mpsc::channel(), mpsc::channel::<()>());
+    let ((busy_sender, busy_runs), (release, wait)) = (mpsc::channel(), mpsc::channel::<()>());
     let busy = executor.on_event(Priority::MAX, "busy", move || {
-        tell_busy.send(()).unwrap_or_default();
+        busy_sender.send(()).unwrap_or_default();
         wait.recv().unwrap_or_default();
     });
     let busy = busy.expect("room");
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let job = executor.on_event(Priority::new(-10), "log", move || {
-        tell.send(taken.load(Ordering::SeqCst)).unwrap_or_default();
+        sender.send(taken.load(Ordering::SeqCst)).unwrap_or_default();
     });
     let job = job.expect("room");
     busy.trigger();
     busy_runs.recv_timeout(PATIENCE).expect("it runs");
     job.trigger();
     (0..20).for_each(|x| write(&writer, x));
-    drop(release_hold);
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(20), "samples are more urgent than the log");
+    drop(release);
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(20), "samples are more urgent than the log");
 }
 
 #[test]
@@ -408,10 +408,10 @@ fn panicking_listener_on_another_executor_closes_its_participant() {
     let [from, to] = [(); 2].map(|()| on_busy_machine(domain, Runtime::Shared).build().expect("participant"));
     let (writer, reader) = join(&from, &to, "Topic");
     listen(&reader, |_| panic!("on purpose"));
-    let aside = executor("aside");
-    reader.run_listener_on(Some(&aside)).expect("room");
+    let other = executor("aside");
+    reader.run_listener_on(Some(&other)).expect("room");
     write(&writer, 1);
-    wait_until(&[], "the end", || aside.has_ended() && matches!(to.counters(), Err(Error::AlreadyDeleted)));
+    wait_until(&[], "the end", || other.has_ended() && matches!(to.counters(), Err(Error::AlreadyDeleted)));
     wait_until(&[], "farewell", || from.discovered_participants().expect("open").is_empty());
 }
 
@@ -420,7 +420,7 @@ fn listeners_may_close_each_others_participants() {
     for is_shared in [false, true] {
         let domain = domain();
         let writes = on_busy_machine(domain, Runtime::Shared).build().expect("participant");
-        let (called, (tell, told)) = (Arc::new(AtomicU64::new(0)), mpsc::channel());
+        let (called, (sender, receiver)) = (Arc::new(AtomicU64::new(0)), mpsc::channel());
         let executors = ["one", "other"].map(executor);
         let participants = executors.each_ref().map(|executor| {
             let builder = on_busy_machine(domain, Runtime::Shared);
@@ -431,22 +431,22 @@ fn listeners_may_close_each_others_participants() {
         let writer = create_writer::<Shape>(&writes, "Topic", reliable_writer(History::KeepAll));
         let readers =
             participants.each_ref().map(|to| create_reader::<Shape>(to, "Topic", reliable_reader(History::KeepAll)));
-        for (place, reader) in readers.iter().enumerate() {
-            let (called, tell, other) = (Arc::clone(&called), tell.clone(), participants[1 - place].clone());
+        for (index, reader) in readers.iter().enumerate() {
+            let (called, sender, other) = (Arc::clone(&called), sender.clone(), participants[1 - index].clone());
             let handles = Arc::clone(&handles);
             listen(reader, move |_| {
                 called.fetch_add(1, Ordering::SeqCst);
                 until("both are called", || called.load(Ordering::SeqCst) == 2);
                 other.close().expect("once");
-                let handle = handles.lock().expect("no panic")[1 - place].take();
+                let handle = handles.lock().expect("no panic")[1 - index].take();
                 drop(handle);
-                tell.send(()).unwrap_or_default();
+                sender.send(()).unwrap_or_default();
             });
         }
         wait_until(&[], "match", || writer.matched_subscriptions().expect("open").len() == 2);
         write(&writer, 1);
         for _ in 0..2 {
-            told.recv_timeout(PATIENCE).expect("neither waits for the other");
+            receiver.recv_timeout(PATIENCE).expect("neither waits for the other");
         }
     }
 }
@@ -455,18 +455,18 @@ fn listeners_may_close_each_others_participants() {
 fn job_does_not_wait_for_its_own_executor() {
     let domain = domain();
     let executor = executor("builds");
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let handle = executor.clone();
     let job = executor.on_event(Priority::NORMAL, "builds", move || {
         let participant = on_busy_machine(domain, Runtime::Shared).executor(&handle).build().expect("participant");
         let reader = create_reader::<Shape>(&participant, "Topic", reliable_reader(History::KeepAll));
         let waitset = WaitSet::new().expect("descriptors");
         waitset.attach(reader.read_condition(Selector::READ)).expect("attached");
-        tell.send(waitset.wait_any(takt::Duration::INFINITE)).unwrap_or_default();
+        sender.send(waitset.wait_any(takt::Duration::INFINITE)).unwrap_or_default();
     });
     let job = job.expect("room");
     job.trigger();
-    let refused = told.recv_timeout(PATIENCE).expect("it does not hang");
+    let refused = receiver.recv_timeout(PATIENCE).expect("it does not hang");
     assert!(matches!(refused, Err(Error::IllegalOperation { .. })), "{refused:?}");
 }
 
@@ -476,20 +476,20 @@ fn close_waits_for_an_executor_at_its_job_limit() {
     let executor = executor("full");
     let [from, to] =
         [(); 2].map(|()| on_busy_machine(domain, Runtime::Shared).executor(&executor).build().expect("participant"));
-    let from_elsewhere = on_busy_machine(domain, Runtime::Shared).build().expect("participant");
+    let remote = on_busy_machine(domain, Runtime::Shared).build().expect("participant");
     drop(from);
-    let (writer, reader) = join(&from_elsewhere, &to, "Topic");
-    let (told, release_hold) = block_in_listener(&reader);
+    let (writer, reader) = join(&remote, &to, "Topic");
+    let (receiver, release) = block_in_listener(&reader);
     let jobs: Vec<_> =
         (0..takt::JOBS_MAX).map(|_| executor.on_event(Priority::NORMAL, "idle", || {}).expect("room")).collect();
     let refused = executor.on_event(Priority::NORMAL, "one too many", || {});
     assert!(matches!(refused, Err(Error::OutOfResources { .. })), "{refused:?}");
     write(&writer, 1);
-    told.recv_timeout(PATIENCE).expect("the call");
+    receiver.recv_timeout(PATIENCE).expect("the call");
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // The listener ends its call when the sender is dropped.
-        let release_hold = release_hold;
+        let release = release;
         let closes = scope.spawn(|| {
             to.close().expect("once");
             assert!(has_ended.load(Ordering::SeqCst), "the call has ended");
@@ -497,7 +497,7 @@ fn close_waits_for_an_executor_at_its_job_limit() {
         // The handle is closed while the listener is running.
         wait_until(&[], "close", || matches!(to.counters(), Err(Error::AlreadyDeleted)));
         has_ended.store(true, Ordering::SeqCst);
-        release_hold.send(()).expect("it waits");
+        release.send(()).expect("it waits");
         closes.join().expect("no panic");
     });
     drop(jobs);

@@ -1,6 +1,7 @@
 //! Instance identity: writers with different representations share an instance (XTypes 1.3 §7.6.8).
 
 use crate::support::*;
+use takt::dcps::ReadOperations;
 use takt::qos::*;
 use takt::*;
 

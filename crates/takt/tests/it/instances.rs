@@ -25,8 +25,8 @@ fn disposed_instance_is_reported_with_its_key() {
         pair.writer.write(&Shape::new("BLUE", 2)).expect("room");
         pair.take(2);
         pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
-        let news = pair.take(1);
-        assert_state_change(&news[0], InstanceState::NotAliveDisposed, "RED");
+        let changes = pair.take(1);
+        assert_state_change(&changes[0], InstanceState::NotAliveDisposed, "RED");
         pair.writer.write(&Shape::new("RED", 3)).expect("room");
         let reborn = pair.take(1);
         assert_eq!(reborn[0].info.instance_state, InstanceState::Alive);
@@ -56,12 +56,12 @@ fn deleted_writer_leaves_its_instances_without_writers() {
         writer.write(&Shape::new("RED", 1)).expect("room");
         wait_until(&[&publisher, &subscriber], "sample", || !reader.take(1).expect("open").is_empty());
         drop(writer);
-        let mut news = Vec::new();
+        let mut changes = Vec::new();
         wait_until(&[&publisher, &subscriber], "news", || {
-            news.extend(reader.take(1).expect("open"));
-            !news.is_empty()
+            changes.extend(reader.take(1).expect("open"));
+            !changes.is_empty()
         });
-        assert_state_change(&news[0], InstanceState::NotAliveNoWriters, "RED");
+        assert_state_change(&changes[0], InstanceState::NotAliveNoWriters, "RED");
     }
 }
 

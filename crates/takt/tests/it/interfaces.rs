@@ -28,28 +28,28 @@ struct Host {
 }
 
 impl Host {
-    /// Runs `life` in a new namespace. `life` executes the tasks it receives between its passes.
-    fn new(life: impl FnOnce(Receiver<Task>) + Send + 'static) -> Self {
-        let (errands, todo) = mpsc::channel::<Task>();
-        let (tell, told) = mpsc::channel();
+    /// Runs `body` in a new namespace. `body` executes the tasks it receives between its passes.
+    fn new(body: impl FnOnce(Receiver<Task>) + Send + 'static) -> Self {
+        let (tasks, queue) = mpsc::channel::<Task>();
+        let (sender, receiver) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             // SAFETY: no pointers; affects this thread only.
             let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) };
             assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
             // SAFETY: takes no arguments and cannot fail.
-            tell.send(unsafe { libc::gettid() }).expect("somebody waits");
-            life(todo);
+            sender.send(unsafe { libc::gettid() }).expect("somebody waits");
+            body(queue);
         });
-        let thread_id = receive("the other host has a thread", &told);
-        Self { thread_id, tasks: errands, thread: Some(thread) }
+        let thread_id = receive("the other host has a thread", &receiver);
+        Self { thread_id, tasks, thread: Some(thread) }
     }
 
     /// Runs a task on the host's thread and waits for its result.
-    fn run<R: Send + 'static>(&self, errand: impl FnOnce() -> R + Send + 'static) -> R {
-        let (tell, told) = mpsc::channel();
-        let errand = move || tell.send(errand()).expect("somebody waits");
-        self.tasks.send(Box::new(errand)).expect("the host is up");
-        told.recv_timeout(PATIENCE).expect("the host is up")
+    fn run<R: Send + 'static>(&self, task: impl FnOnce() -> R + Send + 'static) -> R {
+        let (sender, receiver) = mpsc::channel();
+        let task = move || sender.send(task()).expect("somebody waits");
+        self.tasks.send(Box::new(task)).expect("the host is up");
+        receiver.recv_timeout(PATIENCE).expect("the host is up")
     }
 
     fn ip(&self, arguments: &'static str) {
@@ -74,13 +74,13 @@ fn ip(arguments: &str) {
     assert!(status.expect("iproute2 is installed").success(), "ip {arguments}");
 }
 
-/// Runs the first tasks, which set up the network, then calls `turn` between tasks until the sender
+/// Runs the first tasks, which set up the network, then calls `pass` between tasks until the sender
 /// is dropped.
-fn run_tasks(todo: &Receiver<Task>, mut turn: impl FnMut()) {
+fn run_tasks(queue: &Receiver<Task>, mut pass: impl FnMut()) {
     loop {
-        match todo.try_recv() {
-            Ok(errand) => errand(),
-            Err(mpsc::TryRecvError::Empty) => turn(),
+        match queue.try_recv() {
+            Ok(task) => task(),
+            Err(mpsc::TryRecvError::Empty) => pass(),
             Err(mpsc::TryRecvError::Disconnected) => return,
         }
     }
@@ -115,31 +115,31 @@ fn report(status: &MatchedStatus, changes: &Sender<u32>) {
 fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<Scene> {
     require::network_namespaces().map_err(not_run).ok()?;
     let (write, to_write) = mpsc::channel();
-    let (tell, numbers) = mpsc::channel();
-    let (tell_readers, readers) = mpsc::channel();
+    let (number_sender, numbers) = mpsc::channel();
+    let (notify_readers, readers) = mpsc::channel();
     let (notify_writers, writers) = mpsc::channel();
-    let left = Host::new(move |todo| {
+    let left = Host::new(move |queue| {
         // The first tasks set up the network.
-        (0..3).for_each(|_| receive("the network is made", &todo)());
+        (0..3).for_each(|_| receive("the network is made", &queue)());
         let participant = builder(0).interfaces(interfaces.iter().copied()).build().expect("participant");
         let qos = DataWriterQos { durability, ..reliable_writer(History::KeepAll) };
         let writer = create_writer::<Blob>(&participant, "Topic", qos);
-        run_tasks(&todo, || {
+        run_tasks(&queue, || {
             participant.spin_once(TURN).expect("open");
             to_write.try_iter().for_each(|number| writer.write(&Blob::new(number, 100)).expect("room"));
-            report(&writer.publication_matched_status().expect("open"), &tell_readers);
+            report(&writer.publication_matched_status().expect("open"), &notify_readers);
         });
     });
-    let right = Host::new(move |todo| {
-        (0..3).for_each(|_| receive("the network is made", &todo)());
+    let right = Host::new(move |queue| {
+        (0..3).for_each(|_| receive("the network is made", &queue)());
         let participant = builder(0).interfaces(interfaces.iter().copied()).build().expect("participant");
         let qos = DataReaderQos { durability, ..reliable_reader(History::KeepAll) };
         let reader = create_reader::<Blob>(&participant, "Topic", qos);
-        run_tasks(&todo, || {
+        run_tasks(&queue, || {
             participant.spin_once(TURN).expect("open");
             let samples = reader.take(usize::MAX).expect("open");
             let blobs = samples.into_iter().filter_map(|sample| sample.data);
-            blobs.for_each(|blob| tell.send(blob.number).unwrap_or_default());
+            blobs.for_each(|blob| number_sender.send(blob.number).unwrap_or_default());
             report(&reader.subscription_matched_status().expect("open"), &notify_writers);
         });
     });

@@ -56,22 +56,22 @@ impl Wake for ThreadRecorder {
 /// Returns the threads that receive while this thread waits for samples of another one. Stops early
 /// when this thread has received one.
 fn receiving_threads(pair: &Pair<Shape>, samples: i32) -> HashSet<ThreadId> {
-    let (waitset, witness) = (wait_set(&pair.reader), Arc::new(ThreadRecorder::default()));
-    let waker = Waker::from(Arc::clone(&witness));
+    let (waitset, recorder) = (wait_set(&pair.reader), Arc::new(ThreadRecorder::default()));
+    let waker = Waker::from(Arc::clone(&recorder));
     let mut stream = pair.reader.stream();
-    let threads = || witness.0.lock().expect("no panic").clone();
-    let (ask, asked) = sync_channel::<i32>(0);
+    let threads = || recorder.0.lock().expect("no panic").clone();
+    let (sender, receiver) = sync_channel::<i32>(0);
     std::thread::scope(|scope| {
-        scope.spawn(|| asked.into_iter().for_each(|x| pair.writer.write(&Shape::new("RED", x)).expect("room")));
+        scope.spawn(|| receiver.into_iter().for_each(|x| pair.writer.write(&Shape::new("RED", x)).expect("room")));
         for x in 0..samples {
             assert!(pin!(stream.next()).poll(&mut Context::from_waker(&waker)).is_pending());
-            ask.send(x).expect("the thread takes it");
+            sender.send(x).expect("the thread takes it");
             take_next(&waitset, &pair.reader, x);
             if threads().contains(&current().id()) {
                 break;
             }
         }
-        drop(ask);
+        drop(sender);
     });
     threads()
 }
@@ -105,11 +105,11 @@ fn receiving_thread_calls_listeners_while_another_thread_waits() {
         let pair = pair(shared_memory);
         let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let (writer, reader) = connect::<Shape>(&pair.publisher, &pair.subscriber, "Heard", qos.0, qos.1);
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         listen(&reader, move |reader| {
             let name = current().name().map(str::to_owned);
             for sample in reader.take(usize::MAX).expect("open") {
-                tell.send((name.clone(), sample.data.expect("data").x)).expect("the test waits");
+                sender.send((name.clone(), sample.data.expect("data").x)).expect("the test waits");
             }
         });
         let waitset = wait_set(&pair.reader);
@@ -119,7 +119,7 @@ fn receiving_thread_calls_listeners_while_another_thread_waits() {
             let _ending = OnDrop(|| drop(pair.subscriber.close()));
             for x in 0..WAITS {
                 writer.write(&Shape::new("RED", x)).expect("room");
-                assert_eq!(receive("a call", &told), (Some("takt-rx".to_owned()), x));
+                assert_eq!(receive("a call", &receiver), (Some("takt-rx".to_owned()), x));
                 pair.writer.write(&Shape::new("RED", x)).expect("room");
             }
             until("all samples are taken", || waiter.is_finished());

@@ -99,8 +99,8 @@ fn silent_participant_is_lost_when_its_lease_expires() {
 fn inline_participant_rejects_calls_from_other_threads() {
     let pair = Pair::<Shape>::new(Runtime::Inline, DataWriterQos::default(), DataReaderQos::default());
     std::thread::scope(|scope| {
-        let elsewhere = scope.spawn(|| (pair.writer.write(&Shape::default()), pair.reader.take(1).map(drop)));
-        let (written, taken) = elsewhere.join().expect("no panic");
+        let other_thread = scope.spawn(|| (pair.writer.write(&Shape::default()), pair.reader.take(1).map(drop)));
+        let (written, taken) = other_thread.join().expect("no panic");
         assert!(matches!(written, Err(Error::IllegalOperation { .. })), "{written:?}");
         assert!(matches!(taken, Err(Error::IllegalOperation { .. })), "{taken:?}");
     });

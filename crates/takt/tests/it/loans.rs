@@ -46,7 +46,7 @@ fn copied_without_loan(participant: &DomainParticipant) -> u64 {
     participant.driver_counters().expect("open").payloads_copied_without_loan
 }
 
-/// Waits until the writer can lend payloads to its reader.
+/// Waits until the writer can loan payloads to its reader.
 fn write_until_loaned(pair: &Pair<Octets>) {
     pair.wait_until("a lane", || {
         let loan = pair.writer.loan(4).expect("open");
@@ -199,10 +199,10 @@ fn borrowing_copying_and_remote_readers_receive_the_same_sample() {
         let before = Octets::new(255, 20_000);
         wait_until(&[&publisher], "rings, and matches of all", || {
             writer.write(&before).expect("room");
-            let heard = readers.iter().filter(|reader| reader.take_loaned().expect("open").is_some()).count();
-            heard == 4 && [0, 1, 3].iter().all(|at| loaned_samples(&subscribers[*at]) > 0)
+            let received = readers.iter().filter(|reader| reader.take_loaned().expect("open").is_some()).count();
+            received == 4 && [0, 1, 3].iter().all(|at| loaned_samples(&subscribers[*at]) > 0)
         });
-        let lent_before = subscribers.each_ref().map(loaned_samples);
+        let loaned_before = subscribers.each_ref().map(loaned_samples);
         for number in 0..30 {
             // Alternately loaned and serialized.
             let sample = Octets::new(number, 20_000);
@@ -223,7 +223,7 @@ fn borrowing_copying_and_remote_readers_receive_the_same_sample() {
             }
         }
         let all = subscribers.each_ref().map(loaned_samples);
-        assert!([0, 1, 3].iter().all(|at| all[*at] >= lent_before[*at] + 30) && all[2] == 0, "{all:?}");
+        assert!([0, 1, 3].iter().all(|at| all[*at] >= loaned_before[*at] + 30) && all[2] == 0, "{all:?}");
     }
 }
 

@@ -46,7 +46,7 @@ fn one_hundred_and_thirty_participants_discover_the_first_and_exchange_samples()
 }
 
 /// Drives each participant until nothing is due. The first ten receive announcements from 129
-/// participants. With one datagram per turn they would fall behind on a slow machine until their
+/// participants. With one datagram per pass they would fall behind on a slow machine until their
 /// sockets overflow.
 fn drive(participants: &[DomainParticipant]) {
     for participant in participants {

@@ -178,8 +178,8 @@ fn writer_respects_the_minimum_separation_of_its_contract() {
             pair.writer.write(&Shape::new("RED", number)).expect("it waits for its time");
             // Timestamps are unsuitable: they use another clock, and preemption may occur between
             // the two readings.
-            let least = separations * std::time::Duration::from_millis(100);
-            assert!(begun.elapsed() >= least, "{runtime:?}: {:?} after {separations} separations", begun.elapsed());
+            let minimum = separations * std::time::Duration::from_millis(100);
+            assert!(begun.elapsed() >= minimum, "{runtime:?}: {:?} after {separations} separations", begun.elapsed());
         }
         assert_eq!(numbers(pair.take(3)), [1, 2, 3]);
         let long = pair.writer.write(&Shape::new(&"RED".repeat(30), 4));

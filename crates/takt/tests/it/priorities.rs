@@ -83,11 +83,11 @@ fn urgent_sample_arriving_during_a_listener_precedes_less_urgent_listeners() {
     // SAFETY: only one thread ever uses it, as explained above.
     unsafe impl Send for Handle {}
     let brake = Handle(brake);
-    let mut told = false;
+    let mut has_written = false;
     let (first, rest) = connected.split_first().expect("five");
     listen(&first.1, "camera", &order, move || {
         let Handle(brake) = &brake;
-        if !std::mem::replace(&mut told, true) {
+        if !std::mem::replace(&mut has_written, true) {
             write(brake);
         }
     });
@@ -178,14 +178,14 @@ fn overrunning_listener_is_reported_and_suspended() {
         let pair = Pair::new(runtime);
         let properties = [(BUDGET_PROPERTY, "1000000"), (OVERRUN_PROPERTY, "suspend")];
         let (writer, reader) = pair.connect("Slow", &properties);
-        let told = OverrunRecorder::default();
-        pair.to.set_listener(Box::new(told.clone())).expect("open");
+        let recorder = OverrunRecorder::default();
+        pair.to.set_listener(Box::new(recorder.clone())).expect("open");
         let order = Order::default();
         listen(&reader, "slow", &order, || work_for(Duration::from_millis(3)));
         write(&writer);
         let both = [&pair.from, &pair.to];
-        wait_until(&both, "the overrun", || !told.0.lock().expect("no panic").is_empty());
-        let status = told.0.lock().expect("no panic")[0].clone();
+        wait_until(&both, "the overrun", || !recorder.0.lock().expect("no panic").is_empty());
+        let status = recorder.0.lock().expect("no panic")[0].clone();
         assert_eq!((status.total_count, status.total_count_change), (1, 1));
         assert_eq!((status.last.kind, status.last.suspended), (JobKind::Callback, true));
         assert_eq!(status.last.endpoint, Some((reader.guid(), "Slow".to_owned())));

@@ -1,6 +1,7 @@
 //! Query conditions: trigger value, selection and order of samples.
 
 use crate::support::*;
+use takt::dcps::ReadOperations;
 use takt::qos::*;
 use takt::*;
 
@@ -46,8 +47,8 @@ fn matching_samples_are_read_and_the_rest_remains() {
 fn condition_requires_matching_states_and_content() {
     let pair = pair(Runtime::Inline);
     let reader = &pair.reader;
-    let fresh = Selector { sample_states: SampleStates::NOT_READ, ..Selector::READ };
-    let red = reader.query_condition(fresh, "color = 'RED'", &[]).expect("a query");
+    let unread = Selector { sample_states: SampleStates::NOT_READ, ..Selector::READ };
+    let red = reader.query_condition(unread, "color = 'RED'", &[]).expect("a query");
     assert_eq!(numbers(reader.read_w_condition(&red, 2).expect("open")), [3, 1]);
     assert_eq!(numbers(reader.read_w_condition(&red, 10).expect("open")), [7]);
     assert!(!red.trigger_value().expect("open"));

@@ -194,7 +194,7 @@ fn executors_are_safe_against_concurrent_use() {
     let writer_qos = reliable_writer(History::KeepLast(4));
     let reader_qos = DataReaderQos { history: History::KeepLast(4), ..reader_with(&properties) };
     let (writer, reader) = connect::<Shape>(&from, &to, "Topic", writer_qos, reader_qos);
-    let aside = [(); 2].map(|()| Executor::builder("aside").start().expect("a thread"));
+    let others = [(); 2].map(|()| Executor::builder("aside").start().expect("a thread"));
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
     let job = own.on_event(real_time::Priority::new(10), "job", move || {
@@ -206,9 +206,9 @@ fn executors_are_safe_against_concurrent_use() {
     let doings: Vec<Doing<'_>> = vec![
         Box::new(|round| writer.write(&Shape::new("RED", round as i32)).expect("room")),
         Box::new(|round| {
-            reader.run_listener_on([Some(&aside[0]), None, Some(&aside[1]), Some(&own)][round % 4]).expect("room")
+            reader.run_listener_on([Some(&others[0]), None, Some(&others[1]), Some(&own)][round % 4]).expect("room")
         }),
-        Box::new(|round| reader.run_listener_on([Some(&aside[1]), Some(&aside[0]), None][round % 3]).expect("room")),
+        Box::new(|round| reader.run_listener_on([Some(&others[1]), Some(&others[0]), None][round % 3]).expect("room")),
         Box::new(|_| reader.set_listener(Counting::new(&calls, &living)).expect("open")),
         Box::new(|_| reader.resume_listener().expect("open")),
         Box::new(|round| {
@@ -219,7 +219,7 @@ fn executors_are_safe_against_concurrent_use() {
         Box::new(|round| {
             // Dropped while it runs, waits, or is woken.
             let reader = reader.clone();
-            let task = aside[round % 2].spawn(real_time::Priority::new(round as i32 % 64), "task", async move {
+            let task = others[round % 2].spawn(real_time::Priority::new(round as i32 % 64), "task", async move {
                 while reader.recv().await.is_ok() {}
             });
             writer.write(&Shape::new("BLUE", round as i32)).expect("room");
@@ -235,7 +235,7 @@ fn executors_are_safe_against_concurrent_use() {
     job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
     // Nothing was lost: the executor now assigned calls the listener, and jobs run.
-    for (round, executor) in [Some(&aside[0]), None, Some(&own)].into_iter().enumerate() {
+    for (round, executor) in [Some(&others[0]), None, Some(&own)].into_iter().enumerate() {
         reader.run_listener_on(executor).expect("room");
         reader.set_listener(Counting::new(&calls, &living)).expect("open");
         let (called, ran) = (calls.load(Ordering::SeqCst), runs.load(Ordering::SeqCst));
@@ -249,5 +249,5 @@ fn executors_are_safe_against_concurrent_use() {
     }
     reader.clear_listener().expect("open");
     wait_until(&[], "the listeners' end", || living.load(Ordering::SeqCst) == 0);
-    assert!(!own.has_ended() && aside.iter().all(|executor| !executor.has_ended()));
+    assert!(!own.has_ended() && others.iter().all(|executor| !executor.has_ended()));
 }

@@ -34,22 +34,22 @@ fn read_leaves_samples_and_take_removes_them() {
 fn selectors_choose_by_state_and_instance() {
     for runtime in RUNTIMES {
         let pair = filled(runtime);
-        let unread = Selector { sample_states: SampleStates::NOT_READ, ..Selector::READ };
-        assert_eq!(pair.reader.select(unread, usize::MAX).expect("open"), [], "all were read");
+        assert_eq!(pair.reader.select().not_read().read().expect("open"), [], "all were read");
         pair.writer.write(&Shape::new("BLUE", 3)).expect("room");
-        let mut news = Vec::new();
+        let mut unread = Vec::new();
         pair.wait_until("news", || {
-            news = pair.reader.select(unread, usize::MAX).expect("open");
-            !news.is_empty()
+            unread = pair.reader.select().not_read().read().expect("open");
+            !unread.is_empty()
         });
-        assert_eq!(xs(&news), [3], "{runtime:?}");
-        let blue = news[0].info.instance_handle;
-        let of_blue = Selector::TAKE.of(blue);
-        assert_eq!(xs(&pair.reader.select(of_blue, 3).expect("open")), [0, 1, 2]);
-        let alive = Selector { instance_states: InstanceStates::ALIVE, ..Selector::READ };
-        assert_eq!(pair.reader.select(alive, usize::MAX).expect("open").len(), 4);
-        let disposed = Selector { instance_states: InstanceStates::NOT_ALIVE_DISPOSED, ..Selector::READ };
-        assert_eq!(pair.reader.select(disposed, usize::MAX).expect("open"), []);
+        assert_eq!(xs(&unread), [3], "{runtime:?}");
+        let blue = unread[0].info.instance_handle;
+        assert_eq!(xs(&pair.reader.select().instance(blue).max(3).take().expect("open")), [0, 1, 2]);
+        assert_eq!(pair.reader.select().alive().read().expect("open").len(), 4);
+        let disposed = |reader: &DataReader<Shape>| {
+            let states = InstanceStates::NOT_ALIVE_DISPOSED;
+            reader.select().states(SampleStates::ANY, ViewStates::ANY, states).read()
+        };
+        assert_eq!(disposed(&pair.reader).expect("open"), []);
     }
 }
 
@@ -137,8 +137,19 @@ fn samples_of_one_call_report_the_view_state_before_the_call() {
             pair.writer.write(&Shape::new("RED", x)).expect("room");
         }
         pair.wait_until("arrival", arrived);
-        let new = Selector { view_states: ViewStates::NEW, ..Selector::READ };
-        assert_eq!(views(&pair.reader.select(new, 8).expect("open")), [ViewState::New; 3], "{runtime:?}");
+        assert_eq!(
+            views(
+                &pair
+                    .reader
+                    .select()
+                    .states(SampleStates::ANY, ViewStates::NEW, InstanceStates::ANY)
+                    .max(8)
+                    .read()
+                    .expect("open")
+            ),
+            [ViewState::New; 3],
+            "{runtime:?}"
+        );
         assert_eq!(views(&pair.reader.read(8).expect("open")), [ViewState::NotNew; 3]);
         pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
         for x in 3..5 {

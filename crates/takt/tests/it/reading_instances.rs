@@ -1,6 +1,7 @@
 //! Access by instance and by condition, and sample ranks (DDS 1.4 §2.2.2.5.3, §2.2.2.5.1).
 
 use crate::support::*;
+use takt::dcps::ReadOperations;
 use takt::qos::*;
 use takt::*;
 

@@ -30,8 +30,8 @@ fn threads_with_slack() -> Vec<String> {
 #[test]
 fn driving_thread_has_its_settings() {
     // Reading the timer slack of another thread requires CAP_SYS_NICE.
-    if let Err(why) = require::root() {
-        return not_run(why);
+    if let Err(reason) = require::root() {
+        return not_run(reason);
     }
     let domain = domain();
     let builder = move || DomainParticipant::builder(domain).interfaces(["lo"]);

@@ -113,10 +113,10 @@ impl<T: TypeSupport> Pair<T> {
 
     /// Drives both participants for one pass, as far as they are inline.
     pub fn turn(&self) {
-        let mut turns = 0;
+        let mut passes = 0;
         self.wait_until("a turn", || {
-            turns += 1;
-            turns > 1
+            passes += 1;
+            passes > 1
         });
     }
 

@@ -80,15 +80,21 @@ fn explicit_settings_override_the_plan() {
 fn plan_without_the_executor_or_topic_is_rejected() {
     let domain = domain();
     let build = |name| on_loopback(domain, Runtime::Inline).name(name).timing_plan(plan(1)).build();
-    let told = build("stranger").map(drop).expect_err("not in the plan").to_string();
-    assert!(told.contains("system.toml: unknown executor \"stranger\"; known executors: from, other, to"), "{told}");
+    let message = build("stranger").map(drop).expect_err("not in the plan").to_string();
+    assert!(
+        message.contains("system.toml: unknown executor \"stranger\"; known executors: from, other, to"),
+        "{message}"
+    );
 
     let other = build("other").expect("it is there");
     let topic = other.create_topic::<Shape>("Planned", TopicQos::default()).expect("topic");
     let subscriber = other.create_subscriber(SubscriberQos::default()).expect("subscriber");
-    let told =
+    let message =
         subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).map(drop).expect_err("elsewhere");
-    assert!(told.to_string().contains("no flow of topic \"Planned\" has a stage on the executor \"other\""), "{told}");
+    assert!(
+        message.to_string().contains("no flow of topic \"Planned\" has a stage on the executor \"other\""),
+        "{message}"
+    );
     let mut qos = reliable_reader(History::KeepAll);
     qos.property.0.push((PRIORITY_PROPERTY.into(), "0".into(), false));
     let stated = subscriber.create_datareader(&topic, qos).expect("its priority is stated");
@@ -102,7 +108,7 @@ fn executor_statistics_cover_its_participants_and_jobs() {
     let from = on_loopback(domain, Runtime::Shared).name("from").build().expect("participant");
     let build =
         || on_loopback(domain, Runtime::Shared).shared_memory(false).executor(&executor).timing_plan(plan(1)).build();
-    let (to, beside) = (build().expect("it is there"), build().expect("it is there"));
+    let (to, other) = (build().expect("it is there"), build().expect("it is there"));
     let job = executor.on_event(Priority::new(-7), "a \"loop\"", || {}).expect("room");
     job.trigger();
     write_one(&from, &to, reliable_reader(History::KeepAll));
@@ -117,10 +123,10 @@ fn executor_statistics_cover_its_participants_and_jobs() {
     assert!(all.contains("{\"kind\": \"receive\", \"priority\": 32, \"count\": "), "{all}");
     assert!(all.contains("\"name\": \"a \\\"loop\\\"\", \"priority\": -7, \"count\": 1, "), "{all}");
     assert_eq!(all.matches("{\"kind\": \"timers\"").count(), 1, "of both participants together: {all}");
-    let own = text(&|out| beside.write_job_statistics(out));
+    let own = text(&|out| other.write_job_statistics(out));
     assert!(own.starts_with("{\"executor\": \"to\"") && !own.contains("\"priority\": 32"), "{own}");
-    beside.close().expect("open");
-    assert!(beside.write_job_statistics(Vec::new()).is_err());
+    other.close().expect("open");
+    assert!(other.write_job_statistics(Vec::new()).is_err());
 }
 
 #[test]
@@ -146,18 +152,18 @@ fn listener_on_another_executor_uses_its_priority_there() {
             reader.take(usize::MAX).expect("open");
         }
     }
-    let aside = Executor::builder("aside").start().expect("a thread");
+    let other = Executor::builder("aside").start().expect("a thread");
     reader.set_listener(Box::new(Taking)).expect("open");
-    reader.run_listener_on(Some(&aside)).expect("room");
+    reader.run_listener_on(Some(&other)).expect("room");
     let topic = from.create_topic::<Shape>("Planned", TopicQos::default()).expect("topic");
     let writer = from.create_publisher(PublisherQos::default()).expect("publisher");
     let writer = writer.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
     wait_until(&[], "match", || writer.matched_subscriptions().expect("open").len() == 1);
     writer.write(&Shape::new("RED", 2)).expect("room");
     wait_until(&[], "a call there", || {
-        let mut accounts = Vec::new();
-        aside.write_job_statistics(&mut accounts).expect("memory");
-        String::from_utf8(accounts).expect("text").contains("\"name\": \"Planned\", \"priority\": -5, ")
+        let mut statistics = Vec::new();
+        other.write_job_statistics(&mut statistics).expect("memory");
+        String::from_utf8(statistics).expect("text").contains("\"name\": \"Planned\", \"priority\": -5, ")
     });
 }
 

@@ -73,8 +73,8 @@ fn refused<W: TypeSupport, R: TypeSupport>(runtime: Runtime, type_consistency: T
         let refusals = participant.refusals().expect("open");
         assert_eq!(refusals.len(), 1);
         match &refusals[0].reason {
-            RefusalReason::TypesDiffer { reason: why } => why.clone(),
-            reason => panic!("{reason:?}"),
+            RefusalReason::TypesDiffer { reason } => reason.clone(),
+            other => panic!("{other:?}"),
         }
     })
 }
@@ -111,8 +111,8 @@ fn nested_types_evolve_as_well() {
 #[test]
 fn unassignable_types_are_an_inconsistent_topic_and_the_member_is_named() {
     for runtime in RUNTIMES {
-        for why in refused::<Other, Old>(runtime, TypeConsistency::default()) {
-            assert_eq!(why, "member 'x': double for the reader, float from the writer", "{runtime:?}");
+        for reason in refused::<Other, Old>(runtime, TypeConsistency::default()) {
+            assert_eq!(reason, "member 'x': double for the reader, float from the writer", "{runtime:?}");
         }
     }
 }
@@ -120,11 +120,11 @@ fn unassignable_types_are_an_inconsistent_topic_and_the_member_is_named() {
 #[test]
 fn disallowed_type_coercion_requires_equal_types() {
     let same = TypeConsistency::of(TypeConsistencyKind::DisallowTypeCoercion);
-    for why in refused::<New, Old>(Runtime::Shared, same) {
-        assert_eq!(why, "the reader's type lacks the member 'y'");
+    for reason in refused::<New, Old>(Runtime::Shared, same) {
+        assert_eq!(reason, "the reader's type lacks the member 'y'");
     }
-    for why in refused::<Old, New>(Runtime::Shared, same) {
-        assert_eq!(why, "the writer's type lacks the member 'y'");
+    for reason in refused::<Old, New>(Runtime::Shared, same) {
+        assert_eq!(reason, "the writer's type lacks the member 'y'");
     }
     let writer = writer_in(DataRepresentation::xcdr2());
     let pair = Pair::<Old>::new(Runtime::Shared, writer, reader_with(same));
@@ -134,8 +134,8 @@ fn disallowed_type_coercion_requires_equal_types() {
 #[test]
 fn prevented_type_widening_is_refused() {
     let narrow = TypeConsistency { prevent_type_widening: true, ..TypeConsistency::default() };
-    for why in refused::<New, Old>(Runtime::Shared, narrow) {
-        assert_eq!(why, "the reader's type lacks the member 'y'");
+    for reason in refused::<New, Old>(Runtime::Shared, narrow) {
+        assert_eq!(reason, "the reader's type lacks the member 'y'");
     }
 }
 
@@ -155,10 +155,10 @@ fn endpoint_without_type_information_matches_by_name_unless_validation_is_forced
             refusals = [&publisher, &subscriber].into_iter().flat_map(|p| p.refusals().expect("open")).collect();
             !writer.matched_subscriptions().expect("open").is_empty() || refusals.len() == 2
         });
-        let words: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-        assert_eq!(words.len(), if force_type_validation { 2 } else { 0 }, "{words:?}");
-        let why = "their types differ: force_type_validation is set, but the reader announces no type";
-        assert!(words.iter().all(|words| words.ends_with(why)), "{words:?}");
+        let texts: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+        assert_eq!(texts.len(), if force_type_validation { 2 } else { 0 }, "{texts:?}");
+        let reason = "their types differ: force_type_validation is set, but the reader announces no type";
+        assert!(texts.iter().all(|text| text.ends_with(reason)), "{texts:?}");
         drop(reader);
     }
 }
@@ -247,7 +247,7 @@ struct OfFinal {
 
 #[test]
 fn enums_of_different_extensibility_are_refused_and_the_member_is_named() {
-    for why in refused::<OfAppendable, OfFinal>(Runtime::Shared, TypeConsistency::default()) {
-        assert_eq!(why, "member 'mode': final enum for the reader, appendable from the writer");
+    for reason in refused::<OfAppendable, OfFinal>(Runtime::Shared, TypeConsistency::default()) {
+        assert_eq!(reason, "member 'mode': final enum for the reader, appendable from the writer");
     }
 }

@@ -79,17 +79,17 @@ impl Programs {
     /// INTEROP(CycloneDDS 11.0.1): reports a match shortly before it delivers samples to the
     /// application. Each publisher therefore writes until all subscribers have received a sample.
     fn warm_up(&mut self) -> Result<()> {
-        let mut deaf = [true; 3];
+        let mut is_waiting = [true; 3];
         for attempt in 0..WARM_UP_ATTEMPTS {
             let batch = Batch { first: WARM_UP + attempt, ..Batch::new(1, SIZE) };
             self.takt_left.write("Forth", &batch)?;
             self.cyclone.write("Back", &batch)?;
             let listeners =
                 [(&mut self.cyclone, "Forth"), (&mut self.takt_right, "Forth"), (&mut self.takt_left, "Back")];
-            for (deaf, (subscriber, topic)) in deaf.iter_mut().zip(listeners) {
-                *deaf &= subscriber.sample_within(topic, POLL_INTERVAL).is_err();
+            for (is_waiting, (subscriber, topic)) in is_waiting.iter_mut().zip(listeners) {
+                *is_waiting &= subscriber.sample_within(topic, POLL_INTERVAL).is_err();
             }
-            if deaf == [false; 3] {
+            if is_waiting == [false; 3] {
                 break;
             }
         }

@@ -172,7 +172,7 @@ fn run_pairs(programs: &[Program; 2], site: &mut Site) -> Result<Phase> {
         pairs.push(pair);
     }
     let flood = Flood::start(site, FRAME).map_err(of_bench)?;
-    let watch = Capture::start(site).map_err(of_bench)?;
+    let capture = Capture::start(site).map_err(of_bench)?;
     let begun = Instant::now();
     for pair in &mut pairs {
         pair.begin().map_err(of_bench)?;
@@ -195,7 +195,7 @@ fn run_pairs(programs: &[Program; 2], site: &mut Site) -> Result<Phase> {
         std::thread::sleep(POLL_INTERVAL); // tidy-allow(sleep): see above
     }
     drop(flood);
-    let mut seen = watch.stop().map_err(of_bench)?.pop().unwrap_or_default();
+    let mut seen = capture.stop().map_err(of_bench)?.pop().unwrap_or_default();
     let transits = [VendorId::CYCLONE, VendorId::TAKT].map(|vendor| seen.remove(&vendor).unwrap_or_default()).into();
     let series = pairs.into_iter().map(|pair| pair.finish(RUN_LIMIT).map_err(of_bench));
     let series: Vec<Vec<Series>> = series.collect::<Result<_>>()?;
@@ -219,7 +219,7 @@ fn of_bench(error: takt_bench::Error) -> Error {
 }
 
 /// Returns the HTML page.
-fn picture(programs: &[Program; 2], acts: [&Phase; 2], refusal: &str) -> Result<String> {
+fn picture(programs: &[Program; 2], phases: [&Phase; 2], refusal: &str) -> Result<String> {
     let conditions = [Condition::Overload(FRAME), Condition::Controlled(FRAME)];
     let cells = |place: usize| {
         let cell = |(phase, condition): (&&Phase, Condition)| {
@@ -235,7 +235,7 @@ fn picture(programs: &[Program; 2], acts: [&Phase; 2], refusal: &str) -> Result<
             };
             Cell::new(run, phase.series[place].clone(), &phase.transits[place])
         };
-        acts.iter().zip(conditions).map(cell).collect::<Vec<_>>()
+        phases.iter().zip(conditions).map(cell).collect::<Vec<_>>()
     };
     let name = |cell: &Cell| match cell.run.condition {
         Condition::Controlled(_) => ("with the controller".to_owned(), 0),

@@ -82,8 +82,8 @@ fn policy(status: &IncompatibleQosStatus) -> String {
     format!(" : {id} ({name})")
 }
 
-fn matched(whom: &str, status: &MatchedStatus) -> String {
-    format!(" : matched {whom} {} (change = {})", status.current_count, status.current_count_change)
+fn matched(peers: &str, status: &MatchedStatus) -> String {
+    format!(" : matched {peers} {} (change = {})", status.current_count, status.current_count_change)
 }
 
 fn counts(total: u64, change: u64) -> String {
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn status_lines_match_the_suite() {
         let refused = IncompatibleQosStatus { last_policy: Some(PolicyId::Reliability), ..Default::default() };
-        let met = MatchedStatus { current_count: 2, current_count_change: -1, ..Default::default() };
+        let matched = MatchedStatus { current_count: 2, current_count_change: -1, ..Default::default() };
         let missed = DeadlineMissedStatus { total_count: 5, total_count_change: 2, last_instance: None };
         let lost = LivelinessLostStatus { total_count: 3, total_count_change: 1 };
         let alive = LivelinessChangedStatus { alive_count: 1, not_alive_count: 2, ..Default::default() };
@@ -143,11 +143,11 @@ mod tests {
                 "on_requested_incompatible_qos() topic: 'Square'  type: 'ShapeType' : 11 (RELIABILITY)",
             ),
             (
-                SQUARE.publication_matched(&met),
+                SQUARE.publication_matched(&matched),
                 "on_publication_matched() topic: 'Square'  type: 'ShapeType' : matched readers 2 (change = -1)",
             ),
             (
-                SQUARE.subscription_matched(&met),
+                SQUARE.subscription_matched(&matched),
                 "on_subscription_matched() topic: 'Square'  type: 'ShapeType' : matched writers 2 (change = -1)",
             ),
             (

@@ -114,7 +114,7 @@ pub struct Options {
     pub size_modulo: i32,
 }
 
-/// Action that the command line asks for.
+/// Action that the command line requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Prints the usage.

@@ -68,9 +68,9 @@ impl Output {
         }
     }
 
-    /// Waits until all lines are written. Returns false after `patience`.
-    pub fn drain(&self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+    /// Waits until all lines are written. Returns false after `timeout`.
+    pub fn drain(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
         let mut queue = self.lock();
         while !queue.lines.is_empty() || queue.is_writing {
             let left = deadline.saturating_duration_since(Instant::now());

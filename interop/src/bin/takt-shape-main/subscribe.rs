@@ -1,6 +1,6 @@
 //! Subscriber of the application: takes and prints the samples of each topic.
 
-use takt::{ContentFilteredTopic, DataReader, InstanceHandle, InstanceState, Sample, Selector, Subscriber, Topic};
+use takt::{ContentFilteredTopic, DataReader, InstanceHandle, InstanceState, Sample, Select, Subscriber, Topic};
 
 use crate::lines;
 use crate::options::Options;
@@ -95,7 +95,7 @@ impl Source {
     fn read_by_instance(&self, session: &Session) -> Result<(), Failure> {
         let mut previous: Option<InstanceHandle> = None;
         loop {
-            let samples = self.select(session, selector(&session.options).after(previous))?;
+            let samples = self.access(session, self.reader.select().next_instance(previous))?;
             let Some(first) = samples.first() else { return Ok(()) };
             previous = Some(first.info.instance_handle);
             self.print(session, &samples)?;
@@ -106,7 +106,7 @@ impl Source {
     /// leaves its samples in the cache and therefore runs once.
     fn read_together(&self, session: &Session) -> Result<(), Failure> {
         loop {
-            let samples = self.select(session, selector(&session.options))?;
+            let samples = self.access(session, self.reader.select())?;
             self.print(session, &samples)?;
             if samples.is_empty() || session.options.read_not_take {
                 return Ok(());
@@ -114,9 +114,13 @@ impl Source {
         }
     }
 
-    fn select(&self, session: &Session, selector: Selector) -> Result<Vec<Sample<ShapeType>>, Failure> {
-        let what = if session.options.read_not_take { "read" } else { "take" };
-        self.reader.select(selector, usize::MAX).map_err(Failure::run(what))
+    /// Takes or reads the selected samples, as the options say.
+    fn access(&self, session: &Session, selected: Select<'_, ShapeType>) -> Result<Vec<Sample<ShapeType>>, Failure> {
+        if session.options.read_not_take {
+            selected.read().map_err(Failure::run("read"))
+        } else {
+            selected.take().map_err(Failure::run("take"))
+        }
     }
 
     fn print(&self, session: &Session, samples: &[Sample<ShapeType>]) -> Result<(), Failure> {
@@ -145,10 +149,6 @@ impl Source {
     }
 }
 
-fn selector(options: &Options) -> Selector {
-    if options.read_not_take { Selector::READ } else { Selector::TAKE }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,8 +169,8 @@ mod tests {
     }
 
     #[test]
-    fn read_keeps_samples_and_take_removes_them() {
-        assert!(selector(&options("-S -t T")).take);
-        assert!(!selector(&options("-S -t T -R")).take);
+    fn option_r_reads_samples_in_place_of_taking_them() {
+        assert!(!options("-S -t T").read_not_take);
+        assert!(options("-S -t T -R").read_not_take);
     }
 }

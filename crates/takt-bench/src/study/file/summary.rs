@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SummaryRow {
     /// Title of the row.
-    pub what: String,
+    #[serde(rename = "what")]
+    pub title: String,
     /// Name of the workload.
     pub workload: String,
     /// Filter of the cells: those with all these values. Of several, the first in the order of the
@@ -21,7 +22,8 @@ pub struct SummaryRow {
     /// System of the row.
     pub system: String,
     /// Systems of which the best is shown.
-    pub beside: Vec<String>,
+    #[serde(rename = "beside")]
+    pub others: Vec<String>,
     /// System that stands for the limit, such as plain sockets of the operating system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,

@@ -111,7 +111,8 @@ fn rendered_figure(exhibit: &RenderedFigure, id: &str) -> String {
 }
 
 fn figure(plot: &Plot, id: &str, is_named: bool) -> String {
-    let name = |(look, name): &(_, String)| format!("<li>{}{}</li>", legend_key(*look, plot.has_points), escape(name));
+    let name =
+        |(style, name): &(_, String)| format!("<li>{}{}</li>", legend_key(*style, plot.has_points), escape(name));
     let legend: String = plot.legend.iter().map(name).collect();
     let legend = if legend.is_empty() { legend } else { format!("<ul class=\"legend\">{legend}</ul>") };
     let caption = if is_named { format!("<figcaption>{}</figcaption>", escape(&plot.name)) } else { String::new() };

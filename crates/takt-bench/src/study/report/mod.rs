@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`value`] | statistics of latencies and figures by name |
 //! | [`pool`] | measurements of a cell over all rounds |
-//! | [`exhibit`] | parts of a report: plots and tables |
+//! | [`rendered_figure`] | parts of a report: plots and tables |
 //! | [`forms`] | forms of figures |
 //! | [`published`] | values of the publication next to the measured ones |
 //! | [`faults`] | cells that failed, were refused, are missing or were disturbed |

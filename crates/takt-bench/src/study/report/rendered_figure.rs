@@ -22,7 +22,7 @@ pub struct Plot {
     pub description: String,
     /// SVG text.
     pub svg: String,
-    /// Look and name of each line.
+    /// Style and name of each line.
     pub legend: Vec<(LineStyle, String)>,
     /// Whether the lines have points.
     pub has_points: bool,
@@ -73,7 +73,7 @@ pub struct FigureContext<'a> {
 }
 
 impl<'a> FigureContext<'a> {
-    /// Creates the scene of a figure from these cells.
+    /// Creates the context of a figure from these cells.
     #[must_use]
     pub fn new(results: &'a Results, workload: &'a Workload, figure: &'a Figure, pools: &'a [Pool<'a>]) -> Self {
         let is_shown = |pool: &&Pool<'_>| {
@@ -174,7 +174,7 @@ impl<'a> FigureContext<'a> {
         lines
     }
 
-    /// Returns the look of a cell's line: the color is that of the system, the dash that of the
+    /// Returns the style of a cell's line: the color is that of the system, the dash that of the
     /// other parameters.
     #[must_use]
     pub fn line_style(&self, pool: &Pool<'_>, line: usize) -> LineStyle {

@@ -28,8 +28,8 @@ fn fields(row: &SummaryRow, pools: &[Pool<'_>]) -> Vec<String> {
     let value = Value::named(&row.value);
     let of_system = |name: &str| pools.iter().find(|pool| pool.cell.system == name && is_meant(row, pool));
     let measured = of_system(&row.system);
-    let beside = row.beside.iter().filter_map(|name| of_system(name));
-    let best = beside.filter(|pool| pool.estimate(&value).is_some()).reduce(|best, pool| {
+    let others = row.others.iter().filter_map(|name| of_system(name));
+    let best = others.filter(|pool| pool.estimate(&value).is_some()).reduce(|best, pool| {
         let at = |pool: &Pool<'_>| pool.estimate(&value).map_or(f64::NAN, |estimate| estimate.value);
         let is_better = match value.better() {
             Better::Higher => at(pool) > at(best),
@@ -40,7 +40,7 @@ fn fields(row: &SummaryRow, pools: &[Pool<'_>]) -> Vec<String> {
     let ratio = measured.zip(best).and_then(|(measured, best)| measured.ratio(best, &value));
     let text = |pool: Option<&Pool<'_>>, value: &Value| pool.map_or_else(|| NONE.into(), |pool| estimate(pool, value));
     vec![
-        row.what.clone(),
+        row.title.clone(),
         value.title(false),
         text(measured, &value),
         text(best, &value),

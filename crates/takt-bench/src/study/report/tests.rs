@@ -9,7 +9,7 @@ use crate::study::cell::{Measured, Outcome};
 use crate::study::directory::Results;
 use crate::study::file::Form;
 
-/// Returns the exhibit of the figure with this title.
+/// Returns the rendered figure with this title.
 fn render(results: &Results, title: &str) -> RenderedFigure {
     let found = results.header.campaign.workloads.iter().find_map(|workload| {
         let figure = workload.figures.iter().find(|figure| figure.title == title)?;
@@ -32,9 +32,9 @@ fn line_chart_has_a_line_for_each_system_and_further_parameter() {
     assert_eq!(names.len(), 6);
     assert_eq!(names[0], "One, reliability reliable");
     assert_eq!(names[5], "Three (batches), reliability best-effort");
-    let looks: std::collections::BTreeSet<String> =
-        lines.plots[0].legend.iter().map(|(look, _)| format!("{look:?}")).collect();
-    assert_eq!(looks.len(), 6);
+    let styles: std::collections::BTreeSet<String> =
+        lines.plots[0].legend.iter().map(|(style, _)| format!("{style:?}")).collect();
+    assert_eq!(styles.len(), 6);
     assert_eq!(lines.table.rows.len(), 18);
     for part in ["mean half of the round trip, us", ">\nsize\n<", "4,096"] {
         assert!(lines.plots[0].svg.contains(part), "{part}");
@@ -253,25 +253,25 @@ fn failed_cells_are_listed_and_in_no_figure() {
     assert!(gains.plots.is_empty() && gains.notes.iter().any(|note| note.contains("No cell can be compared with two")));
 }
 
-/// Returns the drawing of a look.
-fn look_of(look: crate::page::chart::LineStyle) -> String {
-    crate::page::chart::legend_key(look, true)
+/// Returns the legend key of a line style.
+fn look_of(style: crate::page::chart::LineStyle) -> String {
+    crate::page::chart::legend_key(style, true)
 }
 
 #[test]
-fn forty_systems_are_drawn_with_distinct_looks() {
+fn forty_systems_are_drawn_with_distinct_line_styles() {
     let many = of_systems(40);
     let bars = render(&many, "Bars");
     assert_eq!(bars.plots[0].svg.matches("opacity=\"0.75\"").count(), 120);
     let lines = render(&many, "Lines");
     assert_eq!(lines.plots.iter().map(|plot| plot.legend.len()).collect::<Vec<_>>(), [10; 8]);
     for plot in &lines.plots {
-        let looks: std::collections::BTreeSet<String> = plot.legend.iter().map(|(look, _)| look_of(*look)).collect();
-        assert_eq!(looks.len(), 10, "{}", plot.name);
+        let styles: std::collections::BTreeSet<String> = plot.legend.iter().map(|(style, _)| look_of(*style)).collect();
+        assert_eq!(styles.len(), 10, "{}", plot.name);
     }
-    let looks: std::collections::BTreeSet<String> =
-        render(&many, "Ecdf").plots[0].legend.iter().map(|(look, _)| look_of(*look)).collect();
-    assert_eq!(looks.len(), 8);
+    let styles: std::collections::BTreeSet<String> =
+        render(&many, "Ecdf").plots[0].legend.iter().map(|(style, _)| look_of(*style)).collect();
+    assert_eq!(styles.len(), 8);
     let page = html(&many).unwrap();
     assert!(page.len() < 8 << 20, "{}", page.len());
 }

@@ -86,7 +86,7 @@ impl Admission {
         let mut longest_ns = 0_u64;
         for (at, hop) in flow.hops.iter().enumerate().skip(n) {
             let before = flow.before(at);
-            let comes_ns = match before {
+            let arrival_ns = match before {
                 None => 0,
                 // A frame that was sent to the hop may still be in forwarding.
                 Some(before) if at == n => self.ports[flow.hops[before].port].delay_ns,
@@ -96,8 +96,8 @@ impl Admission {
                     from_ns.checked_add(self.ports[from.port].delay_ns)?
                 }
             };
-            until[at] = Some(comes_ns.checked_add(self.queue(*hop)?.delay_ns)?);
-            let free_ns = comes_ns.checked_add(self.busy_ns(hop.port))?.checked_add(self.tail_ns(hop.port))?;
+            until[at] = Some(arrival_ns.checked_add(self.queue(*hop)?.delay_ns)?);
+            let free_ns = arrival_ns.checked_add(self.busy_ns(hop.port))?.checked_add(self.tail_ns(hop.port))?;
             longest_ns = longest_ns.max(free_ns);
         }
         Some(longest_ns)

@@ -29,11 +29,11 @@ impl Admission {
 
     /// Drops the load of removed flows, as far as the queues on their routes are proven without it.
     pub(super) fn drop_removed(&mut self) {
-        let departed: Vec<FlowId> = self.removed.iter().copied().collect();
-        if departed.len() > 1 && self.drop_load(&departed) {
+        let removed: Vec<FlowId> = self.removed.iter().copied().collect();
+        if removed.len() > 1 && self.drop_load(&removed) {
             return;
         }
-        departed.iter().for_each(|id| _ = self.drop_load(&[*id]));
+        removed.iter().for_each(|id| _ = self.drop_load(&[*id]));
     }
 
     /// Drops the load of these flows if the queues are proven without them. Returns whether they

@@ -124,7 +124,7 @@ fn bound_of_one_class_at_one_port_equals_discodnc_for_bursts_of_whole_events() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
     };
-    let (mut question, mut ours) = (Query::default(), Vec::new());
+    let (mut query, mut ours) = (Query::default(), Vec::new());
     for seed in 0..CASES {
         let mut random = Random(seed);
         let mut flows: Vec<Flow> = (0..random.between(1, 9)).map(|_| flow(&mut random, 0)).collect();
@@ -134,12 +134,12 @@ fn bound_of_one_class_at_one_port_equals_discodnc_for_bursts_of_whole_events() {
             flow.arrivals.jitter_ns -= flow.arrivals.jitter_ns % flow.arrivals.period_ns;
         }
         let Some(own) = bound(&flows) else { continue };
-        ours.push((seed, own, question.flows + flows.len() - 1));
-        question.server(RATE_BPS, &[frame_ns(FOREIGN_LEN) as f64]);
-        flows.iter().for_each(|flow| question.flow(flow));
-        question.end();
+        ours.push((seed, own, query.flows + flows.len() - 1));
+        query.server(RATE_BPS, &[frame_ns(FOREIGN_LEN) as f64]);
+        flows.iter().for_each(|flow| query.flow(flow));
+        query.end();
     }
-    let bounds = question.run(&libraries);
+    let bounds = query.run(&libraries);
     for (seed, own, at) in &ours {
         // Frame times at this rate are whole nanoseconds.
         let difference = (*own as f64 - bounds[*at].total_ns).abs();
@@ -154,7 +154,7 @@ fn bound_of_several_classes_at_one_port_is_at_most_that_of_discodnc() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
     };
-    let (mut question, mut ours) = (Query::default(), Vec::new());
+    let (mut query, mut ours) = (Query::default(), Vec::new());
     for seed in 0..CASES {
         let mut random = Random(seed);
         let wanted = random.between(2, 9);
@@ -166,13 +166,13 @@ fn bound_of_several_classes_at_one_port_is_at_most_that_of_discodnc() {
             .collect();
         let Some(own) = bound(&flows) else { continue };
         let is_urgent = flows[flows.len() - 1].hops[0].class == 0;
-        ours.push((seed, own, is_urgent, question.flows + flows.len() - 1));
+        ours.push((seed, own, is_urgent, query.flows + flows.len() - 1));
         let latency = |class| frame_ns(blocking_len(&flows, 0, class, FOREIGN_LEN)) as f64;
-        question.server(RATE_BPS, &[0, 1, 2, 3].map(latency));
-        flows.iter().for_each(|flow| question.flow(flow));
-        question.end();
+        query.server(RATE_BPS, &[0, 1, 2, 3].map(latency));
+        flows.iter().for_each(|flow| query.flow(flow));
+        query.end();
     }
-    let bounds = question.run(&libraries);
+    let bounds = query.run(&libraries);
     let mut ratios = Vec::new();
     for (seed, own, _, at) in &ours {
         let theirs_ns = bounds[*at].total_ns;
@@ -206,7 +206,7 @@ fn ports(random: &mut Random, count: usize, classes: usize) -> Vec<Port> {
 }
 
 /// Returns a flow that uses `share` thousandths of the slowest of its ports.
-fn flow_through(random: &mut Random, ports: &[Port], way: Vec<usize>, class: usize, share: u64) -> Flow {
+fn flow_through(random: &mut Random, ports: &[Port], route: Vec<usize>, class: usize, share: u64) -> Flow {
     let mut frames = vec![Frames { len: random.between(60, FRAME_LEN), count: 1 }];
     if random.one_in(4) {
         frames.push(Frames { len: FRAME_LEN, count: random.between(1, 6) });
@@ -215,14 +215,14 @@ fn flow_through(random: &mut Random, ports: &[Port], way: Vec<usize>, class: usi
         let each = frames.iter().map(|frames| frame_time_ns(frames.len, port.rate_bps).expect("a rate") * frames.count);
         each.sum::<u64>()
     };
-    let longest_ns = way.iter().map(|port| time(&ports[*port])).max().expect("a way");
+    let longest_ns = route.iter().map(|port| time(&ports[*port])).max().expect("a way");
     let period_ns = longest_ns * 1000 / share;
     let jitter_ns = if random.one_in(3) { random.between(0, 2 * period_ns) } else { 0 };
     Flow {
         name: "flow".into(),
         arrivals: Arrivals { period_ns, jitter_ns, distance_ns: 0 },
         frames,
-        hops: way.into_iter().map(|port| Hop { port, class }).collect(),
+        hops: route.into_iter().map(|port| Hop { port, class }).collect(),
         branches: vec![],
         limit_ns: u64::MAX,
     }
@@ -240,7 +240,7 @@ fn separated_flow_bound_of_a_tandem_equals_discodnc() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
     };
-    let (mut question, mut ours) = (Query::default(), Vec::new());
+    let (mut query, mut ours) = (Query::default(), Vec::new());
     for seed in 0..CASES {
         let mut random = Random(seed);
         let count = random.between(1, 6) as usize;
@@ -262,18 +262,18 @@ fn separated_flow_bound_of_a_tandem_equals_discodnc() {
             // Switches store and forward.
             let whole_ns = if at + 1 < count { (8 * octets(longest_len(&own))) as f64 / left } else { 0.0 };
             let blocking_ns = frame_time_ns(port.foreign_frame_len, port.rate_bps).expect("a rate");
-            question.server(port.rate_bps, &[(blocking_ns + port.delay_ns) as f64 + whole_ns]);
+            query.server(port.rate_bps, &[(blocking_ns + port.delay_ns) as f64 + whole_ns]);
         }
-        let at = question.flows;
-        flows.iter().for_each(|flow| question.flow(flow));
-        question.end();
+        let at = query.flows;
+        flows.iter().for_each(|flow| query.flow(flow));
+        query.end();
         let admitted = network.admit_all(flows).expect("no port has more than a share of its rate");
         let separated_ns = admitted[0].1.separated_ns.expect("the flow is bounded");
         // The burst is rounded to whole octets, the service of each port to whole nanoseconds;
         // rates are in units of 2^-32.
         ours.push((seed, at, separated_ns as f64, 8.0 / slowest + 4.0 * count as f64));
     }
-    let bounds = question.run(&libraries);
+    let bounds = query.run(&libraries);
     for (seed, at, own_ns, rounded_ns) in ours {
         let theirs_ns = bounds[at].separated_ns;
         let more_ns = own_ns - theirs_ns;
@@ -290,18 +290,18 @@ fn flows_with_discodnc_bounds_as_limits_are_admitted_with_rare_exceptions() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
     };
-    let (mut question, mut networks) = (Query::default(), Vec::new());
+    let (mut query, mut networks) = (Query::default(), Vec::new());
     for seed in 0..CASES / 2 {
         let mut random = Random(seed);
         let (count, classes) = (random.between(2, 8) as usize, random.between(1, 3) as usize);
         let ports = ports(&mut random, count, classes);
         let flows: Vec<Flow> = (0..random.between(2, 12))
             .map(|_| {
-                let way: Vec<usize> = (0..count).filter(|_| random.one_in(2)).collect();
-                let way = if way.is_empty() { vec![0] } else { way };
+                let route: Vec<usize> = (0..count).filter(|_| random.one_in(2)).collect();
+                let route = if route.is_empty() { vec![0] } else { route };
                 let class = random.between(0, classes as u64 - 1) as usize;
                 let share = random.between(5, 70);
-                flow_through(&mut random, &ports, way, class, share)
+                flow_through(&mut random, &ports, route, class, share)
             })
             .collect();
         for (at, port) in ports.iter().enumerate() {
@@ -311,14 +311,14 @@ fn flows_with_discodnc_bounds_as_limits_are_admitted_with_rare_exceptions() {
                 let longest = of_class.map(longest_len).max().map_or(0.0, time);
                 time(blocking_len(&flows, at, class, port.foreign_frame_len)) + longest + port.delay_ns as f64
             };
-            question.server(port.rate_bps, &(0..classes).map(latency).collect::<Vec<f64>>());
+            query.server(port.rate_bps, &(0..classes).map(latency).collect::<Vec<f64>>());
         }
-        let first = question.flows;
-        flows.iter().for_each(|flow| question.flow(flow));
-        question.end();
+        let first = query.flows;
+        flows.iter().for_each(|flow| query.flow(flow));
+        query.end();
         networks.push((seed, ports, flows, first));
     }
-    let bounds = question.run(&libraries);
+    let bounds = query.run(&libraries);
     let (mut admitted, mut refused) = (0, Vec::new());
     for (seed, ports, flows, first) in networks {
         let mut network = Admission::new(ports).expect("the ports are valid");

@@ -36,9 +36,9 @@ fn flow(period_ns: u64, count: u64, ports: &[usize], limit_ns: u64) -> Flow {
 /// first `n` frames.
 fn queue(arrivals: &[u64], n: usize) -> (u64, u64) {
     let (mut free_ns, mut longest_ns, mut left_ns) = (FRAME_NS, 0, 0);
-    for (at, comes_ns) in arrivals.iter().enumerate() {
-        free_ns = free_ns.max(*comes_ns) + FRAME_NS;
-        longest_ns = longest_ns.max(free_ns - comes_ns);
+    for (at, arrival_ns) in arrivals.iter().enumerate() {
+        free_ns = free_ns.max(*arrival_ns) + FRAME_NS;
+        longest_ns = longest_ns.max(free_ns - arrival_ns);
         if at < n {
             left_ns = free_ns;
         }
@@ -92,8 +92,8 @@ fn memory_is_the_longest_path_and_unbounded_in_a_cycle() {
     network.admit(flow(100 * MS, 2, &[0, 1], 100 * MS)).expect("the flow is admitted");
     network.admit(flow(100 * MS, 1, &[1, 2], 100 * MS)).expect("the flow is admitted");
     let busy = |network: &Admission, port| network.queue(Hop { port, class: 1 }).expect("the queue exists").busy_ns;
-    let way_ns = [0, 1, 2].map(|port| busy(&network, port)).iter().sum::<u64>() + 2 * 7_000;
-    assert_eq!(network.memory_ns(), Some(way_ns));
+    let path_ns = [0, 1, 2].map(|port| busy(&network, port)).iter().sum::<u64>() + 2 * 7_000;
+    assert_eq!(network.memory_ns(), Some(path_ns));
     let (id, _) = network.admit(flow(100 * MS, 1, &[2, 0], 100 * MS)).expect("the flow is admitted");
     assert_eq!(network.memory_ns(), None, "frames of each flow delay those of the next");
     network.remove(id);

@@ -85,17 +85,17 @@ impl Topology {
         let reached_by = self.reached_from(from);
         let (mut ports, mut branches) = (Vec::<usize>::new(), Vec::new());
         for leaf in to {
-            let (mut way, mut node) = (Vec::new(), *leaf);
+            let (mut branch, mut node) = (Vec::new(), *leaf);
             while let Some(port) = reached_by[node].filter(|port| !ports.contains(port)) {
-                way.push(port);
+                branch.push(port);
                 node = self.ends[port].0;
             }
             // The rest of the path already exists.
-            if let (Some(port), Some(_)) = (reached_by[node], way.last()) {
+            if let (Some(port), Some(_)) = (reached_by[node], branch.last()) {
                 let after = ports.iter().position(|other| *other == port).expect("the port is on the path");
                 branches.push(Branch { at: ports.len(), after });
             }
-            ports.extend(way.into_iter().rev());
+            ports.extend(branch.into_iter().rev());
         }
         (ports, branches)
     }
@@ -107,7 +107,7 @@ impl Topology {
         let receivers = if random.one_in(5) { random.between(2, 5) } else { 1 };
         let to = (0..receivers).map(|_| from + random.between(1, self.hosts.len() as u64 - 1) as usize);
         let to: Vec<usize> = to.map(|to| self.hosts[to % self.hosts.len()]).collect();
-        let (way, branches) = self.tree(self.hosts[from], &to);
+        let (route, branches) = self.tree(self.hosts[from], &to);
         let period_ns = random.between(500_000, 20_000_000);
         let arrivals = Arrivals {
             period_ns,
@@ -120,7 +120,7 @@ impl Topology {
         }
         let hop =
             |port: usize| Hop { port, class: random.between(0, self.ports[port].classes.len() as u64 - 1) as usize };
-        let hops = way.into_iter().map(hop).collect();
+        let hops = route.into_iter().map(hop).collect();
         let limit_ns = random.between(300_000, 60_000_000);
         Flow { name: format!("flow {number}"), arrivals, frames, hops, branches, limit_ns }
     }

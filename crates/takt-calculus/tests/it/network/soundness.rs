@@ -30,10 +30,10 @@ fn network(seed: u64) -> (NetworkCertificate, Random) {
         ids.extend(admitted.map(|(id, _)| id));
         if random.one_in(10) && !ids.is_empty() {
             let at = random.between(0, ids.len() as u64 - 1) as usize;
-            let gone = ids.swap_remove(at);
-            admission.remove(gone).expect("the flow was admitted");
-            assert_eq!(admission.flow(gone), None);
-            assert_eq!(admission.remove(gone), None);
+            let removed = ids.swap_remove(at);
+            admission.remove(removed).expect("the flow was admitted");
+            assert_eq!(admission.flow(removed), None);
+            assert_eq!(admission.remove(removed), None);
         }
     }
     (admission.certificate(), random)
@@ -88,11 +88,11 @@ fn no_simulated_frame_of_a_random_network_exceeds_a_bound() {
             .iter()
             .flat_map(|flow| (0..flows[*flow].hops.len()).map(|hop| ArrivalPattern::Aligned { flow: *flow, hop }));
         let mut worst = vec![0; flows.len()];
-        for manner in meet.chain([ArrivalPattern::Random; 3]).collect::<Vec<_>>() {
+        for pattern in meet.chain([ArrivalPattern::Random; 3]).collect::<Vec<_>>() {
             let flooded = random.one_in(2);
             let mut draw = |low, high| random.between(low, high);
-            let seen = run(&certificate.ports, flows, manner, flooded, 40_000_000, &mut draw);
-            check_bounds(&certificate, &seen, &format!("seed {seed}, {manner:?}"));
+            let seen = run(&certificate.ports, flows, pattern, flooded, 40_000_000, &mut draw);
+            check_bounds(&certificate, &seen, &format!("seed {seed}, {pattern:?}"));
             worst.iter_mut().zip(seen.longest_ns).for_each(|(worst, time)| *worst = time.max(*worst));
         }
         ratios.extend(victims.iter().map(|flow| worst[*flow] as f64 / certificate.bounds[*flow].bound_ns() as f64));

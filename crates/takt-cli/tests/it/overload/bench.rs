@@ -17,7 +17,7 @@ fn lost(cell: &Value) -> u64 {
 
 #[test]
 fn overload_loses_samples_without_the_controller_and_none_with_it() {
-    let _alone = overload::lock();
+    let _lock = overload::lock();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -63,7 +63,7 @@ fn cyclone() -> Result<PathBuf, String> {
 /// overloaded link.
 #[test]
 fn cyclonedds_multicast_loses_samples_without_the_controller_and_none_with_it() {
-    let _alone = overload::lock();
+    let _lock = overload::lock();
     let program = match require::open_vswitch().and_then(|()| cyclone()) {
         Ok(program) => program,
         Err(why) => return not_run(why),
@@ -86,7 +86,7 @@ fn cyclonedds_multicast_loses_samples_without_the_controller_and_none_with_it() 
 
 #[test]
 fn ring_reports_the_cost_of_a_failed_link() {
-    let _alone = overload::lock();
+    let _lock = overload::lock();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }

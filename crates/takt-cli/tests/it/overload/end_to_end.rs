@@ -141,10 +141,10 @@ impl Machine {
     /// Returns the waiting time between the counter samples around an interval, plus the processor
     /// stalls within it.
     fn explained_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
-        let looks = &self.samples;
-        let before = looks.iter().rposition(|look| look.at_ns <= from_ns).unwrap_or(0);
-        let after = looks.iter().position(|look| look.at_ns >= to_ns).unwrap_or(looks.len() - 1);
-        let waited_ns = looks[after].waited_ns - looks[before].waited_ns;
+        let samples = &self.samples;
+        let before = samples.iter().rposition(|sample| sample.at_ns <= from_ns).unwrap_or(0);
+        let after = samples.iter().position(|sample| sample.at_ns >= to_ns).unwrap_or(samples.len() - 1);
+        let waited_ns = samples[after].waited_ns - samples[before].waited_ns;
         waited_ns + stalled_ns(&self.stalls, from_ns.cast_signed(), to_ns.cast_signed())
     }
 }
@@ -299,15 +299,15 @@ impl Site {
 /// Samples the kernel's counters until the measurement ends.
 fn watch(is_over: &AtomicBool) -> Vec<CounterSample> {
     let tasks = tasks();
-    let look = || CounterSample { at_ns: wall_ns(), waited_ns: waited_ns(&tasks) };
-    let mut looks = Vec::new();
+    let sample = || CounterSample { at_ns: wall_ns(), waited_ns: waited_ns(&tasks) };
+    let mut samples = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
-        looks.push(look());
-        // tidy-allow(sleep): between two looks.
+        samples.push(sample());
+        // tidy-allow(sleep): between two samples.
         std::thread::sleep(Duration::from_millis(10));
     }
-    looks.push(look());
-    looks
+    samples.push(sample());
+    samples
 }
 
 /// Writes samples under the flood. Returns the number of samples written and of datagrams flooded,
@@ -317,7 +317,7 @@ fn measure(site: &Site, executor: &Executor, writer: &DataWriter<Command>) -> (u
     let flood = Flood::start(sdn_site::socket(&site.lab, "flooder", 0), SUB, 2 * RATE_BPS);
     let stalls = StallObserver::start();
     let end = Instant::now() + length();
-    let looks = std::thread::scope(|scope| {
+    let samples = std::thread::scope(|scope| {
         let _ending = OnDrop(|| is_over.store(true, Ordering::Relaxed));
         let watcher = scope.spawn(|| watch(&is_over));
         let (count, steering) = (Arc::clone(&written), writer.clone());
@@ -333,7 +333,7 @@ fn measure(site: &Site, executor: &Executor, writer: &DataWriter<Command>) -> (u
         is_over.store(true, Ordering::Relaxed);
         watcher.join().expect("no panic")
     });
-    (written.load(Ordering::Relaxed), flood.end(), Machine { samples: looks, stalls: stalls.stop() })
+    (written.load(Ordering::Relaxed), flood.end(), Machine { samples, stalls: stalls.stop() })
 }
 
 /// Returns the samples whose excess over the bound is larger than what the machine explains: the
@@ -353,7 +353,7 @@ fn unexplained(arrivals: &[Arrival], machine: &Machine) -> Vec<(u64, u64)> {
 
 #[test]
 fn pair_with_host_stages_keeps_its_certified_bound_under_a_flood() {
-    let _alone = overload::lock();
+    let _lock = overload::lock();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }

@@ -151,7 +151,7 @@ fn assert_no_loss(ping: Takt, pong: Takt, samples: u64) {
 
 #[test]
 fn killed_controller_loses_no_sample_of_admitted_pairs_and_its_successor_has_its_state() {
-    let _alone = overload::lock();
+    let _lock = overload::lock();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -246,7 +246,7 @@ fn leader_and_standby(site: &Site) -> (Takt, Takt) {
 
 #[test]
 fn standby_takes_over_from_a_killed_leader_without_loss_and_back_again() {
-    let _alone = overload::lock();
+    let _lock = overload::lock();
     let (site, _etcd) = match cluster("cluster") {
         Ok(made) => made,
         Err(why) => return not_run(why),
@@ -285,7 +285,7 @@ fn standby_takes_over_from_a_killed_leader_without_loss_and_back_again() {
 /// has expired, and changes nothing.
 #[test]
 fn leader_that_was_stopped_past_its_lease_steps_down_and_changes_nothing() {
-    let _alone = overload::lock();
+    let _lock = overload::lock();
     let (site, _etcd) = match cluster("stopped") {
         Ok(made) => made,
         Err(why) => return not_run(why),

@@ -257,9 +257,9 @@ impl World {
             let actor = &mut self.actors[at];
             let Some(takt) = &mut actor.takt else { continue };
             let ended = takt.has_ended();
-            let complaints: Vec<_> =
+            let unexpected: Vec<_> =
                 takt.new_error_lines().into_iter().filter(|line| !is_expected_message(line)).collect();
-            assert!(ended.is_none() && complaints.is_empty(), "{name} {ended:?}: {complaints:?}; {}", self.history);
+            assert!(ended.is_none() && unexpected.is_empty(), "{name} {ended:?}: {unexpected:?}; {}", self.history);
             for line in takt.new_lines() {
                 actor.log.take(&line).unwrap_or_else(|why| panic!("{name}: {why}; {}", self.history));
             }
@@ -314,5 +314,5 @@ impl World {
 }
 
 fn is_expected_message(line: &str) -> bool {
-    EXPECTED_MESSAGES.iter().any(|remark| line.starts_with(remark))
+    EXPECTED_MESSAGES.iter().any(|message| line.starts_with(message))
 }

@@ -38,26 +38,26 @@ fn pieces_do_not_overlap_and_are_used_again() {
         pool.release(piece);
     }
     assert_eq!(pool.used_bytes(), 0);
-    let whole = pool.allocate(1 << 20).expect("an empty pool is one block");
-    assert_eq!(whole.len(), 1 << 20);
+    let block = pool.allocate(1 << 20).expect("an empty pool is one block");
+    assert_eq!(block.len(), 1 << 20);
     assert_eq!(pool.allocate((1 << 20) + 1), None);
 }
 
 #[test]
 fn truncated_remainder_is_freed_with_its_piece() {
     let mut pool = PayloadPool::new((1 << 20).into());
-    let held = pool.allocate(100).expect("the pool is empty");
+    let first = pool.allocate(100).expect("the pool is empty");
     for _ in 0..100 {
         let piece = pool.allocate(300_000).expect("the one before was released");
         let piece = pool.truncate(piece, 10);
         assert_eq!(pool.bytes(piece).len(), 10);
         pool.release(piece);
     }
-    let nothing = pool.allocate(0).expect("nothing always fits");
-    assert_eq!(pool.truncate(nothing, 0), PayloadRef::EMPTY);
+    let empty = pool.allocate(0).expect("nothing always fits");
+    assert_eq!(pool.truncate(empty, 0), PayloadRef::EMPTY);
     let piece = pool.allocate(100).expect("there is room");
     assert_eq!(pool.truncate(piece, 0), PayloadRef::EMPTY);
-    pool.release(held);
+    pool.release(first);
     assert_eq!(pool.used_bytes(), 0);
 }
 
@@ -68,9 +68,9 @@ fn adjacent_free_pieces_are_merged_for_a_longer_payload() {
     assert_eq!(pool.allocate(1), None);
     for group in pieces.chunks(8) {
         // The groups have free neighbors on no side, on one, and on both.
-        for place in [1, 5, 3, 4, 2] {
-            assert!(!pool.is_enough(group[place], 6_000));
-            pool.release(group[place]);
+        for index in [1, 5, 3, 4, 2] {
+            assert!(!pool.is_enough(group[index], 6_000));
+            pool.release(group[index]);
         }
         assert!(pool.is_enough(group[0], 6_000) && pool.is_enough(group[6], 6_000) && !pool.is_enough(group[0], 6_200));
     }
@@ -78,7 +78,7 @@ fn adjacent_free_pieces_are_merged_for_a_longer_payload() {
     assert_eq!(pool.allocate(1), None, "3 of 8 are in use, and 5 again");
     longer.into_iter().for_each(|piece| pool.release(piece));
     for group in pieces.chunks(8) {
-        [0, 6, 7].into_iter().for_each(|place| pool.release(group[place]));
+        [0, 6, 7].into_iter().for_each(|index| pool.release(group[index]));
     }
     assert_eq!((pool.used_bytes(), pool.fresh, pool.has_free), (0, 0, 0));
 }
@@ -87,9 +87,9 @@ fn adjacent_free_pieces_are_merged_for_a_longer_payload() {
 fn pool_for_a_number_of_payloads_holds_that_number_of_any_lengths() {
     let mut pool = PayloadPool::new(PoolSize::of_payloads(10, 1_000, 1 << 20));
     let mut pieces: Vec<_> = (0..10).map(|_| pool.allocate(500).expect("there is room for ten")).collect();
-    for place in (0..100).map(|i| i * 7 % 10) {
-        pool.release(pieces[place]);
-        pieces[place] = pool.allocate(1_000 - 90 * (place % 7)).expect("there is room for ten");
+    for index in (0..100).map(|i| i * 7 % 10) {
+        pool.release(pieces[index]);
+        pieces[index] = pool.allocate(1_000 - 90 * (index % 7)).expect("there is room for ten");
     }
     assert_eq!(pool.allocate(1), None);
     let limited = PayloadPool::new(PoolSize::of_payloads(10, 1_000, 5_000));

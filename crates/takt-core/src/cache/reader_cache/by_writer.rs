@@ -31,10 +31,10 @@ impl ReaderCache {
     pub(super) fn index_writer(&mut self, writer: Guid, instance: u32) {
         let Some(index) = &mut self.by_writer else { return };
         let it = &self.instances[instance as usize];
-        let is_held = it.delayed != NONE && self.entries[it.delayed as usize].incoming.writer == writer;
+        let is_delayed = it.delayed != NONE && self.entries[it.delayed as usize].incoming.writer == writer;
         let is_owner = it.owner.is_some_and(|(owner, _)| owner == writer);
         let has_alias = it.aliases.iter().any(|alias| alias.writer == Some(writer));
-        if is_held || is_owner || has_alias || it.is_written_by(&writer) {
+        if is_delayed || is_owner || has_alias || it.is_written_by(&writer) {
             index.insert((writer, instance));
         } else {
             index.remove(&(writer, instance));
@@ -52,9 +52,9 @@ impl ReaderCache {
     }
 
     /// Takes the instances of the unmatched writers; `None` without an index.
-    pub(super) fn take_instances_of(&mut self, gone: &RangeInclusive<Guid>) -> Option<Vec<u32>> {
+    pub(super) fn take_instances_of(&mut self, unmatched: &RangeInclusive<Guid>) -> Option<Vec<u32>> {
         let index = self.by_writer.as_mut()?;
-        let range = (*gone.start(), 0)..=(*gone.end(), u32::MAX);
+        let range = (*unmatched.start(), 0)..=(*unmatched.end(), u32::MAX);
         let pairs: Vec<_> = index.range(range).copied().collect();
         let mut instances = Vec::with_capacity(pairs.len());
         for pair in pairs {

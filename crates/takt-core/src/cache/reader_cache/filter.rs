@@ -35,8 +35,8 @@ impl ReaderCache {
     pub(super) fn separation_end(&self, instance: u32, now: Instant) -> Option<Instant> {
         let separation = self.policies.separation?;
         let state = &self.instances[instance as usize];
-        let shown = state.last_delivery.filter(|_| state.state == InstanceState::Alive)?;
-        let due = shown.after(separation);
+        let last_delivery = state.last_delivery.filter(|_| state.state == InstanceState::Alive)?;
+        let due = last_delivery.after(separation);
         (due > now).then_some(due)
     }
 
@@ -54,10 +54,10 @@ impl ReaderCache {
 
     /// Drops the waiting sample of an instance.
     pub(super) fn drop_delayed(&mut self, instance: u32) {
-        let held = core::mem::replace(&mut self.instances[instance as usize].delayed, NONE);
-        if held != NONE {
+        let delayed = core::mem::replace(&mut self.instances[instance as usize].delayed, NONE);
+        if delayed != NONE {
             self.delayed_due.remove(instance);
-            self.discard(Stored(held));
+            self.discard(Stored(delayed));
         }
     }
 
@@ -65,14 +65,16 @@ impl ReaderCache {
     pub(super) fn resolve_delayed(
         &mut self,
         instance: u32,
-        news: &Incoming,
+        incoming: &Incoming,
         now: Clocks,
     ) -> Result<(), SampleRejectedReason> {
-        let held = self.instances[instance as usize].delayed;
-        match news.kind {
-            _ if held == NONE => {}
+        let delayed = self.instances[instance as usize].delayed;
+        match incoming.kind {
+            _ if delayed == NONE => {}
             ChangeKind::Disposed | ChangeKind::DisposedUnregistered => self.drop_delayed(instance),
-            _ if self.entries[held as usize].incoming.writer == news.writer => self.deliver_delayed(instance, now)?,
+            _ if self.entries[delayed as usize].incoming.writer == incoming.writer => {
+                self.deliver_delayed(instance, now)?
+            }
             _ => {}
         }
         Ok(())
@@ -80,8 +82,8 @@ impl ReaderCache {
 
     /// Presents the waiting sample of an instance, if there is one.
     pub(super) fn deliver_delayed(&mut self, instance: u32, now: Clocks) -> Result<(), SampleRejectedReason> {
-        let held = self.instances[instance as usize].delayed;
-        let Some(entry) = self.entries.get(held as usize) else { return Ok(()) };
+        let delayed = self.instances[instance as usize].delayed;
+        let Some(entry) = self.entries.get(delayed as usize) else { return Ok(()) };
         let incoming = entry.incoming;
         if incoming.expiry.is_past(now.wall) {
             self.drop_delayed(instance);
@@ -96,7 +98,7 @@ impl ReaderCache {
         if state.state == InstanceState::Alive {
             state.update(&incoming);
         }
-        self.append(held, instance, now.wall);
+        self.append(delayed, instance, now.wall);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 use takt_wire::Guid;
 
-/// Most writers that are remembered of an instance with a key. Once these have unregistered it, the
+/// Most writers that are recorded of an instance with a key. Once these have unregistered it, the
 /// instance has no writers until another one writes.
 const WRITERS_MAX: usize = 64;
 
@@ -120,9 +120,9 @@ impl Instance {
     }
 
     /// Removes unmatched writers. Returns the first of them that wrote the instance.
-    pub(super) fn remove_writers(&mut self, gone: &RangeInclusive<Guid>) -> Option<Guid> {
-        let start = self.writers.partition_point(|writer| writer < gone.start());
-        let end = self.writers.partition_point(|writer| writer <= gone.end());
+    pub(super) fn remove_writers(&mut self, unmatched: &RangeInclusive<Guid>) -> Option<Guid> {
+        let start = self.writers.partition_point(|writer| writer < unmatched.start());
+        let end = self.writers.partition_point(|writer| writer <= unmatched.end());
         self.writers.drain(start..end).next()
     }
 
@@ -220,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn instance_with_a_key_remembers_a_limited_number_of_writers() {
-        for (handle, remembered) in [(InstanceHandle([7; 16]), WRITERS_MAX), (InstanceHandle::default(), 200)] {
+    fn instance_with_a_key_records_a_limited_number_of_writers() {
+        for (handle, recorded) in [(InstanceHandle([7; 16]), WRITERS_MAX), (InstanceHandle::default(), 200)] {
             let mut instance = Instance::new(handle, Box::default());
             (0..200).for_each(|number| instance.join(writer(1, number)));
-            assert_eq!((0..200).filter(|number| instance.is_written_by(&writer(1, *number))).count(), remembered);
+            assert_eq!((0..200).filter(|number| instance.is_written_by(&writer(1, *number))).count(), recorded);
         }
     }
 
@@ -237,9 +237,9 @@ mod tests {
         let all = writer(2, 0)..=Guid::new(GuidPrefix([2; 12]), EntityId([u8::MAX; 4]));
         assert_eq!(instance.remove_writers(&all), Some(writer(2, 1)));
         assert_eq!(instance.remove_writers(&all), None);
-        let left = [(1, 3), (2, 1), (2, 9), (3, 1)]
+        let remaining = [(1, 3), (2, 1), (2, 9), (3, 1)]
             .map(|(participant, number)| instance.is_written_by(&writer(participant, number)));
-        assert_eq!(left, [true, false, false, true]);
+        assert_eq!(remaining, [true, false, false, true]);
         instance.remove_writers(&(writer(1, 3)..=writer(1, 3)));
         assert!(instance.has_writers() && !instance.is_written_by(&writer(1, 3)));
     }

@@ -131,24 +131,24 @@ impl ReaderCache {
     /// Removes unmatched writers. Instances that only they wrote have no writers any more. Returns
     /// whether any state changed, and the number of visited instances: all, or those of the writers
     /// if there is an [index](Self::index_writers).
-    pub(crate) fn remove_writers(&mut self, gone: &RangeInclusive<Guid>, now: Clocks) -> (bool, usize) {
-        let mut news = false;
-        if let Some(instances) = self.take_instances_of(gone) {
-            instances.iter().for_each(|index| news |= self.remove_writers_of(*index, gone, now));
-            return (news, instances.len());
+    pub(crate) fn remove_writers(&mut self, unmatched: &RangeInclusive<Guid>, now: Clocks) -> (bool, usize) {
+        let mut changed = false;
+        if let Some(instances) = self.take_instances_of(unmatched) {
+            instances.iter().for_each(|index| changed |= self.remove_writers_of(*index, unmatched, now));
+            return (changed, instances.len());
         }
         for index in 0..self.instances.len() {
-            news |= self.remove_writers_of(index as u32, gone, now);
+            changed |= self.remove_writers_of(index as u32, unmatched, now);
         }
-        (news, self.instances.len())
+        (changed, self.instances.len())
     }
 
-    fn remove_writers_of(&mut self, index: u32, gone: &RangeInclusive<Guid>, now: Clocks) -> bool {
-        let is_gone = |writer: &Guid| gone.contains(writer);
-        let mut news = false;
-        let held = self.instances[index as usize].delayed;
-        if self.entries.get(held as usize).is_some_and(|entry| is_gone(&entry.incoming.writer)) {
-            news = true;
+    fn remove_writers_of(&mut self, index: u32, unmatched: &RangeInclusive<Guid>, now: Clocks) -> bool {
+        let is_gone = |writer: &Guid| unmatched.contains(writer);
+        let mut changed = false;
+        let delayed = self.instances[index as usize].delayed;
+        if self.entries.get(delayed as usize).is_some_and(|entry| is_gone(&entry.incoming.writer)) {
+            changed = true;
             if self.deliver_delayed(index, now).is_err() {
                 self.drop_delayed(index);
             }
@@ -156,10 +156,10 @@ impl ReaderCache {
         self.drop_aliases(index, |alias| alias.writer.as_ref().is_some_and(is_gone));
         let instance = &mut self.instances[index as usize];
         instance.release_owner_if(is_gone);
-        let Some(writer) = instance.remove_writers(gone) else { return news };
+        let Some(writer) = instance.remove_writers(unmatched) else { return changed };
         if !instance.lose_writers() {
             self.remove_if_unused(index);
-            return news;
+            return changed;
         }
         let incoming = Incoming {
             writer,

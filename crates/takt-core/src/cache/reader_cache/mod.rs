@@ -14,7 +14,7 @@
 //! - `instances`: the instances; `aliases`: their other key hashes; `instance`: the state of each;
 //!   `by_writer`: those of a writer.
 //! - `lists`: the order of the samples; `order`: the source timestamp order.
-//! - `straight`: the fast path.
+//! - `fast_path`: the fast path of delivery.
 //! - `expiry`, `purge` and `filter`: timed removal and presentation.
 //! - `reading`: reads and takes.
 

@@ -83,8 +83,8 @@ impl ReaderCache {
         self.release_taken();
         self.copies = true;
         self.begin_pass(cursor);
-        let is_there = |entry: &super::lists::Entry| sample.arrival != 0 && entry.arrival == sample.arrival;
-        self.entries.get(sample.entry as usize).filter(|entry| is_there(entry))?;
+        let still_exists = |entry: &super::lists::Entry| sample.arrival != 0 && entry.arrival == sample.arrival;
+        self.entries.get(sample.entry as usize).filter(|entry| still_exists(entry))?;
         Some(self.return_sample(sample.entry, selector, cursor))
     }
 
@@ -109,8 +109,8 @@ impl ReaderCache {
         if core::mem::replace(&mut state.view, ViewState::NotNew) == ViewState::New {
             state.new_in_pass = cursor.pass;
         }
-        let (pass, place) = core::mem::replace(&mut state.returned_in, (cursor.pass, cursor.returned));
-        let previous = (pass == cursor.pass && place < cursor.returned).then_some(place);
+        let (pass, returned) = core::mem::replace(&mut state.returned_in, (cursor.pass, cursor.returned));
+        let previous = (pass == cursor.pass && returned < cursor.returned).then_some(returned);
         cursor.returned += 1;
         if selector.take {
             self.unlink(at);
@@ -120,9 +120,9 @@ impl ReaderCache {
             PayloadRef::EMPTY => &self.instances[instance as usize].key,
             _ if self.copies => self.pool.readable(payload),
             _ => {
-                let lent = self.pool.loan(payload);
-                let payload = if lent.is_some() { &[] } else { self.pool.bytes(payload) };
-                return SampleRef { info, kind, payload, loan: lent, previous };
+                let loan = self.pool.loan(payload);
+                let payload = if loan.is_some() { &[] } else { self.pool.bytes(payload) };
+                return SampleRef { info, kind, payload, loan, previous };
             }
         };
         SampleRef { info, kind, payload: bytes, loan: None, previous }
@@ -161,12 +161,12 @@ impl ReaderCache {
         while at != NONE {
             let entry = &self.entries[at as usize];
             let instance = &self.instances[entry.instance as usize];
-            let meets = |query: &dyn SampleQuery| {
+            let matches = |query: &dyn SampleQuery| {
                 let is_data = entry.incoming.kind == ChangeKind::Alive;
                 query.matches(is_data.then(|| self.pool.bytes(entry.incoming.payload)))
             };
             let states = (entry.sample_state(), instance.view_in(pass), instance.state);
-            if selector.wants(states, instance.handle) && query.is_none_or(meets) {
+            if selector.wants(states, instance.handle) && query.is_none_or(matches) {
                 return Some(at);
             }
             at = next(entry);

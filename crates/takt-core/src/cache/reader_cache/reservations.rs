@@ -1,8 +1,8 @@
 //! Reservation of room for a coherent set, for all of its changes before the first one is presented
 //! (RTPS 2.5 §8.7.6).
 //!
-//! Between [`ReaderCache::claim`] and the change's delivery, or [`ReaderCache::unclaim`], nothing
-//! else may be delivered.
+//! Between [`ReaderCache::reserve`] and the change's delivery, or
+//! [`ReaderCache::release_reservations`], nothing else may be delivered.
 
 use super::{NONE, ReaderCache, Stored};
 use crate::cache::sample::{ChangeKind, KeyExtractor};
@@ -93,9 +93,9 @@ impl ReaderCache {
             let incoming = self.entries[stored.0 as usize].incoming;
             steps += 1;
             if incoming.kind == ChangeKind::Alive
-                && let Err(fit) = self.reserve_one(stored, key.as_deref_mut())
+                && let Err(no_room) = self.reserve_one(stored, key.as_deref_mut())
             {
-                return (Err(fit), steps);
+                return (Err(no_room), steps);
             }
             next = self.held_after(stored).filter(|_| !incoming.position.closes);
         }
@@ -115,12 +115,12 @@ impl ReaderCache {
         let instance = &mut self.instances[index as usize];
         instance.reserved += 1;
         self.reservations.samples += 1;
-        let (claimed, per_instance) = (instance.reserved, self.limits.max_samples_per_instance);
+        let (reserved, per_instance) = (instance.reserved, self.limits.max_samples_per_instance);
         match self.limits.depth {
-            Some(depth) if claimed > depth => return Err(NoRoom::Permanently),
-            Some(depth) => self.reservations.evictions += usize::from(instance.data_count + claimed > depth),
-            None if claimed > per_instance => return Err(NoRoom::Permanently),
-            None if instance.count + claimed > per_instance => return Err(NoRoom::Temporarily),
+            Some(depth) if reserved > depth => return Err(NoRoom::Permanently),
+            Some(depth) => self.reservations.evictions += usize::from(instance.data_count + reserved > depth),
+            None if reserved > per_instance => return Err(NoRoom::Permanently),
+            None if instance.count + reserved > per_instance => return Err(NoRoom::Temporarily),
             None => {}
         }
         if self.reservations.samples > self.limits.max_samples { Err(NoRoom::Permanently) } else { Ok(()) }

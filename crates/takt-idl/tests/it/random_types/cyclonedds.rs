@@ -41,8 +41,8 @@ impl CycloneDds {
         let directory = std::env::temp_dir().join(format!("takt-types-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("the temporary directory can be written");
         let peer = Self { directory };
-        let said = peer.run(Command::new("cc").args(["-O1", "-c", PROGRAM, "-o", "program.o"]));
-        said.unwrap_or_else(|error| panic!("the program for CycloneDDS is not compiled: {error}"));
+        let output = peer.run(Command::new("cc").args(["-O1", "-c", PROGRAM, "-o", "program.o"]));
+        output.unwrap_or_else(|error| panic!("the program for CycloneDDS is not compiled: {error}"));
         Ok(peer)
     }
 
@@ -96,10 +96,10 @@ impl CycloneDds {
 
     fn run(&self, command: &mut Command) -> Result<String, String> {
         let output = waiting::output(command.current_dir(&self.directory).stdin(Stdio::null()));
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let output_text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         let path = format!("{}/", self.directory.display());
-        let said = said.replace(&path, "");
-        if output.status.success() { Ok(said) } else { Err(format!("{}: {said}", output.status)) }
+        let output_text = output_text.replace(&path, "");
+        if output.status.success() { Ok(output_text) } else { Err(format!("{}: {output_text}", output.status)) }
     }
 }
 

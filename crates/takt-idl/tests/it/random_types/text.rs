@@ -173,12 +173,12 @@ impl Printer<'_> {
     }
 
     fn member(&mut self, member: &MemberDefinition, is_implied: bool) {
-        let mut said = Vec::new();
+        let mut texts = Vec::new();
         match &member.hash_id {
-            Some(name) if name.is_empty() => said.push("@hashid".to_owned()),
-            Some(name) => said.push(format!("@hashid(\"{name}\")")),
+            Some(name) if name.is_empty() => texts.push("@hashid".to_owned()),
+            Some(name) => texts.push(format!("@hashid(\"{name}\")")),
             None if is_implied && !self.random.one_in(6) => {}
-            None => said.push(format!("@id({})", self.number_of_annotation(member.id))),
+            None => texts.push(format!("@id({})", self.number_of_annotation(member.id))),
         }
         for (holds, word) in [
             (member.key, "@key"),
@@ -187,18 +187,18 @@ impl Printer<'_> {
             (member.must_understand, "@must_understand"),
         ] {
             if holds {
-                said.push(format!("{word}{}", ["", "(TRUE)"][self.random.below(2)]));
+                texts.push(format!("{word}{}", ["", "(TRUE)"][self.random.below(2)]));
             }
         }
-        said.extend(try_construct(member.try_construct));
-        said.extend(values(&member.values));
+        texts.extend(try_construct(member.try_construct));
+        texts.extend(values(&member.values));
         if !member.optional && self.random.one_in(6) {
-            said.extend(default_value(&member.of));
+            texts.extend(default_value(&member.of));
         }
-        let at = self.random.below(said.len() + 1);
-        said.rotate_left(at);
-        said.push(self.declarator(&member.of, &member.name));
-        self.text += &format!("  {};\n", said.join(" "));
+        let at = self.random.below(texts.len() + 1);
+        texts.rotate_left(at);
+        texts.push(self.declarator(&member.of, &member.name));
+        self.text += &format!("  {};\n", texts.join(" "));
     }
 
     /// Returns the id after the last member of a struct, or of its base.
@@ -262,11 +262,11 @@ impl Printer<'_> {
         self.text += &format!("{bound}{extensibility}enum {} {{\n", simple_name(&of.name));
         let mut next = 0;
         for (index, (literal, value)) in of.literals.iter().enumerate() {
-            let value_said = if *value == next { String::new() } else { format!("@value({value}) ") };
+            let value_text = if *value == next { String::new() } else { format!("@value({value}) ") };
             next = value + 1;
             let default = if of.default == Some(index) { "@default_literal " } else { "" };
             let comma = if index + 1 == of.literals.len() { "" } else { "," };
-            self.text += &format!("  {default}{value_said}{literal}{comma}\n");
+            self.text += &format!("  {default}{value_text}{literal}{comma}\n");
         }
         self.text += "};\n";
     }

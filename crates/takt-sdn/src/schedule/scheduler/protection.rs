@@ -69,21 +69,21 @@ impl Scheduler {
         let refuse = |reason| Refused { flow: name.clone(), reason };
         let bundle = bundle.ok_or_else(|| refuse(Reason::NoBackupPath))?;
         let of = links_of(&bundle.tree);
-        let ways = detours(snapshot, &bundle.tree.ports);
-        let ways: Vec<Detour> =
-            ways.into_iter().map(|(at, ports)| (at, Tree { ports, branches: Vec::new() })).collect();
-        let covered = Coverage { links: ways.len(), total: of };
+        let paths = detours(snapshot, &bundle.tree.ports);
+        let paths: Vec<Detour> =
+            paths.into_iter().map(|(at, ports)| (at, Tree { ports, branches: Vec::new() })).collect();
+        let coverage = Coverage { links: paths.len(), total: of };
         if of == 0 {
-            return Ok(covered);
+            return Ok(coverage);
         }
-        if ways.is_empty() {
+        if paths.is_empty() {
             return Err(refuse(Reason::NoBackupPath));
         }
         let mut classes = self.classes_of(&bundle);
         let fixed: BTreeSet<usize> = classes.keys().copied().collect();
         let mut hops = Vec::new();
-        for (_, way) in &ways {
-            let own = way.ports.iter().map(|port| self.hop(snapshot, *port)).collect::<Option<Vec<Hop>>>();
+        for (_, path) in &paths {
+            let own = path.ports.iter().map(|port| self.hop(snapshot, *port)).collect::<Option<Vec<Hop>>>();
             hops.push(own.ok_or_else(|| refuse(Reason::NoRoute))?);
         }
         for hop in hops.iter().flatten() {
@@ -92,9 +92,9 @@ impl Scheduler {
             }
             classes.entry(hop.port).or_insert(hop.class);
         }
-        let needs = backup_needs(snapshot, &bundle.tree, &ways);
-        self.table_use.reserve(snapshot, &needs).map_err(|timeout_text| refuse(Reason::TableFull(timeout_text)))?;
-        let placed = self.place_backup_paths(snapshot, (&bundle, &ways, &hops), classes, &fixed);
+        let needs = backup_needs(snapshot, &bundle.tree, &paths);
+        self.table_use.reserve(snapshot, &needs).map_err(|table_full| refuse(Reason::TableFull(table_full)))?;
+        let placed = self.place_backup_paths(snapshot, (&bundle, &paths, &hops), classes, &fixed);
         let ids = placed.map_err(|fault| {
             self.table_use.release(&needs);
             refuse(reason(&self.network, &self.ports, &format!("a second way of {name}"), fault))
@@ -102,9 +102,9 @@ impl Scheduler {
         self.owners.extend(ids.iter().map(|flow| (*flow, (id, 0))));
         if let Some(bundle) = self.entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut()) {
             bundle.ids.extend(ids);
-            bundle.backups = BackupPaths { paths: ways, needs, is_retired: false };
+            bundle.backups = BackupPaths { paths, needs, is_retired: false };
         }
-        Ok(covered)
+        Ok(coverage)
     }
 
     /// Admits the streams of a bundle on backup paths, in the lowest classes at which all flows
@@ -112,16 +112,16 @@ impl Scheduler {
     fn place_backup_paths(
         &mut self,
         snapshot: &Snapshot,
-        (bundle, ways, hops): (&PlacedBundle, &[Detour], &[Vec<Hop>]),
+        (bundle, paths, hops): (&PlacedBundle, &[Detour], &[Vec<Hop>]),
         mut classes: BTreeMap<usize, usize>,
         fixed: &BTreeSet<usize>,
     ) -> Result<Vec<FlowId>, Fault> {
         let most = classes.clone();
         for _ in 0..TRIALS_MAX {
             let classed = |hops: &Vec<Hop>| hops.iter().map(|hop| Hop { class: classes[&hop.port], ..*hop }).collect();
-            let wanted = ways.iter().zip(hops.iter().map(classed).collect::<Vec<Vec<Hop>>>());
+            let wanted = paths.iter().zip(hops.iter().map(classed).collect::<Vec<Vec<Hop>>>());
             let wanted: Vec<Flow> =
-                wanted.flat_map(|((_, way), hops)| backup_flows(snapshot, bundle, way, &hops)).collect();
+                wanted.flat_map(|((_, path), hops)| backup_flows(snapshot, bundle, path, &hops)).collect();
             self.trials += 1;
             let fault = match self.network.admit_all(wanted) {
                 Ok(admitted) => return Ok(admitted.into_iter().map(|(id, _)| id).collect()),
@@ -156,23 +156,23 @@ impl Scheduler {
         };
         let Some(stream) = bundle.streams.first() else { return Vec::new() };
         let firsts = bundle.ids.iter().step_by(bundle.streams.len()).skip(1);
-        let way = |((at, _), flow): (&Detour, &FlowId)| BackupPath {
+        let path = |((at, _), flow): (&Detour, &FlowId)| BackupPath {
             at: *at,
             route: route_of(&self.network, &self.ports, snapshot, *flow, stream),
         };
-        bundle.backups.paths.iter().zip(firsts).map(way).collect()
+        bundle.backups.paths.iter().zip(firsts).map(path).collect()
     }
 
     /// Continues a protected entry with a failed port on one of its intact paths: the shortest one
     /// that it may already use. All paths are counted until
-    /// [`release_backup_paths`](Self::release_seconds). Reports whether there is such a path; if
-    /// not, nothing has changed.
+    /// [`release_backup_paths`](Self::release_backup_paths). Reports whether there is such a path;
+    /// if not, nothing has changed.
     pub fn fall_back(&mut self, snapshot: &Snapshot, id: RequestId) -> bool {
         let is_whole = |tree: &Tree| !tree.ports.iter().any(|port| self.is_gone(snapshot, port));
         let Some(bundle) = self.single_bundle(id).filter(|bundle| self.has_backup_paths(bundle)) else { return false };
         let is_first_whole = is_whole(&bundle.tree);
-        let whole = bundle.backups.paths.iter().enumerate().filter(|(_, (_, way))| is_whole(way));
-        let shortest = whole.min_by_key(|(_, (at, way))| (way.ports.len(), std::cmp::Reverse(*at))).map(|(n, _)| n);
+        let whole = bundle.backups.paths.iter().enumerate().filter(|(_, (_, path))| is_whole(path));
+        let shortest = whole.min_by_key(|(_, (at, path))| (path.ports.len(), std::cmp::Reverse(*at))).map(|(n, _)| n);
         let chosen = if is_first_whole { None } else { shortest };
         if !is_first_whole && chosen.is_none() {
             return false;
@@ -180,11 +180,11 @@ impl Scheduler {
         let bundle = self.entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut());
         let Some(bundle) = bundle else { return false };
         if let Some(n) = chosen {
-            let (at, way) = bundle.backups.paths.remove(n);
+            let (at, path) = bundle.backups.paths.remove(n);
             let streams = bundle.streams.len();
             let first = bundle.ids.drain(..streams).collect::<Vec<FlowId>>();
             let own = bundle.ids.drain(n * streams..(n + 1) * streams).collect::<Vec<FlowId>>();
-            bundle.backups.paths.insert(0, (at, std::mem::replace(&mut bundle.tree, way)));
+            bundle.backups.paths.insert(0, (at, std::mem::replace(&mut bundle.tree, path)));
             bundle.ids.splice(0..0, own.into_iter().chain(first));
         }
         bundle.backups.is_retired = true;
@@ -197,10 +197,10 @@ impl Scheduler {
         let Self { network, entries, owners, table_use: tables, full, .. } = self;
         let bundle = entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut());
         let Some(bundle) = bundle.filter(|bundle| bundle.backups.is_retired) else { return };
-        let gone: Vec<FlowId> = bundle.ids.drain(bundle.streams.len()..).collect();
-        let flows = network.remove_all(&gone);
+        let removed: Vec<FlowId> = bundle.ids.drain(bundle.streams.len()..).collect();
+        let flows = network.remove_all(&removed);
         full.remove(flows.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
-        gone.iter().for_each(|flow| _ = owners.remove(flow));
+        removed.iter().for_each(|flow| _ = owners.remove(flow));
         tables.release(&bundle.needs);
         tables.release(&bundle.backups.needs);
         (bundle.backups, bundle.needs) = (BackupPaths::default(), table_use::needs(&bundle.tree));
@@ -215,8 +215,8 @@ impl Scheduler {
 
     /// Iterates over the ports that frames of a bundle may use.
     pub(super) fn ports_of<'a>(&self, bundle: &'a PlacedBundle) -> impl Iterator<Item = &'a Egress> {
-        let seconds = bundle.backups.paths.iter().filter(|_| !bundle.backups.is_retired);
-        bundle.tree.ports.iter().chain(seconds.flat_map(|(_, way)| &way.ports))
+        let backups = bundle.backups.paths.iter().filter(|_| !bundle.backups.is_retired);
+        bundle.tree.ports.iter().chain(backups.flat_map(|(_, path)| &path.ports))
     }
 
     /// Returns the class of a bundle at each port of its primary path.
@@ -235,8 +235,8 @@ impl Scheduler {
 }
 
 /// Returns the streams of a bundle on a backup path.
-fn backup_flows(snapshot: &Snapshot, bundle: &PlacedBundle, way: &Tree, hops: &[Hop]) -> Vec<Flow> {
-    name_backup_flows(flows(snapshot, &bundle.streams, way, hops))
+fn backup_flows(snapshot: &Snapshot, bundle: &PlacedBundle, path: &Tree, hops: &[Hop]) -> Vec<Flow> {
+    name_backup_flows(flows(snapshot, &bundle.streams, path, hops))
 }
 
 /// Gives flows on a backup path names that differ from those on the primary path.
@@ -252,15 +252,15 @@ fn links_of(tree: &Tree) -> usize {
 
 /// Returns the table entries for detours: an entry for each port where their frames arrive, and a
 /// group where they leave the primary path.
-fn backup_needs(snapshot: &Snapshot, first: &Tree, ways: &[Detour]) -> BTreeMap<u64, Tables> {
+fn backup_needs(snapshot: &Snapshot, first: &Tree, paths: &[Detour]) -> BTreeMap<u64, Tables> {
     let mut needs: BTreeMap<u64, Tables> = BTreeMap::new();
     let mut inputs = BTreeSet::new();
     let none = Tables { flow_entries: 0, groups: 0, meters: 0 };
-    for (at, way) in ways {
+    for (at, path) in paths {
         if let Egress::Switch(PortRef { dpid, .. }) = first.ports[*at] {
             needs.entry(dpid).or_insert(none).groups += 1;
         }
-        for port in &way.ports[*at..way.ports.len() - 1] {
+        for port in &path.ports[*at..path.ports.len() - 1] {
             let input = snapshot.link(*port).map(|link| link.back);
             if let Some(Egress::Switch(input)) = input.filter(|input| inputs.insert(*input)) {
                 needs.entry(input.dpid).or_insert(none).flow_entries += 1;

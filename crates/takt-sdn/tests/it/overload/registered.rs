@@ -52,8 +52,8 @@ fn registration() -> Registration {
 /// Registers the pair once the hosts are known, and waits for its admission.
 fn register(running: &Running) {
     until_some("the registration is admitted", || {
-        let answer = running.questions.register(&Owner::Operator, registration()).expect("the controller answers");
-        let registered = answer.unwrap_or_else(|why| panic!("{why}"));
+        let result = running.questions.register(&Owner::Operator, registration()).expect("the controller answers");
+        let registered = result.unwrap_or_else(|why| panic!("{why}"));
         let state = registered.pair.registration.expect("the pair is registered").state;
         (state == Decided::Admitted).then_some(())
     });

@@ -94,9 +94,9 @@ impl Station {
 
     /// Drives the participant until a time.
     pub fn run_until(&mut self, end: Clock) {
-        let mut patience = Duration::ZERO;
+        let mut timeout = Duration::ZERO;
         loop {
-            self.receive(patience);
+            self.receive(timeout);
             let now = self.now();
             self.participant.handle_timeout(now);
             while self.participant.poll_event().is_some() {}
@@ -107,7 +107,7 @@ impl Station {
             }
             let due =
                 self.participant.poll_timeout().map_or(left, |at| Duration::from_nanos(at.0.saturating_sub(now.0)));
-            patience = left.min(due);
+            timeout = left.min(due);
         }
     }
 
@@ -120,8 +120,8 @@ impl Station {
         }
     }
 
-    /// Processes received datagrams, and waits for the first one for at most `patience`.
-    fn receive(&mut self, patience: Duration) {
+    /// Processes received datagrams, and waits for the first one for at most `timeout`.
+    fn receive(&mut self, timeout: Duration) {
         let (start, participant) = (self.start, &mut self.participant);
         let mut handle = |source: SocketAddr, multicast, message: &[u8]| {
             let now = Instant(start.elapsed().as_nanos() as u64);
@@ -129,13 +129,13 @@ impl Station {
         };
         match &mut self.wire {
             Wire::Sockets(poll, sockets) => {
-                match poll.poll(&mut Events::with_capacity(8), Some(patience)) {
+                match poll.poll(&mut Events::with_capacity(8), Some(timeout)) {
                     Err(error) if error.kind() != ErrorKind::Interrupted => panic!("{error}"),
                     _ => {}
                 }
                 receive_all(sockets, &mut handle);
             }
-            Wire::Tagged(tagged) => tagged.receive(patience, &mut handle),
+            Wire::Tagged(tagged) => tagged.receive(timeout, &mut handle),
         }
     }
 
@@ -212,10 +212,10 @@ impl Station {
 /// Receives all pending datagrams of the sockets.
 fn receive_all(sockets: &[mio::net::UdpSocket], handle: &mut impl FnMut(SocketAddr, bool, &[u8])) {
     let mut buffer = vec![0; 65_507];
-    for (place, socket) in sockets.iter().enumerate() {
+    for (index, socket) in sockets.iter().enumerate() {
         loop {
             match socket.recv_from(&mut buffer) {
-                Ok((len, from)) => handle(from, place == 0, &buffer[..len]),
+                Ok((len, from)) => handle(from, index == 0, &buffer[..len]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // An ICMP error for an earlier datagram.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}

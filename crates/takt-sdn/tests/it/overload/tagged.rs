@@ -47,11 +47,11 @@ impl Tagged {
         self.socket.send(&frame.build().expect("the frame is valid")).expect("the interface is up");
     }
 
-    pub fn receive(&mut self, patience: Duration, handle: &mut impl FnMut(SocketAddr, bool, &[u8])) {
+    pub fn receive(&mut self, timeout: Duration, handle: &mut impl FnMut(SocketAddr, bool, &[u8])) {
         let mut buffer = vec![0; 65_550];
-        self.socket.wait(patience).expect("the interface is there");
-        while let Some(passed) = self.socket.receive(&mut buffer).expect("the interface is there") {
-            let Ok(frame) = Frame::parse(&buffer[..passed.len]) else { continue };
+        self.socket.wait(timeout).expect("the interface is there");
+        while let Some(captured) = self.socket.receive(&mut buffer).expect("the interface is there") {
+            let Ok(frame) = Frame::parse(&buffer[..captured.len]) else { continue };
             let Some((packet, datagram)) = frame.udp() else { continue };
             let to = packet.destination();
             let is_own = packet.source() == self.address;

@@ -26,7 +26,7 @@ fn networks() -> u64 {
 
 #[test]
 fn no_state_between_two_configurations_breaks_an_admitted_flow() {
-    let mut seen = world::Coverage::default();
+    let mut coverage = world::Coverage::default();
     for seed in 0..networks() {
         let mut random = Random(seed);
         // Most loads are mixed.
@@ -41,10 +41,10 @@ fn no_state_between_two_configurations_breaks_an_admitted_flow() {
             world.reconfigure(&mut random);
             world.run_operation(&mut random, Order::Confirmed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         }
-        seen.add(&world.coverage);
+        coverage.add(&world.coverage);
     }
     // Otherwise the changes do not cover all kinds.
-    assert!(seen.is_everything(), "{seen:?}");
+    assert!(coverage.is_everything(), "{coverage:?}");
 }
 
 /// Returns the violations of a controller that executes changes in this order.

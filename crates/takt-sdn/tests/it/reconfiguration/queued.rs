@@ -64,17 +64,17 @@ fn drain_ns(certificate: &NetworkCertificate, name: &str, port: PortRef) -> Opti
 /// Returns the time for which frames matched now may be at a hop of a flow.
 fn drain_at_ns(certificate: &NetworkCertificate, flow: &Flow, at: usize) -> u64 {
     let NetworkCertificate { ports, queues, .. } = certificate;
-    let mut comes_ns = 0;
+    let mut arrival_ns = 0;
     let mut next = flow.before(at);
     while let Some(n) = next {
         let hop = flow.hops[n];
         next = flow.before(n);
         // Frames wait in the interface of their host before they are matched.
         let budget_ns = if next.is_some() { queues[hop.port][hop.class].delay_ns } else { 0 };
-        comes_ns += budget_ns + ports[hop.port].delay_ns;
+        arrival_ns += budget_ns + ports[hop.port].delay_ns;
     }
     let busy_ns = queues[flow.hops[at].port].iter().map(|claim| claim.busy_ns).max().unwrap_or_default();
-    comes_ns + busy_ns
+    arrival_ns + busy_ns
 }
 
 impl Queued {
@@ -86,10 +86,10 @@ impl Queued {
         names: &BTreeMap<String, Datagram>,
         present: impl Fn() -> NetworkCertificate,
     ) {
-        let gone: Vec<Place> = self.live.difference(&live).copied().collect();
-        if !gone.is_empty() {
+        let departed: Vec<Place> = self.live.difference(&live).copied().collect();
+        if !departed.is_empty() {
             let present = present();
-            for place in gone {
+            for place in departed {
                 let drain_ns = self.drain_of(&place, names, &present).unwrap_or_default();
                 self.last.insert(place, Last { at_ns: now_ns, drain_ns });
             }

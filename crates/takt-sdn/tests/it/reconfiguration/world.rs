@@ -114,7 +114,7 @@ pub struct World {
     had: BTreeSet<(Datagram, HostId)>,
     members: BTreeSet<PortRef>,
     next: u8,
-    /// Places of flows by the certificate before the change, and by that after it.
+    /// Ports and classes of flows by the certificate before the change, and by that after it.
     before: Places,
     after: Places,
     pub coverage: Coverage,
@@ -251,8 +251,8 @@ impl World {
     fn cut_trees(&mut self) {
         let broken: BTreeSet<Datagram> = self.cut.iter().map(|(datagram, _)| *datagram).collect();
         for (datagram, host) in self.served() {
-            let way = self.way(&datagram, host);
-            let is_kept = way.iter().all(|(out, dscp)| {
+            let path = self.way(&datagram, host);
+            let is_kept = path.iter().all(|(out, dscp)| {
                 let class = CLASSES.iter().position(|own| own == dscp);
                 class.is_some_and(|class| self.after.contains(&(datagram, *out, class)))
             });
@@ -265,13 +265,13 @@ impl World {
     /// Returns the ports by which a host gets datagrams, with the DSCPs there.
     fn way(&self, datagram: &Datagram, host: HostId) -> Vec<(PortRef, u8)> {
         let copies = self.trace(datagram).copies;
-        let mut way = Vec::new();
+        let mut path = Vec::new();
         let mut at = copies.iter().position(|copy| copy.out == edge(host));
         while let Some(n) = at {
-            way.push((copies[n].out, copies[n].dscp));
+            path.push((copies[n].out, copies[n].dscp));
             at = copies[n].after;
         }
-        way
+        path
     }
 
     fn toggle_link(&mut self, random: &mut Random) {
@@ -299,7 +299,7 @@ impl World {
         let scheduler = self.admission.scheduler();
         let own = |name: &str| self.names.get(name) == Some(datagram);
         let id = scheduler.requests().find(|(_, request)| own(&request.name)).map(|(id, _)| id);
-        id.and_then(|id| scheduler.coverage(id)).is_some_and(|covered| covered.links == covered.total)
+        id.and_then(|id| scheduler.coverage(id)).is_some_and(|coverage| coverage.links == coverage.total)
     }
 
     fn remove_pair(&mut self, random: &mut Random) {
@@ -434,17 +434,16 @@ impl World {
         let count = self.admission.scheduler().requests().count();
         loop {
             self.set_controller_time(order);
-            let Self { admission, executed, confirmed, versions, examinations: looks, controller_time: told, .. } =
-                self;
+            let Self { admission, executed, confirmed, versions, examinations, controller_time, .. } = self;
             // In orders without confirmation, every operation counts as confirmed at once.
             let version = |dpid: u64| match order.is_confirmed() {
                 true => versions.get(&dpid).copied().unwrap_or_default(),
-                false => looks.replace(looks.get() + 1),
+                false => examinations.replace(examinations.get() + 1),
             };
             let wanted: BTreeMap<u64, Tables> = executed.keys().map(|dpid| (*dpid, wanted(admission, *dpid))).collect();
             let tables = if order.is_confirmed() { &*confirmed } else { &wanted };
             let is_changed = admission.advance(
-                *told,
+                *controller_time,
                 |entry| {
                     let (tables, at) = (&tables[&entry.dpid], key(&entry.flow));
                     let is_open = order.is_confirmed() && executed[&entry.dpid].flows.get(&at) != tables.flows.get(&at);
@@ -511,10 +510,10 @@ impl World {
             let flows: Vec<_> = keys.into_iter().filter(|key| has.flows.get(key) != wants.flows.get(key)).collect();
             let is_last = flows.is_empty();
             operations.extend(flows.into_iter().map(|key| (*dpid, Operation::Flow(key))));
-            let gone = has.meters.keys().filter(|id| is_last && !wants.meters.contains_key(id));
-            operations.extend(gone.map(|id| (*dpid, Operation::Meter(*id))));
-            let gone = has.groups.keys().filter(|id| is_last && !wants.groups.contains_key(id));
-            operations.extend(gone.map(|id| (*dpid, Operation::Group(*id))));
+            let removed = has.meters.keys().filter(|id| is_last && !wants.meters.contains_key(id));
+            operations.extend(removed.map(|id| (*dpid, Operation::Meter(*id))));
+            let removed = has.groups.keys().filter(|id| is_last && !wants.groups.contains_key(id));
+            operations.extend(removed.map(|id| (*dpid, Operation::Group(*id))));
         }
         operations
     }

@@ -32,7 +32,7 @@ fn flow_gets_the_lowest_class_at_which_it_keeps_its_limit() {
     assert!(classes(&strict)[0] < 3, "{strict:?}");
     assert!(strict.bound_ns <= MILLISECOND);
     assert_eq!(
-        strict.routes[0].hops[1].selection.and_then(|reach| reach.set_queue),
+        strict.routes[0].hops[1].selection.and_then(|selection| selection.set_queue),
         Some(7 - classes(&strict)[0] as u32)
     );
     assert_eq!(check(&scheduler.certificate()), Ok(()));
@@ -43,13 +43,13 @@ fn control_traffic_keeps_its_share_of_a_port_below_admitted_flows() {
     let fill = |control| {
         let snapshot = network(2, SwitchModel { control, ..model(2, 1000) }).snapshot();
         let mut scheduler = Scheduler::default();
-        let mut ask = || scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND));
-        let count = (0..1000).take_while(|_| ask().is_ok()).count();
+        let mut admit = || scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND));
+        let count = (0..1000).take_while(|_| admit().is_ok()).count();
         (count, scheduler.certificate())
     };
     let (all, _) = fill(None);
-    let reach = QueueSelection { set_queue: Some(1), dscp: None };
-    let (fewer, certificate) = fill(Some(Queue { selection: reach, depth: Depth::UNLIMITED }));
+    let selection = QueueSelection { set_queue: Some(1), dscp: None };
+    let (fewer, certificate) = fill(Some(Queue { selection, depth: Depth::UNLIMITED }));
     assert!(0 < fewer && fewer < all, "{fewer} of {all}");
     let control = certificate.flows.iter().filter(|flow| flow.name.starts_with("control traffic"));
     assert_eq!(control.count(), 6, "LLDP, learning and discovery at two ports of switches");
@@ -61,17 +61,17 @@ fn what_if_answers_as_admission_and_changes_nothing() {
     let snapshot = network(3, model(3, 100)).snapshot();
     let mut scheduler = Scheduler::default();
     for n in 0..12 {
-        let asked = reliable(request(n % 6, &[(n + 1) % 6, (n + 3) % 6], (1 + n % 3) * MILLISECOND));
+        let wanted = reliable(request(n % 6, &[(n + 1) % 6, (n + 3) % 6], (1 + n % 3) * MILLISECOND));
         let before = (scheduler.certificate(), scheduler.requests().count());
-        let what_if = scheduler.what_if(&snapshot, &asked);
+        let what_if = scheduler.what_if(&snapshot, &wanted);
         assert_eq!((scheduler.certificate().flows, scheduler.requests().count()), (before.0.flows, before.1));
-        assert_eq!(scheduler.admit(&snapshot, asked), what_if);
+        assert_eq!(scheduler.admit(&snapshot, wanted), what_if);
     }
     assert!(scheduler.requests().count() > 2, "{}", scheduler.requests().count());
 }
 
 #[test]
-fn reliable_pair_is_admitted_with_its_heartbeats_and_answers() {
+fn reliable_pair_is_admitted_with_its_heartbeats_and_acknacks() {
     let snapshot = network(2, model(2, 100)).snapshot();
     let mut scheduler = Scheduler::default();
     let admitted = scheduler.admit(&snapshot, reliable(request(0, &[2], 10 * MILLISECOND))).expect("admitted");
@@ -98,13 +98,13 @@ fn multicast_loads_a_shared_port_once() {
 fn refusal_names_the_binding_hop_and_its_remedies_fit() {
     let snapshot = network(2, model(2, 1000)).snapshot();
     let mut scheduler = Scheduler::default();
-    let mut asked = request(0, &[2], 5 * MILLISECOND);
-    asked.contract.min_separation_ns = 2 * MILLISECOND;
+    let mut wanted = request(0, &[2], 5 * MILLISECOND);
+    wanted.contract.min_separation_ns = 2 * MILLISECOND;
     let mut admitted = 0;
     let refused = loop {
-        asked.name = format!("request {admitted}");
-        asked.source.0 = admitted % 2;
-        match scheduler.admit(&snapshot, asked.clone()) {
+        wanted.name = format!("request {admitted}");
+        wanted.source.0 = admitted % 2;
+        match scheduler.admit(&snapshot, wanted.clone()) {
             Ok(_) => admitted += 1,
             Err(refused) => break refused,
         }
@@ -117,11 +117,11 @@ fn refusal_names_the_binding_hop_and_its_remedies_fit() {
     assert!([next(0), Egress::Switch(PortRef::new(1, 3))].contains(&at), "{refused}");
     assert!(refused.to_string().contains("of switch 000000000000000"), "{refused}");
 
-    let remedies = scheduler.remedies(&snapshot, None, &asked);
+    let remedies = scheduler.remedies(&snapshot, None, &wanted);
     let smaller = remedies.sample_len.expect("a smaller sample fits");
-    assert!(smaller < asked.contract.sample_len);
-    asked.contract.sample_len = smaller;
-    scheduler.admit(&snapshot, asked).expect("the remedy is admitted");
+    assert!(smaller < wanted.contract.sample_len);
+    wanted.contract.sample_len = smaller;
+    scheduler.admit(&snapshot, wanted).expect("the remedy is admitted");
     assert_eq!(check(&scheduler.certificate()), Ok(()));
 }
 
@@ -129,14 +129,14 @@ fn refusal_names_the_binding_hop_and_its_remedies_fit() {
 fn limit_below_the_bound_of_a_lone_flow_has_a_longer_limit_as_remedy() {
     let snapshot = network(2, model(2, 1000)).snapshot();
     let mut scheduler = Scheduler::default();
-    let mut asked = request(0, &[2], 300_000);
-    let refused = scheduler.admit(&snapshot, asked.clone()).expect_err("three frames take longer");
+    let mut wanted = request(0, &[2], 300_000);
+    let refused = scheduler.admit(&snapshot, wanted.clone()).expect_err("three frames take longer");
     assert!(matches!(refused.reason, Reason::ExceedsLimit { limit_ns: 300_000, .. }), "{refused}");
-    let remedies = scheduler.remedies(&snapshot, None, &asked);
+    let remedies = scheduler.remedies(&snapshot, None, &wanted);
     assert_eq!(remedies.min_separation_ns, None, "no other flow exists");
-    asked.contract.limit_ns = remedies.limit_ns.expect("a longer limit fits");
-    assert!(asked.contract.limit_ns < MILLISECOND, "{remedies:?}");
-    scheduler.admit(&snapshot, asked).expect("the remedy is admitted");
+    wanted.contract.limit_ns = remedies.limit_ns.expect("a longer limit fits");
+    assert!(wanted.contract.limit_ns < MILLISECOND, "{remedies:?}");
+    scheduler.admit(&snapshot, wanted).expect("the remedy is admitted");
 }
 
 #[test]
@@ -146,18 +146,18 @@ fn full_port_accepts_flows_again_when_one_leaves() {
     let snapshot = network(2, model).snapshot();
     let mut scheduler = Scheduler::default();
     let mut admitted = Vec::new();
-    let asked = || request(0, &[2], 100 * MILLISECOND);
+    let wanted = || request(0, &[2], 100 * MILLISECOND);
     let refused = loop {
-        match scheduler.admit(&snapshot, asked()) {
+        match scheduler.admit(&snapshot, wanted()) {
             Ok(decision) => admitted.push(decision.id),
             Err(refused) => break refused,
         }
     };
     assert!(matches!(refused.reason, Reason::Queue { .. }) && !admitted.is_empty(), "{refused}");
-    assert_eq!(scheduler.admit(&snapshot, asked()), Err(refused.clone()), "the refusal is repeated");
+    assert_eq!(scheduler.admit(&snapshot, wanted()), Err(refused.clone()), "the refusal is repeated");
     scheduler.remove(admitted[0]).expect("the flow was admitted");
-    scheduler.admit(&snapshot, asked()).expect("the flow is admitted again");
-    assert!(scheduler.admit(&snapshot, asked()).is_err());
+    scheduler.admit(&snapshot, wanted()).expect("the flow is admitted again");
+    assert!(scheduler.admit(&snapshot, wanted()).is_err());
     assert_eq!(check(&scheduler.certificate()), Ok(()));
 }
 
@@ -181,9 +181,9 @@ fn admitted_flow_moves_up_a_class_when_a_new_flow_would_make_it_late() {
     let (mut moved, mut admitted) = (0, 0);
     for n in 0..40 {
         let limit_ns = 700_000 + (n * 7 % 10) * 400_000;
-        let mut asked = request(n % 2, &[2 + n / 2 % 2], limit_ns);
-        asked.contract.sample_len = 100 + 300 * (n % 4);
-        if let Ok(decision) = scheduler.admit(&snapshot, asked) {
+        let mut wanted = request(n % 2, &[2 + n / 2 % 2], limit_ns);
+        wanted.contract.sample_len = 100 + 300 * (n % 4);
+        if let Ok(decision) = scheduler.admit(&snapshot, wanted) {
             admitted += 1;
             moved += decision.moved.len();
             for id in &decision.moved {
@@ -197,7 +197,7 @@ fn admitted_flow_moves_up_a_class_when_a_new_flow_would_make_it_late() {
 }
 
 #[test]
-fn full_table_refuses_and_has_room_again_after_a_removal() {
+fn full_table_refuses_until_a_flow_is_removed() {
     let snapshot = network(2, model(2, 3)).snapshot();
     let mut scheduler = Scheduler::default();
     let ids: Vec<RequestId> = (0..3)
@@ -242,8 +242,8 @@ fn joined_requests_share_entries_paths_and_classes() {
     scheduler.admit(&snapshot, request(0, &[4], MILLISECOND)).expect_err("tables hold the entries of one flow");
     for (name, limit_ns) in [("b", 50), ("c", 3), ("d", 80)] {
         let joined = scheduler.join(id, &snapshot, named(name, limit_ns * MILLISECOND)).expect("admitted");
-        let ways = joined.routes.iter().map(|route| route.hops.clone());
-        assert!(ways.clone().all(|hops| hops == joined.routes[0].hops), "{joined:?}");
+        let hops = joined.routes.iter().map(|route| route.hops.clone());
+        assert!(hops.clone().all(|hops| hops == joined.routes[0].hops), "{joined:?}");
         assert!(joined.routes.iter().all(|route| route.bound_ns <= route.limit_ns), "{joined:?}");
         assert_eq!(check(&scheduler.certificate()), Ok(()));
     }
@@ -294,9 +294,9 @@ fn work_of_a_decision_does_not_grow_with_flows_elsewhere() {
     let mut scheduler = Scheduler::default();
     let work_of = |scheduler: &mut Scheduler, source: u64, destination: u64| {
         let before = scheduler.work();
-        let mut asked = request(source, &[destination], 100 * MILLISECOND);
-        asked.contract.min_separation_ns = 50 * MILLISECOND;
-        let admitted = scheduler.admit(&snapshot, asked).is_ok();
+        let mut wanted = request(source, &[destination], 100 * MILLISECOND);
+        wanted.contract.min_separation_ns = 50 * MILLISECOND;
+        let admitted = scheduler.admit(&snapshot, wanted).is_ok();
         let after = scheduler.work();
         (admitted, after.trials - before.trials, after.queues - before.queues)
     };

@@ -23,8 +23,8 @@ fn way(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<u64> {
 }
 
 fn backup_paths(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<Vec<u64>> {
-    let ways = scheduler.backup_paths(&network.snapshot(), id);
-    ways.iter().map(|way| switches(way.route.hops.iter().map(|hop| hop.port))).collect()
+    let paths = scheduler.backup_paths(&network.snapshot(), id);
+    paths.iter().map(|path| switches(path.route.hops.iter().map(|hop| hop.port))).collect()
 }
 
 #[test]
@@ -32,8 +32,8 @@ fn protected_request_uses_its_backup_path_and_gets_another_when_the_link_returns
     let mut network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
     let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("the flow is admitted").id;
-    let covered = scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
-    assert_eq!(covered, Coverage { links: 1, total: 1 });
+    let coverage = scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
+    assert_eq!(coverage, Coverage { links: 1, total: 1 });
     assert_eq!(way(&scheduler, &network, id), [0, 1]);
     assert_eq!(backup_paths(&scheduler, &network, id), [[0, 3, 2, 1]]);
     let flows = scheduler.certificate().flows;
@@ -51,8 +51,8 @@ fn protected_request_uses_its_backup_path_and_gets_another_when_the_link_returns
     assert_eq!(refused.reason, Reason::NoBackupPath);
 
     network.set_up(next(0), true).expect("the port has a link");
-    let covered = scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
-    assert_eq!(covered, Coverage { links: 3, total: 3 });
+    let coverage = scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
+    assert_eq!(coverage, Coverage { links: 3, total: 3 });
     assert_eq!(check(&scheduler.certificate()), Ok(()));
     scheduler.remove(id).expect("the flow is admitted");
     assert_eq!(scheduler.certificate().flows, []);
@@ -81,11 +81,11 @@ fn backup_paths_use_table_capacity_and_release_it() {
     let mut scheduler = Scheduler::default();
     let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("the flow is admitted").id;
     scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
-    let asked = request(1, &[3], 50 * MILLISECOND);
-    let refused = scheduler.admit(&network.snapshot(), asked.clone()).expect_err("the last switch is full");
+    let wanted = request(1, &[3], 50 * MILLISECOND);
+    let refused = scheduler.admit(&network.snapshot(), wanted.clone()).expect_err("the last switch is full");
     assert!(matches!(refused.reason, Reason::TableFull(_)), "{refused}");
     scheduler.remove(id).expect("the flow is admitted");
-    let id = scheduler.admit(&network.snapshot(), asked).expect("the flow is admitted").id;
+    let id = scheduler.admit(&network.snapshot(), wanted).expect("the flow is admitted").id;
     let other = scheduler.admit(&network.snapshot(), request(4, &[6], 50 * MILLISECOND)).expect("admitted").id;
     scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
     let refused = scheduler.protect(&network.snapshot(), other).expect_err("the tables are full");
@@ -121,22 +121,22 @@ fn scheduled(random: &mut Random) -> (Network, Vec<Egress>, Scheduler, Vec<Reque
     let RandomNetwork { network, hosts, links } = simulation::network(&mut |low, high| random.between(low, high));
     let (mut scheduler, mut protected) = (Scheduler::default(), Vec::new());
     for number in 0..random.between(5, 40) {
-        let mut asked = simulation::request(&mut |low, high| random.between(low, high), hosts, number);
-        asked.destinations.truncate(1);
-        asked.contract.reliability = None;
-        asked.contract.limit_ns = asked.contract.limit_ns.max(2 * MILLISECOND) * 4;
+        let mut wanted = simulation::request(&mut |low, high| random.between(low, high), hosts, number);
+        wanted.destinations.truncate(1);
+        wanted.contract.reliability = None;
+        wanted.contract.limit_ns = wanted.contract.limit_ns.max(2 * MILLISECOND) * 4;
         let known = scheduler.requests().map(|(id, known)| (id, known.source, known.destinations.clone())).last();
         if let Some((id, source, destinations)) = known.filter(|_| random.one_in(4)) {
-            (asked.source, asked.destinations) = (source, destinations);
-            let _ = scheduler.join(id, &network.snapshot(), asked);
-        } else if let Ok(admitted) = scheduler.admit(&network.snapshot(), asked)
-            && scheduler.protect(&network.snapshot(), admitted.id).is_ok_and(|covered| covered.links > 0)
+            (wanted.source, wanted.destinations) = (source, destinations);
+            let _ = scheduler.join(id, &network.snapshot(), wanted);
+        } else if let Ok(admitted) = scheduler.admit(&network.snapshot(), wanted)
+            && scheduler.protect(&network.snapshot(), admitted.id).is_ok_and(|coverage| coverage.links > 0)
         {
             protected.push(admitted.id);
         }
         if random.one_in(12) && !protected.is_empty() {
-            let gone = protected.swap_remove(random.below(protected.len()));
-            scheduler.remove(gone).expect("the flow is admitted");
+            let removed = protected.swap_remove(random.below(protected.len()));
+            scheduler.remove(removed).expect("the flow is admitted");
         }
     }
     (network, links, scheduler, protected)
@@ -154,15 +154,16 @@ fn check_bounds(certificate: &NetworkCertificate, lost: &[usize], random: &mut R
     let victim = random.below(flows.len());
     let hops = (0..flows[victim].hops.len()).map(|hop| ArrivalPattern::Aligned { flow: victim, hop });
     for manner in hops.chain([ArrivalPattern::Random]).collect::<Vec<_>>() {
-        let seen = run(ports, &flows, manner, random.one_in(2), 20_000_000, &mut |low, high| random.between(low, high));
-        for (at, longest_ns) in sent.iter().zip(&seen.longest_ns) {
+        let observed =
+            run(ports, &flows, manner, random.one_in(2), 20_000_000, &mut |low, high| random.between(low, high));
+        for (at, longest_ns) in sent.iter().zip(&observed.longest_ns) {
             assert!(
                 *longest_ns <= bounds[*at].bound_ns(),
                 "{context}, {manner:?}: {longest_ns}, {:?}",
                 certificate.flows[*at]
             );
         }
-        for (port, queues) in ports.iter().zip(&seen.queues) {
+        for (port, queues) in ports.iter().zip(&observed.queues) {
             for (depth, (_, octets, frames)) in port.classes.iter().zip(queues) {
                 assert!(*octets <= depth.octets && *frames <= depth.frames, "{context}, {}: loss", port.name);
             }
@@ -202,8 +203,9 @@ fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
             for id in scheduler.affected(&snapshot).collect::<Vec<RequestId>>() {
                 let first = scheduler.routes(&before, id).expect("the flow is admitted").swap_remove(0);
                 let index = first.hops.iter().position(|hop| [link, back].contains(&hop.port));
-                let ways = scheduler.backup_paths(&before, id);
-                let has_detour = ids.contains(&id) && (index.is_none() || ways.iter().any(|way| Some(way.at) == index));
+                let paths = scheduler.backup_paths(&before, id);
+                let has_detour =
+                    ids.contains(&id) && (index.is_none() || paths.iter().any(|path| Some(path.at) == index));
                 let is_kept = scheduler.fall_back(&snapshot, id);
                 assert!(is_kept || !has_detour, "{context}: {first:?}");
                 fallen_back += usize::from(is_kept);

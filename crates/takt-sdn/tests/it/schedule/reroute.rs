@@ -33,17 +33,17 @@ fn least_important_flows_are_dropped_if_not_all_fit() {
     let mut ids = Vec::new();
     for (n, importance) in [(0, 1), (1, 3), (0, 2)].into_iter().enumerate() {
         let (source, importance) = importance;
-        let mut asked = request(source, &[4 + n as u64 % 2], 50 * MILLISECOND);
-        asked.contract.min_separation_ns = 330_000;
-        asked.contract.importance = importance;
-        ids.push(scheduler.admit(&network.snapshot(), asked).expect("two paths exist").id);
+        let mut wanted = request(source, &[4 + n as u64 % 2], 50 * MILLISECOND);
+        wanted.contract.min_separation_ns = 330_000;
+        wanted.contract.importance = importance;
+        ids.push(scheduler.admit(&network.snapshot(), wanted).expect("two paths exist").id);
     }
     network.set_up(next(0), false).expect("the port has a link");
     let rerouted = scheduler.reroute(&network.snapshot());
-    let kept: Vec<RequestId> = scheduler.requests().map(|(id, _)| id).collect();
+    let remaining: Vec<RequestId> = scheduler.requests().map(|(id, _)| id).collect();
     let dropped: Vec<RequestId> = rerouted.dropped.iter().map(|(id, ..)| *id).collect();
     assert_eq!(dropped, [ids[0]], "the least important one");
-    assert_eq!(kept, [ids[1], ids[2]]);
+    assert_eq!(remaining, [ids[1], ids[2]]);
     assert!(matches!(rerouted.dropped[0].2.reason, Reason::Queue { .. } | Reason::ExceedsLimit { .. }));
     assert_eq!(check(&scheduler.certificate()), Ok(()));
 }
@@ -65,12 +65,12 @@ fn flow_without_another_path_is_dropped_and_fits_again_when_the_link_returns() {
 fn requests_that_share_a_flow_are_rerouted_without_the_least_important_ones() {
     let mut network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
-    let mut asked = request(0, &[2], 50 * MILLISECOND);
-    let id = scheduler.admit(&network.snapshot(), asked.clone()).expect("the flow is admitted").id;
+    let mut wanted = request(0, &[2], 50 * MILLISECOND);
+    let id = scheduler.admit(&network.snapshot(), wanted.clone()).expect("the flow is admitted").id;
     for importance in [1, 3, 2] {
-        (asked.name, asked.contract.importance) = (format!("importance {importance}"), importance);
-        asked.contract.min_separation_ns = 300_000;
-        let fits = scheduler.join(id, &network.snapshot(), asked.clone()).is_ok();
+        (wanted.name, wanted.contract.importance) = (format!("importance {importance}"), importance);
+        wanted.contract.min_separation_ns = 300_000;
+        let fits = scheduler.join(id, &network.snapshot(), wanted.clone()).is_ok();
         assert_eq!(fits, importance != 2, "two take three quarters of a link");
     }
     // The other path has room for one of them.

@@ -20,11 +20,11 @@ fn scheduled(random: &mut Random) -> (Scheduler, usize) {
     let wanted = if random.one_in(8) { 200 } else { 25 };
     let mut ids: Vec<RequestId> = Vec::new();
     for number in 0..random.between(2, wanted) {
-        let mut asked = request(&mut |low, high| random.between(low, high), hosts, number);
+        let mut wanted = request(&mut |low, high| random.between(low, high), hosts, number);
         let at = random.between(0, ids.len().max(1) as u64 - 1) as usize;
         match ids.get(at).filter(|_| random.one_in(3)) {
-            Some(id) => shared += usize::from(share(&mut scheduler, &network, random, *id, &mut asked)),
-            None => ids.extend(scheduler.admit(&network.snapshot(), asked).map(|admitted| admitted.id)),
+            Some(id) => shared += usize::from(share(&mut scheduler, &network, random, *id, &mut wanted)),
+            None => ids.extend(scheduler.admit(&network.snapshot(), wanted).map(|admitted| admitted.id)),
         }
         ids.retain(|id| scheduler.requests_of(*id).is_some());
         if let Some(id) = ids.get(at).filter(|_| random.one_in(3)) {
@@ -57,7 +57,7 @@ fn share(
     network: &Network,
     random: &mut Random,
     id: RequestId,
-    asked: &mut Request,
+    wanted: &mut Request,
 ) -> bool {
     let known = scheduler.requests_of(id).expect("the flow is admitted");
     let (first, last) = (known[0].clone(), known[known.len() - 1].name.clone());
@@ -65,9 +65,9 @@ fn share(
         scheduler.remove_request(id, &network.snapshot(), &last).expect("the flow is admitted");
         return false;
     }
-    (asked.source, asked.destinations) = (first.source, first.destinations);
+    (wanted.source, wanted.destinations) = (first.source, first.destinations);
     let before = scheduler.routes(&network.snapshot(), id);
-    let joined = scheduler.join(id, &network.snapshot(), asked.clone()).is_ok();
+    let joined = scheduler.join(id, &network.snapshot(), wanted.clone()).is_ok();
     let routes = scheduler.routes(&network.snapshot(), id).expect("the flow is admitted");
     if !joined {
         assert_eq!(Some(&routes), before.as_ref(), "a refusal changes nothing");
@@ -104,18 +104,18 @@ fn check_bounds(certificate: &NetworkCertificate, random: &mut Random, context: 
     let NetworkCertificate { ports, flows, bounds, .. } = certificate;
     let victims: Vec<usize> =
         (0..flows.len().min(4)).map(|_| random.between(0, flows.len() as u64 - 1) as usize).collect();
-    let meet = victims
+    let synchronous = victims
         .iter()
         .flat_map(|flow| (0..flows[*flow].hops.len()).map(|hop| ArrivalPattern::Aligned { flow: *flow, hop }));
     let mut largest = 0_f64;
-    for manner in meet.chain([ArrivalPattern::Random; 2]).collect::<Vec<_>>() {
+    for manner in synchronous.chain([ArrivalPattern::Random; 2]).collect::<Vec<_>>() {
         let flooded = random.one_in(2);
-        let seen = run(ports, flows, manner, flooded, 30_000_000, &mut |low, high| random.between(low, high));
-        for (at, (longest_ns, bound)) in seen.longest_ns.iter().zip(bounds).enumerate() {
+        let observed = run(ports, flows, manner, flooded, 30_000_000, &mut |low, high| random.between(low, high));
+        for (at, (longest_ns, bound)) in observed.longest_ns.iter().zip(bounds).enumerate() {
             assert!(*longest_ns <= bound.bound_ns(), "{context}, {manner:?}, {:#?}: {longest_ns}", flows[at]);
             largest = largest.max(*longest_ns as f64 / bound.bound_ns() as f64);
         }
-        for (port, queues) in ports.iter().zip(&seen.queues) {
+        for (port, queues) in ports.iter().zip(&observed.queues) {
             for (depth, (_, octets, frames)) in port.classes.iter().zip(queues) {
                 assert!(*octets <= depth.octets && *frames <= depth.frames, "{context}, {}: loss", port.name);
             }

@@ -58,13 +58,13 @@ fn local_writer_requires_a_grant_for_topic_partition_and_data_tag() {
         match refusal {
             None => assert!(admitted.expect("admitted").submessage),
             Some(text) => {
-                let why = admitted.expect_err("refused");
-                assert!(why.starts_with("local writer") && why.contains(text), "{why}");
+                let reason = admitted.expect_err("refused");
+                assert!(reason.starts_with("local writer") && reason.contains(text), "{reason}");
             }
         }
     }
-    let why = node.plugin.admit_reader(clocks(1), &node.data_of_reader()).expect_err("it may write only");
-    assert!(why.starts_with("local reader") && why.contains("denies subscribe"), "{why}");
+    let reason = node.plugin.admit_reader(clocks(1), &node.data_of_reader()).expect_err("it may write only");
+    assert!(reason.starts_with("local reader") && reason.contains("denies subscribe"), "{reason}");
     assert_eq!(take_log(&mut node.plugin).len(), 4);
 }
 
@@ -89,27 +89,30 @@ fn remote_writer_requires_a_grant_and_equal_masks() {
         match refusal {
             None => assert_eq!(checked, Ok(())),
             Some(text) => {
-                let why = checked.expect_err("refused");
-                assert!(why.starts_with("remote writer") && why.contains("\"CN=Bob\"") && why.contains(text), "{why}");
+                let reason = checked.expect_err("refused");
+                assert!(
+                    reason.starts_with("remote writer") && reason.contains("\"CN=Bob\"") && reason.contains(text),
+                    "{reason}"
+                );
             }
         }
         if refusal.is_none() {
             let masks = takt_wire::discovery::SecurityInfo { attributes: 1 << 31, plugin_attributes: 1 << 31 };
             data.security_info = Some(masks);
-            let why = checker.plugin.check_remote_writer(now, READER, &data).expect_err("masks differ");
-            assert!(why.contains("is_submessage_protected on the local side only"), "{why}");
+            let reason = checker.plugin.check_remote_writer(now, READER, &data).expect_err("masks differ");
+            assert!(reason.contains("is_submessage_protected on the local side only"), "{reason}");
         }
     }
     let mut reader = world.nodes[limited].reader_data(TOPIC);
     reader.security_info = Some(protection.info);
     let checker = &mut world.nodes[1 - limited].plugin;
-    let why = checker.check_remote_reader(now, WRITER, &reader).expect_err("no such writer here");
-    assert!(why.contains("was not admitted"), "{why}");
+    let reason = checker.check_remote_reader(now, WRITER, &reader).expect_err("no such writer here");
+    assert!(reason.contains("was not admitted"), "{reason}");
     let writer =
         PublicationData { guid: Guid::new(checker.prefix, WRITER), topic_name: TOPIC.to_owned(), ..Default::default() };
     checker.admit_writer(now, &writer).expect("admitted");
-    let why = checker.check_remote_reader(now, WRITER, &reader).expect_err("it may write only");
-    assert!(why.starts_with("remote reader") && why.contains("denies subscribe"), "{why}");
+    let reason = checker.check_remote_reader(now, WRITER, &reader).expect_err("it may write only");
+    assert!(reason.starts_with("remote reader") && reason.contains("denies subscribe"), "{reason}");
 }
 
 #[test]
@@ -123,19 +126,19 @@ fn unauthenticated_participant_matches_open_topics_only() {
             topic_rule("signed", ProtectionKind::Sign, false),
         ];
         let mut node = Node::new(settings("Alice", &rule));
-        let mut stranger = Node::new(settings("Bob", &rule));
-        stranger.data.identity_token = None;
+        let mut unauthenticated = Node::new(settings("Bob", &rule));
+        unauthenticated.data.identity_token = None;
         let now = clocks(1);
-        node.plugin.participant_discovered(now, &stranger.data);
+        node.plugin.participant_discovered(now, &unauthenticated.data);
         for (key, (topic, expected)) in (1..).zip([("open", is_open), ("controlled", false), ("signed", false)]) {
             let mut own = node.reader_data(topic);
             own.guid.entity_id = EntityId::user_reader(key, false);
             node.plugin.admit_reader(now, &own).expect("admitted");
-            let data = stranger.writer_data(topic);
+            let data = unauthenticated.writer_data(topic);
             let checked = node.plugin.check_remote_writer(now, own.guid.entity_id, &data);
             assert_eq!(checked.is_ok(), expected, "{topic}: {checked:?}");
-            if let Err(why) = checked {
-                assert!(why.contains("is not authenticated"), "{why}");
+            if let Err(reason) = checked {
+                assert!(reason.contains("is not authenticated"), "{reason}");
             }
         }
     }
@@ -146,8 +149,8 @@ fn endpoint_of_topic_without_a_rule_is_refused() {
     let mut rule = encrypting();
     rule.topic_rules[0].topic_expression = "rt/*".to_owned();
     let mut node = Node::new(settings("Alice", &rule));
-    let why = node.plugin.admit_writer(clocks(1), &node.writer_data("diagnostics")).expect_err("no rule");
-    assert!(why.contains("no topic_rule for topic \"diagnostics\""), "{why}");
+    let reason = node.plugin.admit_writer(clocks(1), &node.writer_data("diagnostics")).expect_err("no rule");
+    assert!(reason.contains("no topic_rule for topic \"diagnostics\""), "{reason}");
     assert!(node.plugin.protects_discovery("rt/x") && !node.plugin.protects_discovery("diagnostics"));
 }
 

@@ -33,8 +33,8 @@ fn identity_of_another_authority_is_refused_after_the_timeout() {
     let mut world = World::new(vec![Node::new(settings("Alice", &encrypting())), Node::new(own)]);
     world.discover_all();
     world.advance(70);
-    let why = world.refusal_by(0).to_owned();
-    assert!(why.contains("is refused"), "{why}");
+    let reason = world.refusal_by(0).to_owned();
+    assert!(reason.contains("is refused"), "{reason}");
     let log = world.log_of(0) + &world.log_of(1);
     assert!(log.contains("unable to get local issuer certificate"), "{log}");
     let authenticated = world.events.iter().any(|(_, event)| matches!(event, SecurityEvent::Authenticated(_)));
@@ -53,8 +53,8 @@ fn participant_without_permission_to_join_is_refused() {
     let mut world = World::new(vec![Node::new(settings("Alice", &encrypting())), Node::new(denied)]);
     world.discover_all();
     world.run();
-    let why = world.refusal_by(0);
-    assert!(why.contains("permissions have no grant for \"CN=Bob\""), "{why}");
+    let reason = world.refusal_by(0);
+    assert!(reason.contains("permissions have no grant for \"CN=Bob\""), "{reason}");
 }
 
 #[test]
@@ -82,10 +82,10 @@ fn refused_participant_is_unauthenticated_if_the_governance_allows_it() {
 fn participant_with_another_governance_is_refused_immediately() {
     let other = rule(ProtectionKind::Sign, ProtectionKind::Encrypt, BasicProtectionKind::Encrypt);
     let mut world = World::new(vec![Node::new(settings("Alice", &encrypting())), Node::new(settings("Bob", &other))]);
-    let AdmissionState::Refused(why) = world.discover(0, 1) else { panic!("not refused") };
-    assert!(why.contains("is_rtps_protected on the remote side only"), "{why}");
-    let AdmissionState::Refused(why) = world.discover(1, 0) else { panic!("not refused") };
-    assert!(why.contains("is_rtps_protected on the local side only"), "{why}");
+    let AdmissionState::Refused(reason) = world.discover(0, 1) else { panic!("not refused") };
+    assert!(reason.contains("is_rtps_protected on the remote side only"), "{reason}");
+    let AdmissionState::Refused(reason) = world.discover(1, 0) else { panic!("not refused") };
+    assert!(reason.contains("is_rtps_protected on the local side only"), "{reason}");
 }
 
 #[test]
@@ -95,14 +95,14 @@ fn participant_without_identity_is_allowed_or_refused_by_the_governance() {
         rule.allow_unauthenticated_participants = is_open;
         let mut world = World::new(["Alice", "Bob"].map(|name| Node::new(settings(name, &rule))).into());
         let token = world.nodes[1].data.identity_token.take().expect("a token");
-        let standing = world.discover(0, 1);
-        assert_eq!(standing == AdmissionState::Open, is_open, "{standing:?}");
+        let state = world.discover(0, 1);
+        assert_eq!(state == AdmissionState::Open, is_open, "{state:?}");
         let other = crate::token::Token::new("DDS:Auth:PKI-DH:2.0").to_octets(Endianness::Little);
         world.nodes[1].data.identity_token = Some(EncodedToken { octets: other, ..token.clone() });
-        let standing = world.discover(0, 1);
-        assert_eq!(standing == AdmissionState::Open, is_open, "{standing:?}");
-        if let AdmissionState::Refused(why) = standing {
-            assert!(why.contains("class \"DDS:Auth:PKI-DH:2.0\""), "{why}");
+        let state = world.discover(0, 1);
+        assert_eq!(state == AdmissionState::Open, is_open, "{state:?}");
+        if let AdmissionState::Refused(reason) = state {
+            assert!(reason.contains("class \"DDS:Auth:PKI-DH:2.0\""), "{reason}");
         }
         world.nodes[1].data.identity_token = Some(token);
         assert_eq!(world.discover(0, 1), AdmissionState::Authenticating, "it announces an identity now");
@@ -133,16 +133,16 @@ fn participants_beyond_the_limit_wait_for_a_handshake_slot() {
 /// Alice's, so that both roles occur.
 #[test]
 fn pending_handshakes_yield_their_slot_to_waiting_participants() {
-    let strangers = ["Mallory", "Oscar", "Trudy", "Eve", "Ivan", "Sybil"];
+    let foreigners = ["Mallory", "Oscar", "Trudy", "Eve", "Ivan", "Sybil"];
     let foreign = |name: &&str| Settings {
         identity_authority: issuers()[2].certificate_pem().expect("PEM"),
         ..settings_by(&issuers()[2], name, &encrypting(), VALID)
     };
     let mut nodes = vec![Node::new(Settings { handshakes_max: 1, ..settings("Alice", &encrypting()) })];
-    nodes.extend(strangers.iter().map(|name| Node::new(foreign(name))));
+    nodes.extend(foreigners.iter().map(|name| Node::new(foreign(name))));
     nodes.push(Node::new(settings("Bob", &encrypting())));
     let mut world = World::new(nodes);
-    let bob = strangers.len() + 1;
+    let bob = foreigners.len() + 1;
     for remote in 1..=bob {
         world.discover(0, remote);
         world.discover(remote, 0);
@@ -156,7 +156,7 @@ fn pending_handshakes_yield_their_slot_to_waiting_participants() {
     world.advance(200);
     let refused =
         world.events.iter().filter(|(index, event)| *index == 0 && matches!(event, SecurityEvent::Refused { .. }));
-    assert_eq!(refused.count(), strangers.len(), "each is refused in the end");
+    assert_eq!(refused.count(), foreigners.len(), "each is refused in the end");
 }
 
 #[test]

@@ -84,10 +84,10 @@ fn tokens_of_or_for_other_endpoints_are_refused() {
     let mut world = with_reader(&encrypting());
     let good = tokens(&world, &[material(TransformKind::Aes256Gcm)]);
     assert_eq!(receive(&mut world, &good), 0);
-    let stranger = GuidPrefix([9; 12]);
+    let unknown = GuidPrefix([9; 12]);
     let change = |change: fn(&mut GenericMessage<'static>, GuidPrefix)| {
         let mut message = good.clone();
-        change(&mut message, stranger);
+        change(&mut message, unknown);
         message
     };
     for (name, message) in [
@@ -104,7 +104,7 @@ fn tokens_of_or_for_other_endpoints_are_refused() {
     }
     let now = world.now;
     let plugin = &mut world.nodes[0].plugin;
-    plugin.handle_message(now, SecurityChannel::Volatile, stranger, &good.to_payload());
+    plugin.handle_message(now, SecurityChannel::Volatile, unknown, &good.to_payload());
     assert!(take_log(plugin).pop().expect("an entry").text.contains("not authenticated"));
 }
 

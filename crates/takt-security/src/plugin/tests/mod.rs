@@ -380,7 +380,7 @@ impl World {
     /// Returns the reason for which a participant refused the other one.
     fn refusal_by(&self, index: usize) -> &str {
         let found = self.events.iter().find_map(|(by, event)| match event {
-            SecurityEvent::Refused { reason: why, .. } if *by == index => Some(why.as_str()),
+            SecurityEvent::Refused { reason, .. } if *by == index => Some(reason.as_str()),
             _ => None,
         });
         found.unwrap_or("it was not refused")

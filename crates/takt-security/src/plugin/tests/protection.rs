@@ -88,13 +88,13 @@ fn messages_round_trip_for_all_kinds_of_protection() {
                     let senders = if metadata.is_protected() { vec![WRITER; 2] } else { Vec::new() };
                     assert_eq!(world.nodes[1].open(&sealed), Some((plain, senders)), "{name}");
                 }
-                let answer = world.nodes[1].message(|builder| {
+                let reply = world.nodes[1].message(|builder| {
                     builder.info_destination(writer).expect("room");
                     builder.acknack(&acknack(READER, WRITER)).expect("room");
                 });
-                let sealed = world.nodes[1].seal(&answer).expect("sealed");
+                let sealed = world.nodes[1].seal(&reply).expect("sealed");
                 let senders = if metadata.is_protected() { vec![READER] } else { Vec::new() };
-                assert_eq!(world.nodes[0].open(&sealed), Some((answer, senders)), "{name}");
+                assert_eq!(world.nodes[0].open(&sealed), Some((reply, senders)), "{name}");
             }
         }
     }
@@ -251,12 +251,12 @@ fn volatile_message_is_sealed_for_its_destination_and_refused_when_reflected() {
     reflected[8..20].copy_from_slice(&two.0);
     assert_eq!(world.nodes[0].open(&reflected), None);
     assert_eq!(world.nodes[0].plugin.counters().reflected, 1);
-    let answer = world.nodes[1].message(|builder| {
+    let reply = world.nodes[1].message(|builder| {
         builder.info_destination(one).expect("room");
         builder.acknack(&acknack(EntityId::VOLATILE_MESSAGE_READER, id)).expect("room");
     });
-    let sealed = world.nodes[1].seal(&answer).expect("sealed");
-    assert_eq!(world.nodes[0].open(&sealed), Some((answer, vec![id])));
+    let sealed = world.nodes[1].seal(&reply).expect("sealed");
+    assert_eq!(world.nodes[0].open(&sealed), Some((reply, vec![id])));
     for destination in [GuidPrefix::UNKNOWN, GuidPrefix([7; 12])] {
         let lost = message_of(&world.nodes[0], id, destination, EntityId::VOLATILE_MESSAGE_READER, b"1234");
         assert_eq!(world.nodes[0].seal(&lost), None, "no key");
@@ -347,11 +347,11 @@ fn payload_opens_only_for_its_writer_and_only_as_a_payload() {
     let sealed = payload_of(&world.nodes[0].seal(&plain).expect("sealed"));
     let writer = Guid::new(world.nodes[0].prefix(), WRITER);
     let other = Guid::new(writer.prefix, EntityId::user_writer(99, false));
-    let stranger = Guid::new(GuidPrefix([3; 12]), WRITER);
+    let unknown = Guid::new(GuidPrefix([3; 12]), WRITER);
     let plugin = &mut world.nodes[1].plugin;
     let mut memory = vec![0; 2 * sealed.len()];
     assert_eq!(plugin.open_payload(other, &sealed, &mut memory), None);
-    assert_eq!(plugin.open_payload(stranger, &sealed, &mut memory), None);
+    assert_eq!(plugin.open_payload(unknown, &sealed, &mut memory), None);
     assert_eq!((plugin.counters().misused_keys, plugin.counters().unknown_keys), (1, 1));
     // The same octets as the body of a protected submessage.
     let len = u8::try_from(sealed.len() - 40).expect("short");

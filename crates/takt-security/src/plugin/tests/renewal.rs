@@ -108,10 +108,10 @@ fn matches_follow_the_renewed_permissions() {
     renewed.permissions = signed_permissions(Grant { default: Effect::Deny, ..grant(name_of(&world, 0)) });
     world.renew(0, &renewed).expect("it may join");
     let writer = world.nodes[0].writer_data(TOPIC);
-    let why = world.nodes[1].plugin.check_remote_writer(now, READER, &writer).expect_err("it may not write");
-    assert!(why.contains("rt/chatter"), "{why}");
-    let why = world.nodes[0].plugin.admit_writer(now, &writer).expect_err("nor by its own decision");
-    assert!(why.contains("rt/chatter"), "{why}");
+    let reason = world.nodes[1].plugin.check_remote_writer(now, READER, &writer).expect_err("it may not write");
+    assert!(reason.contains("rt/chatter"), "{reason}");
+    let reason = world.nodes[0].plugin.admit_writer(now, &writer).expect_err("nor by its own decision");
+    assert!(reason.contains("rt/chatter"), "{reason}");
 }
 
 #[test]
@@ -259,15 +259,15 @@ fn certificate_revoked_by_a_new_list_ends_the_session() {
     world.loses = Box::new(|_, _| false);
     world.skip(1);
     assert_eq!(world.expelled(), 1, "{:?}", world.events);
-    let (by, why) = world
+    let (by, reason) = world
         .events
         .iter()
         .find_map(|(by, event)| match event {
-            SecurityEvent::Expelled { reason: why, .. } => Some((*by, why.clone())),
+            SecurityEvent::Expelled { reason, .. } => Some((*by, reason.clone())),
             _ => None,
         })
         .expect("one");
-    assert!(by == 0 && why.contains("revoked"), "{by}: {why}");
+    assert!(by == 0 && reason.contains("revoked"), "{by}: {reason}");
     world.advance(10);
     let expelled = &world.nodes[0].plugin.remotes[&world.nodes[1].prefix()];
     assert!(expelled.renewal.is_none(), "the certificate is not shown to it again");

@@ -102,9 +102,9 @@ fn expired_certificate_ends_the_session() {
     world.skip(20);
     assert_eq!(world.events.len(), 2, "{:?}", world.events);
     for (_, event) in &world.events {
-        let SecurityEvent::Expelled { participant, reason: why } = event else { panic!("{event:?}") };
+        let SecurityEvent::Expelled { participant, reason } = event else { panic!("{event:?}") };
         assert_eq!(*participant, expiring, "the other one, and itself");
-        assert!(why.contains("certificate has expired"), "{why}");
+        assert!(reason.contains("certificate has expired"), "{reason}");
     }
     let lasting = usize::from(world.nodes[0].prefix() == expiring);
     assert_eq!(world.nodes[lasting].plugin.keyring.count(expiring), 0);
@@ -125,9 +125,9 @@ fn expired_grant_ends_the_session() {
     world.skip(1);
     assert_eq!(world.events.len(), 2, "{:?}", world.events);
     for (_, event) in &world.events {
-        let SecurityEvent::Expelled { participant, reason: why } = event else { panic!("{event:?}") };
+        let SecurityEvent::Expelled { participant, reason } = event else { panic!("{event:?}") };
         assert_eq!(*participant, expiring);
-        assert!(why.contains("expired at"), "{why}");
+        assert!(reason.contains("expired at"), "{reason}");
     }
 }
 

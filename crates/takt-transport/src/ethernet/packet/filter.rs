@@ -138,7 +138,7 @@ mod tests {
     fn accepts(program: &[Instruction], frame: &[u8], known: Known) -> bool {
         let (mut at, mut accumulator) = (0, 0_u32);
         loop {
-            let (code, yes, no, k) = program[at];
+            let (code, if_true, if_false, k) = program[at];
             at += 1;
             let octets = |len: usize| -> Option<u32> {
                 let bytes = frame.get(k as usize..k as usize + len)?;
@@ -158,8 +158,8 @@ mod tests {
             accumulator = loaded;
             match code {
                 AND => accumulator &= k,
-                IF_EQUAL => at += usize::from(if accumulator == k { yes } else { no }),
-                IF_ANY_BIT => at += usize::from(if accumulator & k != 0 { yes } else { no }),
+                IF_EQUAL => at += usize::from(if accumulator == k { if_true } else { if_false }),
+                IF_ANY_BIT => at += usize::from(if accumulator & k != 0 { if_true } else { if_false }),
                 RETURN => return k != 0,
                 _ => {}
             }
@@ -177,18 +177,18 @@ mod tests {
     #[test]
     fn frames_of_others_to_us_are_accepted_from_the_wire() {
         let program = program(Direction::Wire, OWN, None, PORTS);
-        let lets = |frame: &[u8], known| accepts(&program, frame, known);
+        let is_accepted = |frame: &[u8], known| accepts(&program, frame, known);
         for port in PORTS {
-            assert!(lets(&frame(OTHER, OWN, None, *port), TO_US));
-            assert!(lets(&frame(OTHER, GROUP, None, *port), Known { packet_type: 2, ..TO_US }));
-            assert!(!lets(&frame(OWN, GROUP, None, *port), TO_US), "our own frame, looped back");
-            assert!(!lets(&frame(OTHER, OTHER, None, *port), TO_US), "another's");
-            let foreign = Known { packet_type: FOR_OTHERS, ..TO_US };
-            assert!(!lets(&frame(OTHER, OWN, None, *port), foreign), "of another VLAN");
+            assert!(is_accepted(&frame(OTHER, OWN, None, *port), TO_US));
+            assert!(is_accepted(&frame(OTHER, GROUP, None, *port), Known { packet_type: 2, ..TO_US }));
+            assert!(!is_accepted(&frame(OWN, GROUP, None, *port), TO_US), "our own frame, looped back");
+            assert!(!is_accepted(&frame(OTHER, OTHER, None, *port), TO_US), "another's");
+            let other_vlan = Known { packet_type: FOR_OTHERS, ..TO_US };
+            assert!(!is_accepted(&frame(OTHER, OWN, None, *port), other_vlan), "of another VLAN");
         }
-        assert!(!lets(&frame(OTHER, OWN, None, 7412), TO_US), "a port that is not open");
+        assert!(!is_accepted(&frame(OTHER, OWN, None, 7412), TO_US), "a port that is not open");
         let whole = frame(OTHER, OWN, None, 7400);
-        assert!((0..20).all(|len| !lets(&whole[..len], TO_US)) && lets(&whole[..20], TO_US));
+        assert!((0..20).all(|len| !is_accepted(&whole[..len], TO_US)) && is_accepted(&whole[..20], TO_US));
     }
 
     #[test]

@@ -193,8 +193,8 @@ impl PacketPort {
 
     fn renew_filters(&self) -> io::Result<()> {
         let vlan = self.config.true_vlan();
-        for (way, socket) in [(Direction::Wire, &self.wire), (Direction::Local, &self.local)] {
-            syscall::attach_filter(socket.as_fd(), &filter::program(way, self.mac, vlan, &self.ports))?;
+        for (direction, socket) in [(Direction::Wire, &self.wire), (Direction::Local, &self.local)] {
+            syscall::attach_filter(socket.as_fd(), &filter::program(direction, self.mac, vlan, &self.ports))?;
         }
         Ok(())
     }
@@ -227,7 +227,7 @@ impl PacketPort {
         self.wire.queue(len, keep)
     }
 
-    /// Finds the next frame of either socket. The sockets take turns, so that neither starves the
+    /// Finds the next frame of either socket. The sockets alternate, so that neither starves the
     /// other.
     fn next(&mut self) -> bool {
         self.wire.release_current();
@@ -236,7 +236,7 @@ impl PacketPort {
             Direction::Wire => (Direction::Wire, Direction::Local),
             Direction::Local => (Direction::Local, Direction::Wire),
         };
-        self.current = [first, second].into_iter().find(|way| match way {
+        self.current = [first, second].into_iter().find(|direction| match direction {
             Direction::Wire => self.wire.recv(),
             Direction::Local => self.local.recv(),
         });

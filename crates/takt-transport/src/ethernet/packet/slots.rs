@@ -133,8 +133,8 @@ impl Slots {
     /// exceeds it.
     pub(super) fn octets(&self, slot: usize, range: Range<usize>) -> &[u8] {
         assert!(self.is_owned(slot), "the kernel owns the slot");
-        // SAFETY: `place` checks that the range is mapped. The kernel does not write to a slot that
-        // the process owns; the process passes it on and writes to it with `&mut self` alone.
+        // SAFETY: `address_of` checks that the range is mapped. The kernel does not write to a slot
+        // that the process owns; the process passes it on and writes to it with `&mut self` alone.
         unsafe { std::slice::from_raw_parts(self.address_of(slot, &range), range.len()) }
     }
 

@@ -178,7 +178,7 @@ impl PacketSocket {
         if self.queued == 0 {
             return Ok(());
         }
-        let kicked = syscall::kick(self.fd.as_fd());
+        let result = syscall::kick(self.fd.as_fd());
         while self.queued > 0 {
             let first = self.after(self.loaned, self.slots.sent() - self.queued);
             if self.slots.is_unsent(first) {
@@ -186,7 +186,7 @@ impl PacketSocket {
             }
             self.queued -= 1;
         }
-        match kicked {
+        match result {
             Ok(()) => Ok(()),
             Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR)) => Ok(()),
             Err(e) => {

@@ -83,7 +83,7 @@ fn records_come_out_as_they_went_in() {
 }
 
 /// Takes a record as a reader of urgent records does: the first one of the highest rank among the
-/// next [`LOOKS`]. The rank is the source port.
+/// next [`EXAMINED_MAX`]. The rank is the source port.
 fn take_chosen<W: Word>(head: &mut Head, ring: &[W]) -> Option<Vec<u8>> {
     let mut buffer = vec![0xee; RECORD_LEN_MAX];
     let rank = head.choose(ring, |ports| ports.from as i32).expect("the ring is valid")?;
@@ -95,9 +95,9 @@ fn take_chosen<W: Word>(head: &mut Head, ring: &[W]) -> Option<Vec<u8>> {
 
 /// Takes the expected record from a queue.
 fn take_expected(queue: &mut VecDeque<Option<(u32, Vec<u8>)>>) -> Option<Vec<u8>> {
-    let ahead = queue.iter().take(EXAMINED_MAX).enumerate();
-    let known = ahead.filter_map(|(at, record)| Some((record.as_ref()?.0, at)));
-    let (_, at) = known.max_by_key(|(rank, at)| (*rank, std::cmp::Reverse(*at)))?;
+    let candidates = queue.iter().take(EXAMINED_MAX).enumerate();
+    let ranks = candidates.filter_map(|(at, record)| Some((record.as_ref()?.0, at)));
+    let (_, at) = ranks.max_by_key(|(rank, at)| (*rank, std::cmp::Reverse(*at)))?;
     let record = queue[at].take().map(|(_, record)| record);
     while queue.pop_front_if(|first| first.is_none()).is_some() {}
     record
@@ -134,11 +134,11 @@ fn first_record_of_the_highest_rank_is_taken() {
 #[test]
 fn full_ring_accepts_records_after_space_is_freed() {
     let (ring, mut tail, mut head) = (new_ring(64), Tail::default(), Head::default());
-    let mut held = 0;
+    let mut count = 0;
     while tail.push(&ring, PORTS, &[1; 48]).is_ok() {
-        held += 1;
+        count += 1;
     }
-    assert_eq!(held, 7, "one of eight cache lines is reserved for the next header");
+    assert_eq!(count, 7, "one of eight cache lines is reserved for the next header");
     for _ in 0..100 {
         assert_eq!(tail.push(&ring, PORTS, &[2; 48]), Err(Refusal::Full));
         pop(&mut head, &ring).expect("the ring is full");
@@ -180,8 +180,8 @@ fn restarted_ring_has_the_same_capacity() {
         while tail.push(&ring, PORTS, &bytes(n, len)).is_ok() {
             n += 1;
         }
-        let held = (n - first) * words;
-        assert!(held + 3 * words + 2 * LINE > size as u64, "{held} of {size} words with records of {words}");
+        let used = (n - first) * words;
+        assert!(used + 3 * words + 2 * LINE > size as u64, "{used} of {size} words with records of {words}");
         for n in first..n {
             assert_eq!(pop(&mut head, &ring), Some(bytes(n, len)));
         }
@@ -280,7 +280,7 @@ fn a_reader_killed_at_any_store_leaves_a_full_ring() {
 #[test]
 fn a_reader_survives_any_words() {
     let mut buffer = vec![0; RECORD_LEN_MAX];
-    let mut verdicts = [0; 3];
+    let mut outcomes = [0; 3];
     for seed in 0..3_000 {
         let mut random = Random(seed);
         let (ring, position) = (new_ring(64), 64 * random.below(3) as u64);
@@ -294,12 +294,12 @@ fn a_reader_survives_any_words() {
             ring[at].store(word, Ordering::Relaxed);
             ring[random.below(RECORDS as u64 + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
             match head.pop(&ring, &mut buffer) {
-                Ok(None) => verdicts[0] += 1,
+                Ok(None) => outcomes[0] += 1,
                 Ok(Some((_, len))) => {
                     assert!(len <= 64 * 8);
-                    verdicts[1] += 1;
+                    outcomes[1] += 1;
                 }
-                Err(Broken) => verdicts[2] += 1,
+                Err(Broken) => outcomes[2] += 1,
             }
             if let Ok(Some(_)) = choosing.choose(&ring, |ports| ports.from as i32) {
                 // The writer continues meanwhile.
@@ -316,7 +316,7 @@ fn a_reader_survives_any_words() {
             assert!(head.position <= position + 2 * 64, "bounded");
         }
     }
-    assert!(verdicts.iter().all(|count| *count > 10), "{verdicts:?}");
+    assert!(outcomes.iter().all(|count| *count > 10), "{outcomes:?}");
 }
 
 #[test]

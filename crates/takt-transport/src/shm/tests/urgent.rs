@@ -1,4 +1,4 @@
-//! Tests of urgent datagrams: they overtake others in a lane, and have their own ring.
+//! Tests of urgent datagrams: they overtake others of a connection, and have their own ring.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn receive_urgent(transport: &mut ShmTransport, above: i32) -> Option<Vec<u8>> {
     transport.recv_urgent(above).expect("receive succeeds").map(|frame| frame.to_vec())
 }
 
-/// A lane whose common ring is full has room for urgent datagrams.
+/// A connection whose non-urgent ring is full has room for urgent datagrams.
 #[test]
 fn flood_leaves_room_for_urgent_datagrams() {
     let config = ShmConfig { ring_bytes: 256 << 10, ..ShmConfig::default() };
@@ -62,8 +62,8 @@ fn most_urgent_of_all_rings_comes_first() {
     assert!(b.incoming.is_empty(), "datagrams for a closed port do not keep a ring alive");
 }
 
-/// After eight urgent datagrams, `recv` returns a common one, however many urgent ones wait.
-/// `recv_not_urgent` returns a common one at once, and never an urgent one.
+/// After eight urgent datagrams, `recv` returns one that is not urgent, however many urgent ones
+/// wait. `recv_not_urgent` returns one at once, and never an urgent one.
 #[test]
 fn flood_of_urgent_datagrams_does_not_starve_the_others() {
     let (mut a, mut b) = (open(), open());
@@ -75,17 +75,18 @@ fn flood_of_urgent_datagrams_does_not_starve_the_others() {
     while let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
         flows.push(frame.meta.flow);
     }
-    let places: Vec<_> = (0..flows.len()).filter(|at| flows[*at] != brake).collect();
-    assert_eq!((places, flows.len()), (vec![8, 17], 32));
+    let positions: Vec<_> = (0..flows.len()).filter(|at| flows[*at] != brake).collect();
+    assert_eq!((positions, flows.len()), (vec![8, 17], 32));
 
     (0..3).for_each(|_| send(&mut a, &[0], to_brake));
     send(&mut a, &[3], at(&b));
-    let mut common = || b.recv_not_urgent(Scan::All).expect("receive succeeds").map(|frame| frame[0]);
-    assert_eq!([common(), common()], [Some(3), None]);
+    let mut not_urgent = || b.recv_not_urgent(Scan::All).expect("receive succeeds").map(|frame| frame[0]);
+    assert_eq!([not_urgent(), not_urgent()], [Some(3), None]);
     assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), 3, "the datagrams are still queued");
 }
 
-/// A burst of one urgent flow does not hide a more urgent datagram within the reader's look-ahead.
+/// A burst of one urgent flow does not hide a more urgent datagram within the records that the
+/// reader examines.
 #[test]
 fn most_urgent_overtakes_a_burst_of_less_urgent_ones() {
     let (mut a, mut b) = (open(), open());
@@ -111,7 +112,7 @@ fn urgent_datagram_wakes_a_sleeping_reader() {
     }
 }
 
-/// Lent payloads and objects stay with their datagrams when an urgent one overtakes.
+/// Loaned payloads and objects stay with their datagrams when an urgent one overtakes.
 #[test]
 fn loan_stays_with_its_datagram() {
     let (mut a, mut b) = (open(), open());
@@ -119,19 +120,19 @@ fn loan_stays_with_its_datagram() {
     let (_, to_steering) = urgent(&mut b, 30);
     let mut send_number = |n: u8, to: Locator| {
         let object = LoanedNumber(Arc::new(n));
-        let lent = SharedPayload::new(Arc::new(object), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
+        let payload = SharedPayload::new(Arc::new(object), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
         assert!(a.reach(&to) && a.stays_in_process(&to));
         a.loan().expect("a frame is loaned")[0] = n;
-        a.commit_loaned(1, FlowId::DEFAULT, &[to], &lent).expect("an object");
+        a.commit_loaned(1, FlowId::DEFAULT, &[to], &payload).expect("an object");
         a.flush().expect("flush succeeds");
     };
-    let common = at(&b);
-    for (n, to) in (0..).zip([common, to_steering, to_steering, to_brake, common, to_brake]) {
+    let to_default = at(&b);
+    for (n, to) in (0..).zip([to_default, to_steering, to_steering, to_brake, to_default, to_brake]) {
         send_number(n, to);
     }
     let mut order = Vec::new();
     while let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
-        let object = frame.loan().and_then(|lent| lent.object()?.downcast_ref::<u8>()).copied();
+        let object = frame.loan().and_then(|payload| payload.object()?.downcast_ref::<u8>()).copied();
         assert_eq!(object, Some(frame[0]));
         order.push(frame[0]);
     }

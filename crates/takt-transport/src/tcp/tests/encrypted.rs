@@ -110,16 +110,16 @@ fn assert_refused(a: &mut TcpTransport, b: &mut TcpTransport) {
 #[test]
 fn unknown_authorities_are_refused_on_both_sides() {
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
-    let mixed = |who: &str| TlsConfig { ca: theirs.file("ca.pem"), ..ours.certify(who) };
+    let mixed = |name: &str| TlsConfig { ca: theirs.file("ca.pem"), ..ours.certify(name) };
     // B trusts its own authority alone, which has not signed A.
-    let stranger = TlsConfig { ca: ours.file("ca.pem"), ..theirs.certify("a.test") };
-    assert_refused(&mut with(without_listener(), stranger), &mut with(listener(), ours.certify("127.0.0.1")));
+    let untrusted = TlsConfig { ca: ours.file("ca.pem"), ..theirs.certify("a.test") };
+    assert_refused(&mut with(without_listener(), untrusted), &mut with(listener(), ours.certify("127.0.0.1")));
     // A trusts another authority than the one that has signed B.
     assert_refused(&mut with(without_listener(), mixed("a.test")), &mut with(listener(), ours.certify("127.0.0.1")));
     // A peer without TLS, on either side.
     assert_refused(&mut open(&without_listener()), &mut with(listener(), ours.certify("127.0.0.1")));
-    let patience = Duration::from_millis(50);
-    let a = TcpConfig { open_timeout: patience, ..without_listener() };
+    let timeout = Duration::from_millis(50);
+    let a = TcpConfig { open_timeout: timeout, ..without_listener() };
     assert_refused(&mut with(a, ours.certify("a.test")), &mut open(&listener()));
 }
 
@@ -145,16 +145,16 @@ fn certificate_must_name_the_host_connected_to() {
 #[test]
 fn unusable_files_are_named_in_the_error() {
     let ours = Authority::new("files");
-    let good = ours.certify("127.0.0.1");
+    let valid = ours.certify("127.0.0.1");
     std::fs::write(ours.file("empty.pem"), "").expect("written");
-    let (empty, gone) = (ours.file("empty.pem"), ours.file("gone.pem"));
+    let (empty, missing) = (ours.file("empty.pem"), ours.file("gone.pem"));
     let other = ours.certify("other.test").key;
     for (bad, file, what) in [
-        (TlsConfig { ca: gone.clone(), ..good.clone() }, &gone, "read the certificates"),
-        (TlsConfig { ca: empty.clone(), ..good.clone() }, &empty, "no certificate in PEM format"),
-        (TlsConfig { certificate: empty.clone(), ..good.clone() }, &empty, "no certificate in PEM format"),
-        (TlsConfig { key: gone.clone(), ..good.clone() }, &gone, "read the key"),
-        (TlsConfig { key: other.clone(), ..good.clone() }, &other, "with its certificate"),
+        (TlsConfig { ca: missing.clone(), ..valid.clone() }, &missing, "read the certificates"),
+        (TlsConfig { ca: empty.clone(), ..valid.clone() }, &empty, "no certificate in PEM format"),
+        (TlsConfig { certificate: empty.clone(), ..valid.clone() }, &empty, "no certificate in PEM format"),
+        (TlsConfig { key: missing.clone(), ..valid.clone() }, &missing, "read the key"),
+        (TlsConfig { key: other.clone(), ..valid.clone() }, &other, "with its certificate"),
     ] {
         let config = TcpConfig { tls: Some(bad), ..listener() };
         let error = TcpTransport::open(&config).map(drop).expect_err("the configuration is refused").to_string();
@@ -165,11 +165,11 @@ fn unusable_files_are_named_in_the_error() {
 #[test]
 fn hostile_bytes_close_the_connection() {
     let ours = Authority::new("hostile");
-    let patient = TcpConfig { open_timeout: Duration::from_millis(100), ..listener() };
-    let mut b = with(patient, ours.certify("127.0.0.1"));
+    let config = TcpConfig { open_timeout: Duration::from_millis(100), ..listener() };
+    let mut b = with(config, ours.certify("127.0.0.1"));
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 0, 1, 0], &[0xff; 4096]] {
-        let mut liar = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
-        liar.write_all(bytes).expect("the write succeeds");
+        let mut malicious = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
+        malicious.write_all(bytes).expect("the write succeeds");
         drive_until(&mut [&mut b], |all| {
             assert_eq!(receive_with_source(all[0]), None);
             (all[0].stats().connections.opened > 0 && all[0].connections.len() == 0).then_some(())

@@ -24,12 +24,12 @@ struct Fake {
 }
 
 impl Fake {
-    fn new(kind: i32, room: usize) -> (Self, Sent) {
+    fn new(kind: i32, frame_len: usize) -> (Self, Sent) {
         let sent = Sent::default();
         let fake = Self {
             kind,
             locators: Locators::default(),
-            frame: vec![0; room],
+            frame: vec![0; frame_len],
             sent: Arc::clone(&sent),
             next_flow: 1,
             refuses_flows: false,
@@ -134,9 +134,9 @@ fn datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
     let flows = [FlowId(3), FlowId(4), FlowId(5)];
     let expect = |flow, destinations: &[Locator]| vec![(b"hello".to_vec(), flow, destinations.to_vec())];
     // The last octets of the datagram may be in a separate payload.
-    for (lender, payload) in (0..3).flat_map(|lender| [(lender, &b""[..]), (lender, b"lo")]) {
+    for (frame_owner, payload) in (0..3).flat_map(|frame_owner| [(frame_owner, &b""[..]), (frame_owner, b"lo")]) {
         let len = 5 - payload.len();
-        all[lender].loan().expect("a frame")[..len].copy_from_slice(&b"hello"[..len]);
+        all[frame_owner].loan().expect("a frame")[..len].copy_from_slice(&b"hello"[..len]);
         let outgoing = Outgoing {
             len,
             payload,
@@ -146,14 +146,14 @@ fn datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
             loan: None,
         };
         let mut counters = DriverCounters::default();
-        let mut carriers = FlushSet::default();
-        assert_eq!(outgoing.route(&mut all, lender, &mut Vec::new(), &mut carriers, &mut counters), lender);
-        assert_eq!([0, 1, 2].map(|index| carriers.has(index)), [true, true, false], "the participant to flush");
+        let mut to_flush = FlushSet::default();
+        assert_eq!(outgoing.route(&mut all, frame_owner, &mut Vec::new(), &mut to_flush, &mut counters), frame_owner);
+        assert_eq!([0, 1, 2].map(|index| to_flush.has(index)), [true, true, false], "the participant to flush");
         all[0].loan().expect("a frame")[..5].fill(0);
         all[1].loan().expect("a frame")[..5].fill(0);
         let take = |sent: &Sent| std::mem::take(&mut *sent.lock().expect("no panic"));
-        assert_eq!(take(&udp_sent), expect(FlowId(3), &[destinations[0], destinations[3]]), "loaned by {lender}");
-        assert_eq!(take(&shm_sent), expect(FlowId(4), &[destinations[1]]), "loaned by {lender}");
+        assert_eq!(take(&udp_sent), expect(FlowId(3), &[destinations[0], destinations[3]]), "loaned by {frame_owner}");
+        assert_eq!(take(&shm_sent), expect(FlowId(4), &[destinations[1]]), "loaned by {frame_owner}");
         assert!(unused.lock().expect("no panic").is_empty());
         assert_eq!(counters, DriverCounters { unserved_destinations: 1, ..DriverCounters::default() });
     }
@@ -165,7 +165,7 @@ fn only_transport_of_a_datagram_provides_the_next_frame() {
     let (shm, _) = Fake::new(Locator::KIND_SHM, ROOM);
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
     let (to_udp, to_shm) = (locator(Locator::KIND_UDP_V4, 1), locator(Locator::KIND_SHM, 2));
-    let mut route = |lender, destinations: &[Locator]| {
+    let mut route = |frame_owner, destinations: &[Locator]| {
         let outgoing = Outgoing {
             len: 5,
             payload: &[],
@@ -174,10 +174,10 @@ fn only_transport_of_a_datagram_provides_the_next_frame() {
             destinations,
             loan: None,
         };
-        let (mut carriers, mut counters) = (FlushSet::default(), DriverCounters::default());
-        let next = outgoing.route(&mut both, lender, &mut Vec::new(), &mut carriers, &mut counters);
+        let (mut to_flush, mut counters) = (FlushSet::default(), DriverCounters::default());
+        let next = outgoing.route(&mut both, frame_owner, &mut Vec::new(), &mut to_flush, &mut counters);
         assert_eq!(
-            [carriers.has(0), carriers.has(1)],
+            [to_flush.has(0), to_flush.has(1)],
             [destinations.contains(&to_udp), destinations.contains(&to_shm)]
         );
         next

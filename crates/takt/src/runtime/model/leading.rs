@@ -1,7 +1,7 @@
 //! Model of a leader and the receiving thread: each datagram is received although both may sleep,
 //! and closing ends both.
 //!
-//! The steps and their order are those of `LeaderState::sleep`, `LeaderState::settle` and
+//! The steps and their order are those of `LeaderState::sleep`, `LeaderState::hand_over` and
 //! `Engine::run`, on the production lock, waker and leadership. The kernel is a queue of datagrams
 //! and one exclusively watched epoll instance for each thread. An arrival is listed at the oldest
 //! instance, and if no thread waits for that one, at the next one too.
@@ -182,14 +182,14 @@ impl Participant {
 
     /// Receiving thread: `Engine::run`.
     fn run(&self) {
-        let mut looks = true;
+        let mut polls = true;
         loop {
             let mut state = self.state.lock().expect("not inside");
             if state.is_closed {
                 return;
             }
-            looks |= std::mem::take(&mut state.poll_requested);
-            let happened = looks && self.receive(&mut state);
+            polls |= std::mem::take(&mut state.poll_requested);
+            let happened = polls && self.receive(&mut state);
             drop(state);
             self.receiver.reset();
             if happened {
@@ -199,12 +199,12 @@ impl Participant {
             let state = self.state.lock().expect("not inside");
             let sleeps = !state.is_closed && !state.poll_requested;
             drop(state);
-            looks = false;
+            polls = false;
             if sleeps {
                 let mut set = PollSet::default();
                 set.add(SOCKET);
                 self.receiver.sleep(&mut set, Instant(0), None).expect("a model");
-                looks = set.ready_after_sleep().is_any_of(1);
+                polls = set.ready_after_sleep().is_any_of(1);
             }
         }
     }
@@ -243,7 +243,7 @@ impl Participant {
         result
     }
 
-    /// As `LeaderState::settle` and `Engine::request_poll`.
+    /// As `LeaderState::hand_over` and `Engine::request_poll`.
     fn hand_over(&self, owes_poll: &mut bool, ends: Ends) {
         if std::mem::take(owes_poll) && ends == Ends::HandingOver && kernel().queued > 0 {
             self.state.lock().expect("not inside").poll_requested = true;

@@ -93,20 +93,20 @@ struct Case {
 /// runs.
 fn writer(seed: u64, arrivals: Arrivals, random: &mut Random) -> (HostFlow, Vec<Vec<Left>>) {
     let plan = system::host(seed, None, arrivals);
-    let mut stand = TestBench::new(plan.clone());
-    let mut system = plan.described(&stand.pieces());
+    let mut test_bench = TestBench::new(plan.clone());
+    let mut system = plan.described(&test_bench.pieces());
     // Time from the end of the job until the frames are in the queue of the interface.
     let stack_ns = random.between(0, 200) * MICROSECOND;
     system.flows[0].stages[0].delay_ns = stack_ns;
-    stand.begin(&[]);
+    test_bench.begin(&[]);
     let mut runs = Vec::new();
-    for manner in plan.releasers().into_iter().map(ArrivalPattern::Critical).chain([ArrivalPattern::Random]) {
-        stand.run(manner, HOST_NS, random);
+    for pattern in plan.releasers().into_iter().map(ArrivalPattern::Critical).chain([ArrivalPattern::Random]) {
+        test_bench.run(pattern, HOST_NS, random);
         let mut leave = |(written_ns, done_ns)| Left {
             written_ns,
             left_ns: done_ns + if random.one_in(2) { stack_ns } else { random.between(0, stack_ns) },
         };
-        let mut left: Vec<Left> = stand.done_of_first().into_iter().map(&mut leave).collect();
+        let mut left: Vec<Left> = test_bench.done_of_first().into_iter().map(&mut leave).collect();
         left.sort_by_key(|event| event.left_ns);
         runs.push(left);
     }
@@ -136,8 +136,8 @@ fn reader(plan: &system::Plan, pieces: &[u64], random: &mut Random) -> HostFlow 
 fn admit_others(case: &Case, random: &mut Random, scheduler: &mut Scheduler) {
     let most = if random.one_in(8) { 100 } else { 12 };
     for number in 0..random.between(0, most) {
-        let asked = request(&mut |low, high| random.between(low, high), case.hosts, number);
-        drop(scheduler.admit(&case.snapshot, asked));
+        let requested = request(&mut |low, high| random.between(low, high), case.hosts, number);
+        drop(scheduler.admit(&case.snapshot, requested));
     }
 }
 
@@ -206,11 +206,11 @@ fn pass(claim: &EndToEnd, left: &[u64], random: &mut Random) -> Result<(Vec<u64>
     };
     let first_ns = CRITICAL_INSTANT_NS.saturating_sub(own.hops[..hop].iter().map(lead).sum());
     let times: Vec<u64> = left.iter().map(|time| time - left[0] + first_ns).collect();
-    let manner =
+    let pattern =
         if random.one_in(4) { NetworkManner::Random } else { NetworkManner::Aligned { flow: claim.flow, hop } };
     let flooded = random.one_in(2);
     let mut draw = |low, high| random.between(low, high);
-    let (seen, received) = run_given((ports, flows), (manner, flooded), NETWORK_NS, (claim.flow, &times), &mut draw);
+    let (seen, received) = run_given((ports, flows), (pattern, flooded), NETWORK_NS, (claim.flow, &times), &mut draw);
     for (at, (longest_ns, bound)) in seen.longest_ns.iter().zip(bounds).enumerate() {
         let what = if at == claim.flow { "network" } else { "flow of others" };
         within(what, *longest_ns, bound.bound_ns())?;
@@ -242,7 +242,7 @@ fn simulate(
     case: &Case,
     claim: &EndToEnd,
     runs: &[Vec<Left>],
-    (stand, plan): (&mut TestBench, &system::Plan),
+    (test_bench, plan): (&mut TestBench, &system::Plan),
 ) -> Result<u64, Exceeded> {
     let mut random = Random(case.seed ^ 0x0f1e);
     let (source_ns, sink_ns) = (bound_ns(&claim.source), bound_ns(&claim.sink));
@@ -263,12 +263,12 @@ fn simulate(
         let from = anchor(&entered, &mut random);
         let given: Vec<u64> = entered[from..].iter().map(|time| time - entered[from]).collect();
         let releasers = plan.releasers();
-        let manner = match random.below(releasers.len() + 1) {
+        let pattern = match random.below(releasers.len() + 1) {
             at if at < releasers.len() => ArrivalPattern::Critical(releasers[at]),
             _ => ArrivalPattern::Random,
         };
-        stand.run_given(manner, HOST_NS, Some(&given), &mut random);
-        let done = stand.done_of_first();
+        test_bench.run_given(pattern, HOST_NS, Some(&given), &mut random);
+        let done = test_bench.done_of_first();
         assert_eq!(done.len(), given.len(), "seed {}: every event is received", case.seed);
         for ((entered_ns, event), (came_ns, done_ns)) in through[from..].iter().zip(done) {
             let Left { written_ns, left_ns } = left[*event];
@@ -282,10 +282,10 @@ fn simulate(
     Ok(worst_ns)
 }
 
-/// Creates the pair of a seed and returns the result of `judge`, which can simulate claims.
+/// Creates the pair of a seed and returns the result of `evaluate`, which can simulate claims.
 fn with_case<T>(
     seed: u64,
-    judge: impl FnOnce(&Case, &mut dyn FnMut(&EndToEnd) -> Result<u64, Exceeded>) -> Option<T>,
+    evaluate: impl FnOnce(&Case, &mut dyn FnMut(&EndToEnd) -> Result<u64, Exceeded>) -> Option<T>,
 ) -> Option<T> {
     let mut random = Random(seed ^ 0xe2e);
     let mut draw = |low, high| random.between(low, high);
@@ -297,13 +297,13 @@ fn with_case<T>(
     let arrivals = Arrivals { jitter_ns: arrivals.jitter_ns + contract.jitter_ns, ..arrivals };
     let (source, runs) = writer(seed, arrivals, &mut random);
     let plan = system::host(seed ^ 0xff, Some(contract.sample_len as usize), arrivals);
-    let mut stand = TestBench::new(plan.clone());
-    let pieces = stand.pieces();
+    let mut test_bench = TestBench::new(plan.clone());
+    let pieces = test_bench.pieces();
     let sink = reader(&plan, &pieces, &mut random);
     let (is_tight, snapshot, hosts) = (random.one_in(2), place.network.snapshot(), place.hosts);
     let case = Case { seed, own, arrivals, snapshot, hosts, source, sink, is_tight, random };
-    stand.begin(&[]);
-    judge(&case, &mut |claim| simulate(&case, claim, &runs, (&mut stand, &plan)))
+    test_bench.begin(&[]);
+    evaluate(&case, &mut |claim| simulate(&case, claim, &runs, (&mut test_bench, &plan)))
 }
 
 /// Returns whether the limit is tight, and the longest latency as a fraction of the bound; `None`
@@ -311,7 +311,7 @@ fn with_case<T>(
 fn ratio(seed: u64) -> Option<(bool, f64)> {
     with_case(seed, |case, simulate| {
         let claim = compose(case, None)?;
-        check(&claim).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        check(&claim).unwrap_or_else(|reason| panic!("seed {seed}: {reason}"));
         let worst_ns = simulate(&claim).unwrap_or_else(|exceeded| panic!("seed {seed}: {exceeded} ns\n{claim:#?}"));
         assert!(worst_ns > 0, "seed {seed}: nothing was written");
         Some((case.is_tight, worst_ns as f64 / claim.bound_ns as f64))
@@ -346,7 +346,7 @@ fn latency_from_write_to_callback_never_exceeds_the_composed_bound() {
 
 /// Composes pairs with a mistake. Returns their number and the events that exceeded the claim.
 fn check_mistake(mistake: Mistake, wanted: usize) -> (usize, Vec<Exceeded>) {
-    let judge = |seed| {
+    let check_case = |seed| {
         with_case(seed, |case, simulate| {
             let claim = compose(case, Some(mistake))?;
             let proof = check(&claim);
@@ -363,21 +363,21 @@ fn check_mistake(mistake: Mistake, wanted: usize) -> (usize, Vec<Exceeded>) {
             (proof == expected).then_some(exceeded)
         })
     };
-    let judged: Vec<Option<Exceeded>> = (0..wanted as u64 * SEEDS_EACH).filter_map(judge).take(wanted).collect();
-    (judged.len(), judged.into_iter().flatten().collect())
+    let checked: Vec<Option<Exceeded>> = (0..wanted as u64 * SEEDS_EACH).filter_map(check_case).take(wanted).collect();
+    (checked.len(), checked.into_iter().flatten().collect())
 }
 
 #[test]
 fn checker_and_simulation_detect_wrong_compositions() {
     let wanted = if is_long() { 300 } else { 30 };
     for mistake in [Mistake::SourceJitter, Mistake::NetworkJitter, Mistake::BlockingJob] {
-        let (judged, found) = check_mistake(mistake, wanted);
+        let (checked, found) = check_mistake(mistake, wanted);
         let first = found.first().map_or_else(|| "nothing exceeds a claim".to_owned(), ToString::to_string);
-        println!("{mistake:?}: {} of {judged} pairs exceed a claim; the first one: {first}", found.len());
-        assert_eq!(judged, wanted, "too few pairs fit");
+        println!("{mistake:?}: {} of {checked} pairs exceed a claim; the first one: {first}", found.len());
+        assert_eq!(checked, wanted, "too few pairs fit");
         // Events of one flow rarely meet behind a network, so only the checker must detect that
         // mistake.
         let is_seen = !found.is_empty() || mistake == Mistake::NetworkJitter;
-        assert!(is_seen, "{mistake:?} is not found in {judged} pairs");
+        assert!(is_seen, "{mistake:?} is not found in {checked} pairs");
     }
 }

@@ -33,7 +33,7 @@ struct Node {
     arrived: PriorityQueue<(Vec<u8>, RxMeta)>,
     /// Priorities of the urgent flows, by port from [`FIRST_OWN`] on.
     urgencies: Vec<i32>,
-    /// The end lends no frames for sending.
+    /// The end loans no frames for sending.
     is_broken: bool,
 }
 
@@ -74,7 +74,7 @@ impl Network {
         Box::new(end)
     }
 
-    /// Makes the end lend no more frames.
+    /// Makes the end loan no more frames.
     pub(super) fn break_end(&self, at: usize) {
         self.0.lock().expect("no panic")[at].is_broken = true;
     }
@@ -147,12 +147,12 @@ impl Transport for End {
         for destination in destinations {
             let multicast = destination.is_multicast();
             let port = (destination.port as u16).saturating_sub(FIRST_PORT);
-            let (to, place) = (usize::from(port / PORTS_PER_END), port % PORTS_PER_END);
+            let (to, offset) = (usize::from(port / PORTS_PER_END), port % PORTS_PER_END);
             for (at, node) in nodes.iter_mut().enumerate().filter(|(at, _)| *at != self.at) {
                 if !multicast && at != to {
                     continue;
                 }
-                let own = place.checked_sub(FIRST_OWN).filter(|_| !multicast);
+                let own = offset.checked_sub(FIRST_OWN).filter(|_| !multicast);
                 let urgency = own.map_or(0, |own| node.urgencies[usize::from(own)]);
                 let flow = own.map_or(0, |own| own + 1);
                 let meta = RxMeta { source, local: *destination, flow: FlowId(flow), multicast };

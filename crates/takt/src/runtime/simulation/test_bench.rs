@@ -163,7 +163,7 @@ impl TestBench {
             readers.push(reader);
         }
         let to_polled = writer(&peer, "polled");
-        let mut stand = Self {
+        let mut test_bench = Self {
             plan,
             network,
             executor,
@@ -178,9 +178,9 @@ impl TestBench {
             jobs: Vec::new(),
             _guard: here,
         };
-        stand.normal.push(to_polled);
-        stand.match_all();
-        stand
+        test_bench.normal.push(to_polled);
+        test_bench.match_all();
+        test_bench
     }
 
     fn match_all(&mut self) {
@@ -302,8 +302,8 @@ impl TestBench {
 
     /// Runs the executor for `ns` nanoseconds with this arrival pattern, then until all work is
     /// done. Returns the number of receive jobs of normal priority while events arrived.
-    pub(super) fn run(&mut self, manner: ArrivalPattern, ns: u64, random: &mut Random) -> u64 {
-        self.run_given(manner, ns, None, random)
+    pub(super) fn run(&mut self, pattern: ArrivalPattern, ns: u64, random: &mut Random) -> u64 {
+        self.run_given(pattern, ns, None, random)
     }
 
     /// Returns arrival and completion times of the first flow's events in the last run, ordered by
@@ -319,7 +319,7 @@ impl TestBench {
     /// of the run.
     pub(super) fn run_given(
         &mut self,
-        manner: ArrivalPattern,
+        pattern: ArrivalPattern,
         ns: u64,
         given: Option<&[u64]>,
         random: &mut Random,
@@ -331,22 +331,23 @@ impl TestBench {
         let writers = (self.plan.flows.len()..).zip(0..self.normal.len() as u64);
         let normal = writers.flat_map(|(at, n)| (0..count).map(move |k| (k * every + n * 777, at)));
         WORLD.with_borrow_mut(|world| {
-            world.random = (manner == ArrivalPattern::Random).then(|| random.clone());
+            world.random = (pattern == ArrivalPattern::Random).then(|| random.clone());
             world.done.clear();
             // Calls cause normal work, which would prevent a job below it from ever starting.
-            let calls_from = if manner == ArrivalPattern::Random { start } else { u64::MAX };
+            let calls_from = if pattern == ArrivalPattern::Random { start } else { u64::MAX };
             world.call_from(calls_from);
             for (at, flow) in self.plan.flows.iter().enumerate() {
                 let given = given.filter(|_| at == 0).map(<[u64]>::to_vec);
-                let times = given.unwrap_or_else(|| times(flow, ns, manner, random)).into_iter().map(|time| (time, at));
-                match manner {
+                let times =
+                    given.unwrap_or_else(|| times(flow, ns, pattern, random)).into_iter().map(|time| (time, at));
+                match pattern {
                     ArrivalPattern::Critical(releaser) if releaser != Releaser::Flow(at) => {
                         world.at_release.extend(times)
                     }
                     _ => world.plan.extend(times.map(|(time, at)| Reverse((start + time, at)))),
                 }
             }
-            match manner {
+            match pattern {
                 ArrivalPattern::Critical(releaser) => {
                     world.releases = Some(releaser);
                     world.at_release.extend(normal);
@@ -451,12 +452,12 @@ fn job(executor: &Executor, at: usize, flow: &PlannedFlow, longest: &Longest) ->
 }
 
 /// Returns the arrival times of a flow's events up to `until`.
-fn times(flow: &PlannedFlow, until: u64, manner: ArrivalPattern, random: &mut Random) -> Vec<u64> {
+fn times(flow: &PlannedFlow, until: u64, pattern: ArrivalPattern, random: &mut Random) -> Vec<u64> {
     let arrivals = flow.arrivals;
     let mut times: Vec<u64> = Vec::new();
-    let offset = if manner == ArrivalPattern::Random { random.between(0, arrivals.period_ns) } else { 0 };
+    let offset = if pattern == ArrivalPattern::Random { random.between(0, arrivals.period_ns) } else { 0 };
     for n in 0.. {
-        let time = match manner {
+        let time = match pattern {
             ArrivalPattern::Critical(_) => arrivals.span(n),
             // Each event has its nominal time and is delayed by at most its jitter.
             ArrivalPattern::Random => offset + n * arrivals.period_ns + random.between(0, arrivals.jitter_ns),

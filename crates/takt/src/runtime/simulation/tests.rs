@@ -14,25 +14,25 @@ const RUN_NS: u64 = 120_000_000;
 /// Returns the longest response of each flow as a fraction of its bound; `None` if there is no
 /// bound.
 fn simulate(seed: u64, plan: &Plan) -> Option<Vec<f64>> {
-    let mut stand = TestBench::new(plan.clone());
-    let pieces = stand.pieces();
+    let mut test_bench = TestBench::new(plan.clone());
+    let pieces = test_bench.pieces();
     let certificate = analyse(&plan.described(&pieces)).ok()?; // tidy-allow(dropped-cause): counted by the caller.
-    verify(&certificate).unwrap_or_else(|why| panic!("{} {seed}: {why}", plan.class));
+    verify(&certificate).unwrap_or_else(|reason| panic!("{} {seed}: {reason}", plan.class));
     let mut random = Random(seed);
     let bounds: Vec<u64> = certificate.flows.iter().filter_map(|claim| claim.bound_ns).collect();
-    stand.begin(&bounds);
+    test_bench.begin(&bounds);
     // Each participant is the first among equals once.
     for _ in 0..plan.participants {
         for releaser in plan.releasers() {
-            stand.run(ArrivalPattern::Critical(releaser), RUN_NS, &mut random);
+            test_bench.run(ArrivalPattern::Critical(releaser), RUN_NS, &mut random);
         }
-        stand.rotate();
+        test_bench.rotate();
     }
     for _ in 0..2 {
-        stand.run(ArrivalPattern::Random, RUN_NS, &mut random);
+        test_bench.run(ArrivalPattern::Random, RUN_NS, &mut random);
     }
-    stand.check_transport();
-    let (waited_ns, limit_ns) = (stand.longest_normal_wait(), plan.normal_wait_ns());
+    test_bench.check_transport();
+    let (waited_ns, limit_ns) = (test_bench.longest_normal_wait(), plan.normal_wait_ns());
     assert!(waited_ns <= limit_ns, "{} {seed}: normal work waits {waited_ns} > {limit_ns} ns: {plan:#?}", plan.class);
     let compare = |(at, (longest, bound_ns)): (usize, (Response, u64))| {
         let (class, Response { ns, jobs }) = (plan.class, longest);
@@ -40,7 +40,7 @@ fn simulate(seed: u64, plan: &Plan) -> Option<Vec<f64>> {
         assert!(ns <= bound_ns, "{class} {seed}, flow {at}: {ns} > {bound_ns} ns: {plan:#?}\n{jobs}");
         ns as f64 / bound_ns as f64
     };
-    Some(stand.longest().into_iter().zip(bounds).enumerate().map(compare).collect())
+    Some(test_bench.longest().into_iter().zip(bounds).enumerate().map(compare).collect())
 }
 
 fn simulate_all(any: u64, adversarial: impl Iterator<Item = u64>, locked: u64) {
@@ -93,18 +93,18 @@ fn plan(by_memory: bool, flow: PlannedFlow, normal_load: u64) -> Plan {
 #[test]
 fn normal_server_runs_during_urgent_overload() {
     for by_memory in [false, true] {
-        let mut stand = TestBench::new(plan(by_memory, topic(46, 100_000, 60_000), 1));
-        stand.begin(&[]);
-        let received = stand.run(ArrivalPattern::Critical(Releaser::Below), 1_000_000_000, &mut Random(1));
+        let mut test_bench = TestBench::new(plan(by_memory, topic(46, 100_000, 60_000), 1));
+        test_bench.begin(&[]);
+        let received = test_bench.run(ArrivalPattern::Critical(Releaser::Below), 1_000_000_000, &mut Random(1));
         assert!((40..200).contains(&received), "{received} in a second of a flood, by memory: {by_memory}");
-        stand.check_transport();
+        test_bench.check_transport();
     }
 }
 
 /// A `write` whose datagrams no transport accepts returns, although the executor receives urgent
 /// samples.
 #[test]
-fn write_returns_although_the_transport_lends_no_frame() {
-    let mut stand = TestBench::new(plan(false, topic(46, 1_000_000, 1_000), 0));
-    stand.write_through_a_broken_transport();
+fn write_returns_although_the_transport_loans_no_frame() {
+    let mut test_bench = TestBench::new(plan(false, topic(46, 1_000_000, 1_000), 0));
+    test_bench.write_through_a_broken_transport();
 }

@@ -110,23 +110,23 @@ impl Endpoint {
         status: StatusMask,
         parents: &Parents,
         participant: &Slot,
-        due: &mut PendingWakeups,
+        pending_wakeups: &mut PendingWakeups,
     ) {
         if let Some((level, status)) = select_listener(&self.slot, self.tree_position, parents, participant, status) {
             self.pending[level as usize] |= status;
-            self.queue(level, due);
+            self.queue(level, pending_wakeups);
         }
     }
 
     /// Queues a call for the pending statuses of a level.
-    pub(super) fn queue(&mut self, level: Level, due: &mut PendingWakeups) {
+    pub(super) fn queue(&mut self, level: Level, pending_wakeups: &mut PendingWakeups) {
         match &self.listener_job {
             _ if self.suspended => {}
-            Some(executor) if level == Level::Endpoint => due.woken.push(executor.waker.clone()),
+            Some(executor) if level == Level::Endpoint => pending_wakeups.woken.push(executor.waker.clone()),
             _ if self.queued => {}
             _ => {
                 self.queued = true;
-                due.calls.push(self.timing.priority, self.target);
+                pending_wakeups.calls.push(self.timing.priority, self.target);
             }
         }
     }

@@ -22,7 +22,7 @@ impl ParticipantEvents {
     /// Queues a loss. If the discovery is still queued, removes it instead.
     pub(super) fn push_lost(&mut self, guid: Guid) {
         match self.0.iter().rposition(|event| *event == ParticipantEvent::Discovered(guid)) {
-            Some(place) => drop(self.0.remove(place)),
+            Some(index) => drop(self.0.remove(index)),
             None => self.0.push_back(ParticipantEvent::Lost(guid)),
         }
     }
@@ -51,25 +51,25 @@ mod tests {
 
     #[test]
     fn discovery_and_loss_before_delivery_cancel_out() {
-        let mut comings = ParticipantEvents::default();
-        comings.push_discovered(guid(1));
+        let mut events = ParticipantEvents::default();
+        events.push_discovered(guid(1));
         for number in 2..200 {
-            comings.push_discovered(guid(number));
-            comings.push_lost(guid(number));
+            events.push_discovered(guid(number));
+            events.push_lost(guid(number));
         }
         for _ in 0..100 {
-            comings.push_lost(guid(1));
-            comings.push_discovered(guid(1));
+            events.push_lost(guid(1));
+            events.push_discovered(guid(1));
         }
         // As if an earlier discovery had been reported.
-        comings.push_lost(guid(0));
+        events.push_lost(guid(0));
         for _ in 0..100 {
-            comings.push_discovered(guid(0));
-            comings.push_lost(guid(0));
+            events.push_discovered(guid(0));
+            events.push_lost(guid(0));
         }
-        comings.push_discovered(guid(0));
-        let told: Vec<_> = std::iter::from_fn(|| comings.pop()).collect();
+        events.push_discovered(guid(0));
+        let reported: Vec<_> = std::iter::from_fn(|| events.pop()).collect();
         use ParticipantEvent::{Discovered, Lost};
-        assert_eq!(told, [Discovered(guid(1)), Lost(guid(0)), Discovered(guid(0))]);
+        assert_eq!(reported, [Discovered(guid(1)), Lost(guid(0)), Discovered(guid(0))]);
     }
 }

@@ -14,11 +14,11 @@ use crate::{Error, Result};
 /// system call of some 300 ns, so timers are late by at most some 5 us.
 pub(super) const ATTEMPTS_PER_TIMER_CHECK: u32 = 16;
 
-/// Receive attempts without a datagram in one turn while spinning under [`Runtime::Shared`], during
+/// Receive attempts without a datagram in one pass while spinning under [`Runtime::Shared`], during
 /// which other threads wait for the lock.
 pub(super) const SHARED_ATTEMPTS_PER_PASS: u32 = 2;
 
-/// Maximum number of datagrams received in one turn, which bounds how long it holds the lock.
+/// Maximum number of datagrams received in one pass, which bounds how long it holds the lock.
 const DATAGRAMS_PER_PASS: usize = 32;
 
 /// Result of looking for a job.
@@ -228,8 +228,8 @@ impl State {
         self.active |= received;
         let mut more = received;
         // Received datagrams delay timers, but not indefinitely.
-        let patience = if received { 4 * ATTEMPTS_PER_TIMER_CHECK } else { ATTEMPTS_PER_TIMER_CHECK };
-        if scan != Scan::Hot || self.attempts >= patience {
+        let attempts_max = if received { 4 * ATTEMPTS_PER_TIMER_CHECK } else { ATTEMPTS_PER_TIMER_CHECK };
+        if scan != Scan::Hot || self.attempts >= attempts_max {
             self.attempts = 0;
             let now = if scan == Scan::Hot { clock::now() } else { now };
             more |= self.run_timers(now)?;
@@ -269,10 +269,10 @@ impl State {
             return Ok(false);
         }
         for _ in 1..DATAGRAMS_PER_PASS {
-            let is_news = self.end_receive()?;
+            let is_relevant = self.end_receive()?;
             let driver = self.driver()?;
             let is_next_urgent = driver.core.transmit_priority() > Some(Priority::NORMAL);
-            if is_news || is_next_urgent || !driver.receive(scan, ready) {
+            if is_relevant || is_next_urgent || !driver.receive(scan, ready) {
                 return Ok(true);
             }
         }
@@ -283,13 +283,13 @@ impl State {
     /// Ends a receive job. Returns true if the received datagrams concern the application.
     #[inline]
     fn end_receive(&mut self) -> Result<bool> {
-        let is_news = self.route_events();
+        let is_relevant = self.route_events();
         let priority = self.driver()?.last_priority();
         self.job_recorder.end(JobKind::Receive, priority);
-        Ok(is_news)
+        Ok(is_relevant)
     }
 
-    /// Tries to receive a datagram; while spinning, as often as one turn permits.
+    /// Tries to receive a datagram; while spinning, as often as one pass permits.
     fn receive_first(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
         let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
         let attempts = if scan == Scan::Hot { self.attempts_per_pass } else { 1 };
@@ -349,14 +349,14 @@ impl State {
         self.has_calls() && self.sleeps_until != Instant(0)
     }
 
-    /// Adds the descriptors to sleep on and returns the time until which to sleep. `linger` bounds
-    /// the sleep after activity, so that consecutive calls need not each wake the thread for an
-    /// earlier timer.
+    /// Adds the descriptors to sleep on and returns the time until which to sleep. `sleep_limit`
+    /// bounds the sleep after activity, so that consecutive calls need not each wake the thread for
+    /// an earlier timer.
     pub(crate) fn prepare_sleep(
         &mut self,
         set: &mut PollSet,
         now: Instant,
-        linger: Option<Instant>,
+        sleep_limit: Option<Instant>,
     ) -> Result<Option<Instant>> {
         let has_calls = self.has_calls();
         let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
@@ -366,7 +366,7 @@ impl State {
         if driver.core.has_transmit() || has_calls || self.poll_requested {
             until = Some(Instant(0));
         } else if self.active {
-            until = [until, linger].into_iter().flatten().min();
+            until = [until, sleep_limit].into_iter().flatten().min();
         }
         self.active = false;
         self.sleeps_until = until.unwrap_or(Instant(u64::MAX));

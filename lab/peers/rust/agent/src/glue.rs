@@ -32,14 +32,14 @@ unsafe extern "C" fn check<S: System>(options: *const ffi::Options) -> *const c_
     text(S::check(&unsafe { Options::of(options) }))
 }
 
-unsafe extern "C" fn fastest<S: System>(options: *const ffi::Options) -> c_int {
+unsafe extern "C" fn auto_notify<S: System>(options: *const ffi::Options) -> c_int {
     let first = S::NOTIFIES.to_str().unwrap_or("").split(',').next();
     let default = match first {
         Some("listener") => Notify::Listener,
         Some("poll") => Notify::Poll,
         _ => Notify::Waitset,
     };
-    S::fastest(&unsafe { Options::of(options) }).unwrap_or(default) as c_int
+    S::auto_notify(&unsafe { Options::of(options) }).unwrap_or(default) as c_int
 }
 
 unsafe extern "C" fn open<S: System>(
@@ -139,7 +139,7 @@ pub fn run<S: System>() -> ! {
         secures: false,
         batches: None,
         check: Some(check::<S>),
-        fastest: Some(fastest::<S>),
+        fastest: Some(auto_notify::<S>),
         open: open::<S>,
         close: close::<S>,
         matched_readers: matched_readers::<S>,

@@ -26,7 +26,7 @@ pub struct Options {
     pub reliable: bool,
     /// Depth of KEEP_LAST; `None` is KEEP_ALL.
     pub depth: Option<u32>,
-    /// Way of notification; never `Auto` once `open` is called.
+    /// Notification mode; never `Auto` once `open` is called.
     pub notify: Notify,
     pub complex: bool,
     pub max_size: usize,
@@ -87,7 +87,7 @@ unsafe impl Send for Sink {}
 unsafe impl Sync for Sink {}
 
 impl Sink {
-    pub fn hand<C>(&self, received: Received<'_, C>) {
+    pub fn deliver<C>(&self, received: Received<'_, C>) {
         let message = match received {
             Received::Octets(data) => ffi::Message {
                 data: data.as_ptr().cast(),
@@ -138,7 +138,7 @@ pub trait System: Send + Sync + Sized + 'static {
         Ok(())
     }
     /// Returns the notification for notify=auto; `None`: the first of `NOTIFIES`.
-    fn fastest(_options: &Options) -> Option<Notify> {
+    fn auto_notify(_options: &Options) -> Option<Notify> {
         None
     }
     fn open(options: &Options, writes: Option<&str>, reads: Option<&str>) -> Result<Self, String>;

@@ -227,12 +227,12 @@ impl System for DustDds {
         }
         match reader {
             Reader::Octets(reader) => each_sample!(reader, sample => {
-                sink.hand::<Complex>(Received::Octets(&sample.data));
+                sink.deliver::<Complex>(Received::Octets(&sample.data));
             }),
             Reader::Complex(reader) => each_sample!(reader, sample => {
                 let first = sample.groups.first().and_then(|group| group.items.first());
                 let number = first.map_or(0, |item| item.number);
-                sink.hand(Received::Complex(&sample, number));
+                sink.deliver(Received::Complex(&sample, number));
             }),
         }
     }

@@ -26,7 +26,7 @@ impl DataReaderListener<Blob> for Listening {
     fn on_data_available(&self, sample: &Blob) {
         if let Some(sink) = self.sink.get() {
             let sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
-            sink.hand::<()>(Received::Octets(&sample.data));
+            sink.deliver::<()>(Received::Octets(&sample.data));
         }
     }
     fn on_subscription_matched(&self, status: SubscriptionMatchedStatus) {
@@ -134,7 +134,7 @@ impl System for Hdds {
             return;
         }
         while let Ok(Some(sample)) = reader.take() {
-            sink.hand::<()>(Received::Octets(&sample.data));
+            sink.deliver::<()>(Received::Octets(&sample.data));
         }
     }
 

@@ -73,7 +73,7 @@ impl Reading {
     fn take(&self, sink: Sink) -> usize {
         for taken in 0..RECEIVE_MAX {
             let Ok(Some(sample)) = self.subscriber.receive() else { return taken };
-            sink.hand::<()>(Received::Octets(sample.payload()));
+            sink.deliver::<()>(Received::Octets(sample.payload()));
         }
         RECEIVE_MAX
     }
@@ -102,7 +102,7 @@ impl System for Iceoryx2 {
         Ok(())
     }
 
-    fn fastest(options: &Options) -> Option<Notify> {
+    fn auto_notify(options: &Options) -> Option<Notify> {
         Some(if options.transport == "event" { Notify::Waitset } else { Notify::Poll })
     }
 

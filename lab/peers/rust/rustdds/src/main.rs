@@ -209,7 +209,7 @@ impl System for RustDds {
         match &mut reading.reader {
             Reader::Octets(reader) => {
                 while let Ok(Some(sample)) = reader.take_next_sample() {
-                    sink.hand::<Complex>(Received::Octets(&sample.value().data));
+                    sink.deliver::<Complex>(Received::Octets(&sample.value().data));
                 }
             }
             Reader::Complex(reader) => {
@@ -217,7 +217,7 @@ impl System for RustDds {
                     let sample = sample.value();
                     let first = sample.groups.first().and_then(|group| group.items.first());
                     let number = first.map_or(0, |item| item.number);
-                    sink.hand(Received::Complex(sample, number));
+                    sink.deliver(Received::Complex(sample, number));
                 }
             }
         }

@@ -53,12 +53,12 @@ fn config(options: &Options) -> String {
     )
 }
 
-fn hand(sink: Sink, sample: &Sample, complex: bool) {
+fn deliver(sink: Sink, sample: &Sample, complex: bool) {
     let octets = sample.payload().to_bytes();
     if !complex {
-        sink.hand::<Complex>(Received::Octets(&octets));
+        sink.deliver::<Complex>(Received::Octets(&octets));
     } else if let Some(sample) = Complex::decode(&octets) {
-        sink.hand(Received::Complex(&sample, sample.first_number()));
+        sink.deliver(Received::Complex(&sample, sample.first_number()));
     }
 }
 
@@ -142,10 +142,10 @@ impl System for Zenoh {
         let Some(queue) = &self.queue else { return };
         let first = if timeout.is_zero() { queue.try_recv() } else { queue.recv_timeout(timeout) };
         let Ok(Some(first)) = first else { return };
-        hand(sink, &first, self.complex);
+        deliver(sink, &first, self.complex);
         for _ in 1..RECEIVE_MAX {
             let Ok(Some(next)) = queue.try_recv() else { return };
-            hand(sink, &next, self.complex);
+            deliver(sink, &next, self.complex);
         }
     }
 
@@ -156,7 +156,7 @@ impl System for Zenoh {
         let sink = Mutex::new(sink);
         let callback = move |sample: Sample| {
             let sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
-            hand(*sink, &sample, complex);
+            deliver(*sink, &sample, complex);
         };
         let subscriber = self.session.declare_subscriber(key).callback(callback).wait().map_err(text)?;
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(subscriber);

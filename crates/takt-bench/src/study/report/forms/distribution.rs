@@ -114,11 +114,11 @@ fn plots(
     for (number_of_plot, shown) in pools.chunks(LINES_MAX).enumerate() {
         let (mut marks, mut legend) = (Vec::new(), Vec::new());
         for (index, pool) in shown.iter().enumerate() {
-            let look = LineStyle { colour: index, dash: index, shape: index };
+            let style = LineStyle { colour: index, dash: index, shape: index };
             let (pieces, end) = curve(pool, factor, (low, high * 1.001));
-            marks.extend(pieces.into_iter().map(|piece| Mark::Line(piece, look)));
-            marks.push(Mark::Points(vec![end], look));
-            legend.push((look, scene.full_name(pool)));
+            marks.extend(pieces.into_iter().map(|piece| Mark::Line(piece, style)));
+            marks.push(Mark::Points(vec![end], style));
+            legend.push((style, scene.full_name(pool)));
         }
         let latency = if scene.is_halved() { "half of the round trip, us" } else { "latency, us" };
         let y = Axis::logarithmic(title, 0.4 / count as f64, 1.0);

@@ -28,10 +28,10 @@ pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     let (mut lines, mut ends) = (Vec::new(), Vec::new());
     for (index, pools) in scene.lines().into_iter().enumerate() {
         figure.table.rows.extend(pools.iter().map(|pool| row_of_values(scene, pool, &scene.value)));
-        let look = scene.line_style(pools[0], index);
-        let marks = marks(scene, &pools, &by, look, &mut ends);
+        let style = scene.line_style(pools[0], index);
+        let marks = marks(scene, &pools, &by, style, &mut ends);
         if !marks.is_empty() {
-            lines.push(Line { style: look, name: scene.name(pools[0]), marks });
+            lines.push(Line { style, name: scene.name(pools[0]), marks });
         }
     }
     let title = scene.title(&scene.value);
@@ -71,7 +71,7 @@ fn marks(
     scene: &FigureContext<'_>,
     pools: &[&Pool<'_>],
     by: &[Parameter],
-    look: LineStyle,
+    style: LineStyle,
     ends: &mut Vec<f64>,
 ) -> Vec<Mark> {
     let factor = scene.factor(&scene.value);
@@ -83,7 +83,7 @@ fn marks(
         let (value, low, high) = (estimate.value * factor, low * factor, high * factor);
         ends.extend([value, low, high]);
         if estimate.rounds.len() > 1 {
-            marks.push(Mark::VerticalInterval(at, low, high, look.colour));
+            marks.push(Mark::VerticalInterval(at, low, high, style.colour));
         }
         if pool.disturbed() > 0 {
             marks.push(Mark::TextRight(at, high, "*".into()));
@@ -92,7 +92,7 @@ fn marks(
     }
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
     if !points.is_empty() {
-        marks.extend([Mark::Line(points.clone(), look), Mark::Points(points, look)]);
+        marks.extend([Mark::Line(points.clone(), style), Mark::Points(points, style)]);
     }
     marks
 }

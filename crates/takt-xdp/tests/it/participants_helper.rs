@@ -6,7 +6,7 @@ use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, DomainParticipantBuilder, Runtime};
 use takt_transport::Transport;
 
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 pub struct Blob {
@@ -22,31 +22,31 @@ impl Blob {
     }
 }
 
-pub struct Party {
+pub struct TestParticipant {
     pub participant: DomainParticipant,
     pub writer: DataWriter<Blob>,
     pub reader: DataReader<Blob>,
 }
 
-impl Party {
+impl TestParticipant {
     /// Returns discovery and transport counters, for the message of a failed test.
-    fn account(&self) -> impl std::fmt::Debug {
+    fn counters(&self) -> impl std::fmt::Debug {
         let participant = &self.participant;
-        let known = participant.discovered_participants().expect("open").len();
+        let discovered = participant.discovered_participants().expect("open").len();
         let found = (participant.discovered_publications(), participant.discovered_subscriptions());
         let matched = (self.writer.publication_matched_status(), self.reader.subscription_matched_status());
-        let carried = (participant.transport_stats(), participant.counters(), participant.driver_counters());
-        (known, found, matched, carried, participant.refusals())
+        let statistics = (participant.transport_stats(), participant.counters(), participant.driver_counters());
+        (discovered, found, matched, statistics, participant.refusals())
     }
 }
 
 /// Makes a participant over one transport that writes one topic and reads the other.
-pub fn party(transport: Box<dyn Transport>, writes: &str, reads: &str) -> takt::Result<Party> {
-    party_of(DomainParticipant::builder(0).transport(transport), writes, reads)
+pub fn new_participant(transport: Box<dyn Transport>, writes: &str, reads: &str) -> takt::Result<TestParticipant> {
+    participant_from(DomainParticipant::builder(0).transport(transport), writes, reads)
 }
 
-/// Makes the same from a builder.
-pub fn party_of(builder: DomainParticipantBuilder, writes: &str, reads: &str) -> takt::Result<Party> {
+/// Makes such a participant from a builder.
+pub fn participant_from(builder: DomainParticipantBuilder, writes: &str, reads: &str) -> takt::Result<TestParticipant> {
     let participant = builder.runtime(Runtime::Inline).build()?;
     let reliability = Reliability { max_blocking_time: takt::Duration::from_secs(10), ..Reliability::RELIABLE };
     let (written, read) = (
@@ -57,39 +57,43 @@ pub fn party_of(builder: DomainParticipantBuilder, writes: &str, reads: &str) ->
     let writer = participant.create_publisher(PublisherQos::default())?.create_datawriter(&written, qos)?;
     let qos = DataReaderQos { history: History::KeepAll, reliability, ..DataReaderQos::default() };
     let reader = participant.create_subscriber(SubscriberQos::default())?.create_datareader(&read, qos)?;
-    Ok(Party { participant, writer, reader })
+    Ok(TestParticipant { participant, writer, reader })
 }
 
 /// Makes both write `count` samples and read those of the other.
-pub fn exchange(parties: &[Party; 2], count: u32) {
+pub fn exchange(participants: &[TestParticipant; 2], count: u32) {
     let since = Instant::now();
-    let turn = || {
-        assert!(since.elapsed() < PATIENCE, "nothing arrives: {:#?}", parties.each_ref().map(Party::account));
-        for party in parties {
-            party.participant.spin_once(Duration::from_millis(1)).expect("open");
+    let spin = || {
+        assert!(
+            since.elapsed() < TIMEOUT,
+            "nothing arrives: {:#?}",
+            participants.each_ref().map(TestParticipant::counters)
+        );
+        for one in participants {
+            one.participant.spin_once(Duration::from_millis(1)).expect("open");
         }
     };
-    let matched = |party: &Party| party.writer.publication_matched_status().expect("open").current_count;
-    while parties.iter().any(|party| matched(party) == 0) {
-        turn();
+    let matched = |one: &TestParticipant| one.writer.publication_matched_status().expect("open").current_count;
+    while participants.iter().any(|one| matched(one) == 0) {
+        spin();
     }
     let mut expected = [0; 2];
     for number in 0..count {
-        for party in parties {
-            party.writer.write(&Blob::new(number)).expect("the writer accepts the sample");
+        for one in participants {
+            one.writer.write(&Blob::new(number)).expect("the writer accepts the sample");
         }
-        turn();
-        take(parties, &mut expected);
+        spin();
+        take(participants, &mut expected);
     }
     while expected != [count; 2] {
-        turn();
-        take(parties, &mut expected);
+        spin();
+        take(participants, &mut expected);
     }
 }
 
-fn take(parties: &[Party; 2], expected: &mut [u32; 2]) {
-    for (party, expected) in parties.iter().zip(expected) {
-        for sample in party.reader.take(usize::MAX).expect("open") {
+fn take(participants: &[TestParticipant; 2], expected: &mut [u32; 2]) {
+    for (one, expected) in participants.iter().zip(expected) {
+        for sample in one.reader.take(usize::MAX).expect("open") {
             if let Some(blob) = sample.data {
                 assert_eq!(blob, Blob::new(*expected));
                 *expected += 1;
