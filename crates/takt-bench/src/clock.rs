@@ -235,6 +235,7 @@ fn signed(ns: u64) -> i64 {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClockUncertainty {
     /// Address of the server.
+    #[serde(rename = "answerer")]
     pub server: String,
     /// Clock of the server minus this host's clock at the end, us.
     pub offset_us: f64,

@@ -138,6 +138,7 @@ pub struct Outcome {
     /// Settings.
     pub plan: Plan,
     /// Measures that are unavailable on the machine.
+    #[serde(rename = "not_here")]
     pub unavailable: Vec<UnavailableMeasure>,
     /// All cells, in the order of measurement.
     pub cells: Vec<Cell>,

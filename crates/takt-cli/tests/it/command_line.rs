@@ -25,7 +25,7 @@ fn wrong_usage_exits_with_code_2_and_names_the_mistake() {
         ("perf ping --spin --block", "cannot be used with"),
         ("perf ping --interface nowhere0", "nowhere0"),
         ("perf ping --transport raw-udp --size 70000", "at most 65507"),
-        ("perf agent dance", "no role dance"),
+        ("perf agent dance", "unknown role dance"),
         ("perf compare --peer nonsense", "NAME=PROGRAM"),
         ("perf compare --runtime shared --spin --fifo 1", "never yields"),
         ("perf ping --runtime shared --spin --fifo 1 --cpu 0", "never yields"),
@@ -153,7 +153,15 @@ fn services_report_once_that_events_cannot_be_written_and_continue() {
 /// Returns all commands and subcommands that the help lists, each with its words.
 fn all_commands(words: &str) -> Vec<String> {
     let (help, _) = Takt::start(&format!("{words} --help")).finish();
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| line.starts_with("  "));
+    // The top level has several groups of commands, each with a heading of its own.
+    let others = ["Arguments:", "Options:", "Examples:", "Exit codes:"];
+    let mut is_command = false;
+    let listed = help.lines().filter(|line| {
+        if line.ends_with(':') && !line.starts_with(' ') {
+            is_command = !others.contains(line);
+        }
+        is_command && line.starts_with("  ")
+    });
     // A line with more indentation continues the description above it.
     let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|name| !name.starts_with(' ')));
     let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");

@@ -110,10 +110,10 @@ fn mistake_in_a_file_is_reported_with_its_position_and_exit_code_2() {
             "2 possible topic types; select one with --type NAME: robots::State, robots::Command".to_owned(),
         ),
         (format!("echo T {idl} --type State"), "no type State; defined types: robots::Pose, robots::State".to_owned()),
-        (format!("type --idl {}", directory.text("robots.idl")), "robots.idl:1:1: no file mode.idl in".to_owned()),
+        (format!("type --idl {}", directory.text("robots.idl")), "robots.idl:1:1: include file mode.idl not found in".to_owned()),
         (
             format!("pub T {{\"robot\":-1}} {idl} --type robots::State"),
-            "the value is no robots::State: robot".to_owned(),
+            "the value is not a valid robots::State: robot".to_owned(),
         ),
         ("echo T --include lib".to_owned(), "--idl".to_owned()),
         (format!("type Square {idl}"), "cannot be used with".to_owned()),
@@ -188,7 +188,7 @@ fn ros2_messages_use_the_ros2_domain() {
         assert!(code != Some(0) && !text.contains("ROS_DOMAIN_ID"), "{line}: {text}");
     }
     let (text, code) = Takt::start_in(&line, &[("ROS_DOMAIN_ID", "many".to_owned())]).complaint();
-    assert!(code == Some(1) && text.contains("ROS_DOMAIN_ID: \"many\""), "{text}");
+    assert!(code == Some(1) && text.contains("ROS_DOMAIN_ID: found \"many\""), "{text}");
     publisher.terminate();
     publisher.complaint();
 }

@@ -43,7 +43,7 @@ fn processes_are_listed_with_their_endpoints() {
     let listing = start("ps --json", 225).json();
     let rows = listing["participants"].as_array().unwrap();
     let row = rows.iter().find(|row| row["pid"] == json!(id)).unwrap_or_else(|| panic!("{listing}"));
-    assert_eq!((&row["topics"], &row["writers"], &row["vendor"]), (&json!(1), &json!(1), &json!("Takt")));
+    assert_eq!((&row["topics"], &row["writers"], &row["vendor"]), (&json!(1), &json!(1), &json!("01.7a (Takt)")));
     let (text, status) = start("ps", 225).finish();
     assert!(status.success() && text.starts_with("HOST ") && text.contains(&id), "{text}");
     publisher.terminate();

@@ -28,7 +28,7 @@ fn participants_match_and_exchange_samples_through_the_controller() {
         "switch 0000000000000001 is up",
         "switch 0000000000000002 is up",
     ]);
-    controller.expect_line(&["floods follow 1 links"]);
+    controller.expect_line(&["flooding uses 1 links"]);
     let options = "--transport udp --interface eth0 --domain 3 --samples 300 --warmup 20 --json";
     let pong = start(&lab, "right", &format!("perf pong {options}"));
     let report = start(&lab, "left", &format!("perf ping {options}")).json();
@@ -98,7 +98,7 @@ fn reliable_pair_with_a_contract_is_admitted_and_its_samples_arrive() {
     let control = format!("--control {}", directory.join("control.sock").display());
     let options = format!("--network {} --contracts {} {control}", network.display(), contracts.display());
     let controller = start(&lab, SWITCHES, &format!("sdn run --listen 127.0.0.1:6653 {options}"));
-    controller.expect_line(&["floods follow 1 links"]);
+    controller.expect_line(&["flooding uses 1 links"]);
     let shared = "--type ShapeType --reliable --transport udp --interface eth0 --domain 4";
     let _reader = start(&lab, "right", &format!("sub Square {shared}"));
     let value = r#"{"color":"RED","x":10}"#;
@@ -132,7 +132,7 @@ fn registered_pair_is_admitted_shown_held_and_removed() {
     let control = format!("--control {}", directory.join("control.sock").display());
     let options = format!("--network {} {control}", network.display());
     let controller = start(&lab, SWITCHES, &format!("sdn run --listen 127.0.0.1:6653 {options}"));
-    controller.expect_line(&["floods follow 1 links"]);
+    controller.expect_line(&["flooding uses 1 links"]);
     greet(&lab);
     controller.expect_line(&["has the address 10.9.0.1", "has the address 10.9.0.2"]);
     let contract = "--from 10.9.0.1 --to 10.9.0.2 --separation 5ms --size 1000 --overhead 0";

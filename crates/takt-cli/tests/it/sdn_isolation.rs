@@ -79,7 +79,7 @@ fn hosts_that_the_policy_separates_exchange_nothing_and_others_do() {
     let control = format!("--control {}", directory.join("control.sock").display());
     let options = format!("--isolation {} {control}", policy.display());
     let controller = start(&lab, SWITCHES, &format!("sdn run --listen 127.0.0.1:6653 {options}"));
-    controller.expect_line(&["is up with", "is up with", "floods follow 1 links"]);
+    controller.expect_line(&["is up with", "is up with", "flooding uses 1 links"]);
     let [red, black, white] = ["red", "black", "white"].map(|host| socket(&lab, host));
     assert_eq!(first_sender(&white, Ipv4Addr::new(10, 9, 2, 3), &[&red]), RED, "red reaches white");
     // The red host sends first each time, over the same link.

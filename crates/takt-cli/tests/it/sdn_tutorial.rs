@@ -80,7 +80,7 @@ fn tutorial_shows_one_admitted_pair_and_one_refused_pair() {
     let own: PathBuf = env!("CARGO_BIN_EXE_takt").into();
     let controller = Takt::start(&absolute.replace("-- takt", &format!("-- {}", own.display())));
     let next = || controller.line().expect("the controller goes on");
-    controller.expect_line(&["floods follow 1 links"]);
+    controller.expect_line(&["flooding uses 1 links"]);
     let mut programs = Programs(shell(&format!("{pairs}wait")).stdout(Stdio::piped()).spawn().unwrap());
     let mut seen: Vec<String> = Vec::new();
     let is_decided = |seen: &[String], word: &str| seen.iter().any(|line| line.contains(word));

@@ -136,7 +136,7 @@ fn existing_files_are_not_overwritten() {
     let text = refused(&format!("security participant {keys} ../talker"), 2);
     assert!(text.contains("expected a name"), "{text}");
     let text = refused(&format!("security grant {keys} nobody --publish Square"), 2);
-    assert!(text.contains("nobody is no enclave"), "{text}");
+    assert!(text.contains("nobody is not an enclave"), "{text}");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn check_reports_every_kind_of_damage() {
         ),
         (
             &|_, talker| fs::write(talker.join("identity_ca.cert.pem"), foreign("identity_ca.cert.pem")).unwrap(),
-            "identity_ca.cert.pem is not ",
+            "identity_ca.cert.pem differs from ",
         ),
         (
             &|directory, _| {
@@ -347,7 +347,7 @@ fn revoked_participant_is_refused_until_it_is_renewed() {
     assert_eq!(findings(&keys, ""), ("[]".to_owned(), Some(0)));
     fs::remove_file(directory.file("keys/enclaves/listener/crl.pem")).expect("it was written");
     let (text, code) = findings(&keys, "");
-    assert!(code == Some(1) && text.contains("listener/crl.pem is not "), "{text}");
+    assert!(code == Some(1) && text.contains("listener/crl.pem differs from "), "{text}");
 }
 
 #[test]

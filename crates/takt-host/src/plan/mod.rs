@@ -146,7 +146,7 @@ pub struct MissingFeature {
     pub what: String,
     /// Reason given by the kernel or the driver.
     pub why: String,
-    /// What to do instead.
+    /// Alternative for the user.
     #[serde(rename = "instead")]
     pub alternative: String,
 }

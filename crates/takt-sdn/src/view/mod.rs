@@ -508,6 +508,7 @@ pub struct Protection {
     /// Reason why there is no backup path.
     pub reason: Option<String>,
     /// Queues of each backup path, from the source on: first of samples, then of ACKNACKs.
+    #[serde(rename = "second_ways")]
     pub backup_paths: Vec<Vec<Hop>>,
 }
 

@@ -243,7 +243,7 @@ impl Site {
         let control = format!("--control {}", directory.file("control.sock").display());
         let line = format!("sdn run --listen 127.0.0.1:6653 --network {} {control}", network.display());
         let controller = start(&lab, SWITCHES, &line);
-        controller.expect_line(&["floods follow 1 links"]);
+        controller.expect_line(&["flooding uses 1 links"]);
         Self { directory, lab, controller, control, system }
     }
 

@@ -158,7 +158,7 @@ fn killed_controller_loses_no_sample_of_admitted_pairs_and_its_successor_has_its
     let site = Site::up("kill");
     let store = format!("--store {}", site.path("controller.redb"));
     let controller = site.controller(&store);
-    controller.expect_line(&["is up with", "is up with", "floods follow 1 links"]);
+    controller.expect_line(&["is up with", "is up with", "flooding uses 1 links"]);
     let [ping, pong] = round_trips(&site, 5, SAMPLES);
     controller.expect_line(&["is admitted: ", "is admitted: "]);
     let overload = Overload::start(&site.lab, "flooder", "listener", LISTENER);
@@ -238,7 +238,7 @@ const TAKES_OVER: [&str; 4] = [LEADS, ", 2 admitted pairs", "is admitted: ", "is
 /// Starts two controllers of a cluster. The first one leads.
 fn leader_and_standby(site: &Site) -> (Takt, Takt) {
     let first = site.controller_at(6653, "first.sock", CLUSTER);
-    first.expect_line(&[LEADS, "is up with", "is up with", "floods follow 1 links"]);
+    first.expect_line(&[LEADS, "is up with", "is up with", "flooding uses 1 links"]);
     let second = site.controller_at(6654, "second.sock", CLUSTER);
     second.expect_line(&[STANDS_BY]);
     (first, second)
