@@ -143,7 +143,7 @@ impl<T: Carrier> DdsLink<T> {
     pub fn new(spec: &LinkSpec, write_topic: Option<&str>, read_topic: Option<&str>) -> Result<Self> {
         let participant = setup::participant(spec)?;
         // A closed standard error does not prevent the measurement.
-        let _ = write!(io::stderr(), "{}", participant.transport_report());
+        let _ = write!(io::stderr(), "{}", participant.diagnostics().transport_report());
         let writer = match write_topic {
             Some(name) => {
                 let topic = participant.create_topic::<T>(name, TopicQos::default())?;

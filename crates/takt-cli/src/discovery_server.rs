@@ -118,7 +118,7 @@ impl Log<'_> {
     }
 
     fn report_unresponsive_servers(&mut self) -> Result<()> {
-        let silent = self.participant.silent_discovery_servers()?;
+        let silent = self.participant.diagnostics().silent_discovery_servers()?;
         for server in silent.iter().filter(|server| !self.unresponsive.contains(server)) {
             if self.json {
                 self.output.line(format_args!("{}", json!({ "ev": "silent", "server": server })));

@@ -122,7 +122,7 @@ impl Domain {
     fn join_with(settings: &Settings, name: &str) -> Result<DomainParticipant> {
         let participant = prepare_observer(settings)?.name(name).runtime(Runtime::Inline).build()?;
         // The report says why the preferred transport is not used, and which transport replaces it.
-        participant.transport_report().to_string().lines().for_each(|line| note!("takt: {line}"));
+        participant.diagnostics().transport_report().to_string().lines().for_each(|line| note!("takt: {line}"));
         Ok(participant)
     }
 }

@@ -83,7 +83,7 @@ impl Types<'_> {
             &readers,
             |writer, reader| self.compare(writer, reader),
         );
-        Ok(catalogue.with_findings(&participant.silent_participants()?, findings))
+        Ok(catalogue.with_findings(&participant.diagnostics().silent_participants()?, findings))
     }
 
     fn compare(&mut self, writer: &PublicationData, reader: &SubscriptionData) -> TypeComparison {

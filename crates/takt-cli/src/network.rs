@@ -91,7 +91,7 @@ pub fn presentation(publications: &[PublicationData], subscriptions: &[Subscript
 
 /// Finds participants that announce themselves but do not answer.
 pub fn unresponsive(participant: &DomainParticipant) -> Result<Vec<Finding>> {
-    let all = participant.silent_participants()?;
+    let all = participant.diagnostics().silent_participants()?;
     let finding = |one: &SilentParticipant| {
         Finding::of_network(
             format!(
@@ -125,14 +125,15 @@ fn addresses_of(host: &str) -> Vec<IpAddr> {
 
 /// Finds configured peers and discovery servers at whose address no participant answers.
 pub fn unresponsive_peers(participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
-    let silent: BTreeSet<Guid> = participant.silent_participants()?.into_iter().map(|one| one.guid).collect();
+    let silent: BTreeSet<Guid> =
+        participant.diagnostics().silent_participants()?.into_iter().map(|one| one.guid).collect();
     let known = participant.discovered_participants()?;
     let answers = |address: &IpAddr| {
         let is_there = |locator: &Locator| locator.socket_addr().is_some_and(|at| at.ip() == *address);
         let mut answering = known.iter().filter(|data| !silent.contains(&data.guid));
         answering.any(|data| data.metatraffic_unicast.iter().chain(&data.default_unicast).any(is_there))
     };
-    let connections = participant.transport_stats()?.into_iter().find(|(name, _)| *name == "tcp");
+    let connections = participant.diagnostics().transport_stats()?.into_iter().find(|(name, _)| *name == "tcp");
     let is_connected = connections.is_some_and(|(_, stats)| stats.connections.opened > stats.connections.failed);
     let mut findings = Vec::new();
     for (role, path) in [("peer", "network.peers"), ("discovery server", "network.discovery_servers")] {
@@ -211,7 +212,7 @@ pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result
 /// Reports whether the participant receives a datagram that is sent to the group from this address.
 fn receives_own_multicast(participant: &DomainParticipant, address: SocketAddr, group: SocketAddr) -> Result<bool> {
     let failure = |source| Error::Os { op: format!("send to {group} from {address}"), source };
-    let count = || Ok::<u64, Error>(participant.counters()?.unknown_submessages);
+    let count = || Ok::<u64, Error>(participant.diagnostics().counters()?.unknown_submessages);
     let before = count()?;
     // The source address selects the interface by which multicast leaves.
     let socket = UdpSocket::bind(address).map_err(failure)?;
@@ -301,7 +302,7 @@ pub fn other_domains(own: u32, settings: &Settings) -> Result<Vec<Finding>> {
 /// kernel, missing transports.
 pub fn warnings(participant: &DomainParticipant) -> Vec<Finding> {
     let why = "samples can be lost, or use a slower transport";
-    participant.warnings().iter().map(|one| Finding::of_network(&one.what, why, &one.remedy)).collect()
+    participant.diagnostics().warnings().iter().map(|one| Finding::of_network(&one.what, why, &one.remedy)).collect()
 }
 
 #[cfg(test)]

@@ -329,7 +329,7 @@ mod tests {
         assert!(["no", "such", "file"].iter().any(|file| error.contains(&format!(" {file}:"))), "{error}");
         let text = "[tcp]\nlisten = [\"127.0.0.1:0\"]\n[network]\nudp = false\ninterfaces = [\"lo\"]\n";
         let participant = read(text).participant().expect("well-formed").build().expect("loopback");
-        let transports = participant.transport_stats().expect("open");
+        let transports = participant.diagnostics().transport_stats().expect("open");
         assert_eq!(transports.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["tcp"]);
     }
 
@@ -337,7 +337,7 @@ mod tests {
     fn shared_memory_has_bounds_and_can_be_disabled() {
         let transports = |text| {
             let participant = read(text).participant().expect("well-formed").build().expect("loopback");
-            participant.transport_stats().expect("open").iter().map(|(name, _)| *name).collect::<Vec<_>>()
+            participant.diagnostics().transport_stats().expect("open").iter().map(|(name, _)| *name).collect::<Vec<_>>()
         };
         let text = "[network]\ninterfaces = [\"lo\"]\n[shared_memory]\nsegment_bytes = 65536\nsegment_slots = 65536\n";
         assert_eq!(transports(text), ["udp", "shm"]);
@@ -371,7 +371,7 @@ mod tests {
         let text = "[network]\ninterfaces = [\"lo\"]\nshared_memory = false\n[transport]\n\
             user_data = [\"dpdk:x\", \"udp:lo\"]\ndiscovery = [\"udp\"]\ntopics = [\"A*=udp:lo\", \"B=shm|udp\"]\nextra = [\"packet:x\"]\n";
         let participant = read(text).participant().expect("well-formed").build().expect("loopback");
-        let report = participant.transport_report().to_string();
+        let report = participant.diagnostics().transport_report().to_string();
         let lines: Vec<&str> = report.lines().map(|line| line.split(", ").next().unwrap_or_default()).collect();
         assert_eq!(
             lines,
@@ -390,7 +390,8 @@ mod tests {
                 "  packet:x: refused"
             ]
         );
-        let names: Vec<_> = participant.transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> =
+            participant.diagnostics().transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["udp", "udp", "shm"]);
     }
 

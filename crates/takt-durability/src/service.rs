@@ -462,7 +462,7 @@ mod tests {
             service.step().expect("there is nothing to do");
         }
         for participant in [&service.serving, &service.receiving] {
-            assert_eq!(participant.silent_participants().expect("open"), []);
+            assert_eq!(participant.diagnostics().silent_participants().expect("open"), []);
             assert_eq!(participant.discovered_participants().expect("open").len(), 0, "no other participant exists");
         }
     }

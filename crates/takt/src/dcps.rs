@@ -10,7 +10,7 @@
 //! loop {
 //!     let samples = reader.take_next_instance(previous, 10)?;
 //!     let Some(first) = samples.first() else { break };
-//!     previous = Some(first.info.instance);
+//!     previous = Some(first.info.instance_handle);
 //! }
 //! # Ok(()) }
 //! ```

@@ -1,7 +1,7 @@
 //! Errors of the application's calls: the return codes of DDS 1.4 §2.2.1.1 with their reasons.
 //!
 //! Malformed data from the network never causes an error. It is counted (see
-//! [`DomainParticipant::counters`](crate::DomainParticipant::counters)).
+//! [`Diagnostics::counters`](crate::Diagnostics::counters)).
 
 use std::borrow::Cow;
 use std::fmt;

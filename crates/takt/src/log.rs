@@ -86,8 +86,8 @@ static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Sets whether warnings are written to standard error by default: if `TAKT_LOG` is not set and the
 /// program has no `tracing` subscriber. Initially they are. Intended for programs that present
-/// [`warnings`](crate::DomainParticipant::warnings) and
-/// [`refusals`](crate::DomainParticipant::refusals) to their users themselves.
+/// [`warnings`](crate::Diagnostics::warnings) and
+/// [`refusals`](crate::Diagnostics::refusals) to their users themselves.
 pub fn warn_by_default(is_on: bool) {
     IS_QUIET.store(!is_on, Ordering::Relaxed);
 }

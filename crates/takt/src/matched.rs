@@ -133,7 +133,7 @@ impl AnyDataReader {
 fn too_few(topic: &str, count: usize, role: &str, matched: Result<Vec<Guid>>) -> String {
     let found = matched.map_or(0, |matched| matched.len());
     format!(
-        "topic \"{topic}\" has {found} matched {role} of {count}; DomainParticipant::refusals names those that do not match"
+        "topic \"{topic}\" has {found} matched {role} of {count}; Diagnostics::refusals names those that do not match"
     )
 }
 

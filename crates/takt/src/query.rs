@@ -18,8 +18,8 @@ use crate::{DataReader, Result, TypeSupport};
 /// [`ReadCondition`]. Created by
 /// [`DataReader::query_condition`](crate::DataReader::query_condition).
 ///
-/// [`take_w_condition`](crate::DataReader::take_w_condition) and the other `_w_condition` methods
-/// accept it and return samples in the order of its `ORDER BY`. A sample without data never
+/// [`take_w_condition`](crate::dcps::ReadOperations::take_w_condition) and the other `_w_condition`
+/// methods accept it and return samples in the order of its `ORDER BY`. A sample without data never
 /// satisfies a filter. With `ORDER BY` alone, samples without data come first.
 #[derive(Clone)]
 pub struct QueryCondition {

@@ -236,13 +236,14 @@ fn survivors_lose_no_samples() {
     let sockets = std::fs::read_to_string("/proc/net/unix").expect("it is there");
     let ours: BTreeSet<_> = names(&reads).chain(names(&writes)).collect();
     assert!(known_names.difference(&ours).all(|name| !sockets.contains(name)), "none of them listens");
-    assert_eq!(writes.driver_counters().expect("open").send_failures, 0);
+    assert_eq!(writes.diagnostics().driver_counters().expect("open").send_failures, 0);
     // Killed processes hold no slot of the segment.
-    let copied = || writes.driver_counters().expect("open").payloads_copied_without_loan;
+    let copied = || writes.diagnostics().driver_counters().expect("open").payloads_copied_without_loan;
     let before = copied();
     writer.write(&Blob::new(written, 1 << 20)).expect("room within ten seconds");
     assert_eq!(copied(), before);
-    let ends: u64 = [&writes, &reads].iter().map(|it| it.counters().expect("open").local_peers_ended).sum();
+    let ends: u64 =
+        [&writes, &reads].iter().map(|it| it.diagnostics().counters().expect("open").local_peers_ended).sum();
     let grown = resident_kib().saturating_sub(resident);
     println!(
         "{kills} kills in {:?}, {} reported, {written} orders, {ends} ends noticed",
@@ -311,7 +312,7 @@ fn end_of_a_process_is_detected_independently_of_its_lease() {
         assert_eq!(own.discovered_participants().expect("open"), []);
         assert_eq!(shapes.liveliness_changed_status().expect("open").alive_count, 0, "{runtime:?}");
         assert_eq!(writer.publication_matched_status().expect("open").current_count, 0);
-        let counters = own.counters().expect("open");
+        let counters = own.diagnostics().counters().expect("open");
         assert_eq!((counters.local_peers_ended, counters.leases_expired), (1, 0), "{runtime:?}");
         // Far more than the capacity of the histories.
         for number in 0..1_000 {

@@ -183,7 +183,7 @@ fn incompatible_types_are_refused_with_the_member_and_takt_ls_reports_it() {
     let publisher = participant(domain(4));
     let writer = writer::<Old>(&publisher);
     wait_until("a refusal", || writer.inconsistent_topic_status().expect("open").total_count > 0);
-    let refusal = publisher.refusals().expect("open").remove(0).to_string();
+    let refusal = publisher.diagnostics().refusals().expect("open").remove(0).to_string();
     assert!(refusal.ends_with(why), "{refusal}");
     let Some(program) = possible(takt()) else { return };
     let mut ls = Command::new(program);
@@ -196,8 +196,8 @@ fn incompatible_types_are_refused_with_the_member_and_takt_ls_reports_it() {
     let Some(_cyclone) = Cyclone::start(domain(5), "writer", "other") else { return };
     let subscriber = participant(domain(5));
     let reader = reader::<Old>(&subscriber);
-    wait_until("a refusal", || !subscriber.refusals().expect("open").is_empty());
-    let refusal = subscriber.refusals().expect("open").remove(0).to_string();
+    wait_until("a refusal", || !subscriber.diagnostics().refusals().expect("open").is_empty());
+    let refusal = subscriber.diagnostics().refusals().expect("open").remove(0).to_string();
     assert!(refusal.ends_with(why), "{refusal}");
     assert_eq!(reader.matched_publications().expect("open"), []);
 }

@@ -367,7 +367,7 @@ fn watch(plan: &PhasePlan, barrier: &PhaseBarrier, participant: &DomainParticipa
     let stolen_ns = || CoreCounters::of(plan.cpus[1]).stolen_ns;
     let stolen_before_ns = stolen_ns();
     let mut cores = plan.cpus.map(CoreObserver::begin);
-    let before = participant.counters()?;
+    let before = participant.diagnostics().counters()?;
     let begin_ns = monotonic_ns();
     barrier.release();
     while monotonic_ns() - begin_ns < plan.length.as_nanos() as u64 && !barrier.is_over() {
@@ -378,7 +378,7 @@ fn watch(plan: &PhasePlan, barrier: &PhaseBarrier, participant: &DomainParticipa
     }
     let seconds = (monotonic_ns() - begin_ns) as f64 * 1e-9;
     let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);
-    let after = participant.counters()?;
+    let after = participant.diagnostics().counters()?;
     let authenticated = after.participants_authenticated - before.participants_authenticated;
     let refused = after.participants_refused - before.participants_refused;
     Ok(WriteInterval { begin_ns, seconds, stolen_ns, authenticated, refused, executor, writer, cores })

@@ -50,7 +50,7 @@ pub fn refused(participant: &DomainParticipant) -> Result<Vec<Finding>> {
         let remedy = "run takt security check on the enclaves of both; docs/guide/security.md";
         Finding::of_network(format!("{guid} is not authenticated"), why, remedy)
     };
-    Ok(participant.refused_participants()?.into_iter().map(finding).collect())
+    Ok(participant.diagnostics().refused_participants()?.into_iter().map(finding).collect())
 }
 
 /// Returns why the protection of two endpoints keeps them from matching.

@@ -123,7 +123,7 @@ impl Measure {
             let mut is_new = false;
             let until = deadline.map_or(next, |deadline| deadline.min(next));
             let spun = spin_until(&participant, Some(until), || {
-                report_refusals(&participant.refusals()?, &mut reported);
+                report_refusals(&participant.diagnostics().refusals()?, &mut reported);
                 for sample in reader.take(256)?.iter().filter(|sample| sample.info.valid_data) {
                     received += 1;
                     is_new = true;

@@ -47,7 +47,7 @@ pub struct Format {
     /// Print one JSON object per line instead of text
     #[arg(long)]
     pub json: bool,
-    /// Print only this member of the data, such as pose.position.x or ranges[0]
+    /// Print only this member of the data, such as pose.position.x
     #[arg(long, value_name = "PATH")]
     field: Option<String>,
     /// Print the number of elements instead of each array

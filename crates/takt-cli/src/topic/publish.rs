@@ -241,7 +241,7 @@ impl Pub {
         note!("takt: waiting for a reader of {}", self.topic);
         let mut reported = 0;
         let matched = spin_until(participant, deadline, || {
-            report_refusals(&participant.refusals()?, &mut reported);
+            report_refusals(&participant.diagnostics().refusals()?, &mut reported);
             Ok(writer.publication_matched_status()?.current_count > 0)
         })?;
         if matched {

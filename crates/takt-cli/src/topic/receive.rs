@@ -90,7 +90,7 @@ pub fn receive(
         let mut samples = Vec::new();
         let batch = limits.count.map_or(64, |count| usize::try_from(count - printed).unwrap_or(64).min(64));
         let result = spin_until(participant, limits.deadline(), || {
-            report_refusals(&participant.refusals()?, &mut reported);
+            report_refusals(&participant.diagnostics().refusals()?, &mut reported);
             samples = reader.take(batch)?;
             Ok(!samples.is_empty())
         });

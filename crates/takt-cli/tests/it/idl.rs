@@ -110,7 +110,10 @@ fn mistake_in_a_file_is_reported_with_its_position_and_exit_code_2() {
             "2 possible topic types; select one with --type NAME: robots::State, robots::Command".to_owned(),
         ),
         (format!("echo T {idl} --type State"), "no type State; defined types: robots::Pose, robots::State".to_owned()),
-        (format!("type --idl {}", directory.text("robots.idl")), "robots.idl:1:1: include file mode.idl not found in".to_owned()),
+        (
+            format!("type --idl {}", directory.text("robots.idl")),
+            "robots.idl:1:1: include file mode.idl not found in".to_owned(),
+        ),
         (
             format!("pub T {{\"robot\":-1}} {idl} --type robots::State"),
             "the value is not a valid robots::State: robot".to_owned(),

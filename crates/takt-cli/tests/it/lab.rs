@@ -69,7 +69,10 @@ fn lab_is_created_shown_used_and_removed() {
 fn mistake_in_a_file_is_named_with_the_file() {
     let file = File::new("mistake", &network().replace("right:eth0", "right:eth1"));
     let (text, code) = Takt::start(&format!("lab up {}", file.0.display())).complaint();
-    assert!(text.contains(&file.name()) && text.contains("right:eth1 is neither in [hosts] nor in [switches]"), "{text}");
+    assert!(
+        text.contains(&file.name()) && text.contains("right:eth1 is neither in [hosts] nor in [switches]"),
+        "{text}"
+    );
     assert_eq!(code, Some(2));
 }
 

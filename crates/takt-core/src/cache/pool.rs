@@ -17,8 +17,8 @@
 //! A pool for a number of payloads of bounded length has blocks of one size. It holds that number
 //! of payloads of any lengths.
 //!
-//! The memory of a loaned payload ([`Loan`]) lies outside the pool. The pool keeps the loan until
-//! the block is released. The table of loans grows to the largest number held at once.
+//! The memory of a loaned payload ([`SharedPayload`]) lies outside the pool. The pool keeps the
+//! loan until the block is released. The table of loans grows to the largest number held at once.
 
 use super::marks::Marks;
 use super::memory::Memory;

@@ -17,7 +17,7 @@ pub struct Caution {
     pub local: Guid,
     /// Remote endpoint.
     pub remote: Guid,
-    /// Participant of the remote endpoint, as in [`Refusal`].
+    /// Participant of the remote endpoint, as in [`Refusal`](crate::Refusal).
     pub remote_participant: String,
     /// Topic of both endpoints.
     pub topic_name: String,

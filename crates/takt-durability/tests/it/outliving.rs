@@ -49,7 +49,7 @@ fn reader_of_writer_and_service_gets_each_sample_once_and_in_order() {
     }
     samples.extend(take(&reader, 100));
     assert!(values(&samples).into_iter().eq(0..400), "{:?}", values(&samples));
-    assert!(subscriber.counters().expect("open").repeated_samples >= 7, "both had something");
+    assert!(subscriber.diagnostics().counters().expect("open").repeated_samples >= 7, "both had something");
     drop(service);
 }
 

@@ -35,8 +35,12 @@ impl TestParticipant {
         let discovered = participant.discovered_participants().expect("open").len();
         let found = (participant.discovered_publications(), participant.discovered_subscriptions());
         let matched = (self.writer.publication_matched_status(), self.reader.subscription_matched_status());
-        let statistics = (participant.transport_stats(), participant.counters(), participant.driver_counters());
-        (discovered, found, matched, statistics, participant.refusals())
+        let statistics = (
+            participant.diagnostics().transport_stats(),
+            participant.diagnostics().counters(),
+            participant.diagnostics().driver_counters(),
+        );
+        (discovered, found, matched, statistics, participant.diagnostics().refusals())
     }
 }
 

@@ -91,7 +91,7 @@ const DISCOVERY_DATAGRAMS_MAX: u64 = 40;
 
 /// Returns the datagrams that each transport has sent and received.
 fn transport_counts(participant: &DomainParticipant) -> Vec<(&'static str, u64, u64)> {
-    let stats = participant.transport_stats().expect("open");
+    let stats = participant.diagnostics().transport_stats().expect("open");
     stats.iter().map(|(name, stats)| (*name, stats.datagrams_out, stats.datagrams_in)).collect()
 }
 
@@ -153,7 +153,7 @@ fn endpoint_property_overrides_the_rules() {
     for (participant, before) in [&one, &other].into_iter().zip(&before) {
         let (by_xdp, by_udp) = (count_since(before, participant, "xdp"), count_since(before, participant, "udp"));
         assert!(by_xdp >= DATAGRAMS_MIN && by_udp < DISCOVERY_DATAGRAMS_MAX, "{by_xdp} {by_udp}");
-        assert!(participant.transport_report().to_string().contains("  packet:nowhere0: refused, "));
+        assert!(participant.diagnostics().transport_report().to_string().contains("  packet:nowhere0: refused, "));
     }
 }
 
@@ -192,12 +192,12 @@ fn fallback_from_af_xdp_names_the_missing_capability() {
         DomainParticipant::builder(0).user_data_transports(["xdp:eth0|packet:eth0", "udp:eth0"]).build()
     });
     let participant = participant.expect("UDP takes nothing");
-    let report = participant.transport_report().to_string();
+    let report = participant.diagnostics().transport_report().to_string();
     let lines: Vec<&str> = report.lines().collect();
     assert_eq!((lines[0], lines[3]), ("user data", "  udp:eth0: open"), "{report}");
     assert!(lines[1].starts_with("  xdp:eth0: refused, ") && lines[1].contains("CAP_"), "{report}");
     assert!(lines[2].starts_with("  packet:eth0: refused, "), "{report}");
-    let warnings: Vec<String> = participant.warnings().iter().map(ToString::to_string).collect();
+    let warnings: Vec<String> = participant.diagnostics().warnings().iter().map(ToString::to_string).collect();
     assert!(
         warnings.iter().any(|warning| warning.contains("user data by udp:eth0; other transports were refused")),
         "{warnings:?}"

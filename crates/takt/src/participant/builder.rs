@@ -222,7 +222,7 @@ impl DomainParticipantBuilder {
     /// Sets whether to exchange data with participants of the same user on this host through shared
     /// memory. Discovery still uses UDP, as do data for other participants: those in other
     /// containers, of other users, or of other implementations. On a machine without support for
-    /// such memory there is a [warning](DomainParticipant::warnings), and UDP carries everything.
+    /// such memory there is a [warning](crate::Diagnostics::warnings), and UDP carries everything.
     ///
     /// On by default together with the UDP transport of the builder. Off by default without
     /// [`udp`](Self::udp), with a [`transport`](Self::transport) of the caller, and if a transport
@@ -400,8 +400,8 @@ impl DomainParticipantBuilder {
     }
 
     /// Sets the transports of user data by name, in order of preference. The first that opens is
-    /// used. The [report](DomainParticipant::transport_report) and the
-    /// [warnings](DomainParticipant::warnings) contain the reasons for which others did not open.
+    /// used. The [report](crate::Diagnostics::transport_report) and the
+    /// [warnings](crate::Diagnostics::warnings) contain the reasons for which others did not open.
     /// For the forms see [`choice`](crate::transport::choice). Transports of other crates are
     /// available once they are registered, for instance by `takt_xdp::register()`. Shared memory
     /// with participants of this host is used in addition, unless it is [off](Self::shared_memory),

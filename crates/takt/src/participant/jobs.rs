@@ -162,17 +162,6 @@ impl DomainParticipant {
         })
     }
 
-    /// Returns the budget overruns.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn budget_overruns(&self) -> Result<BudgetOverruns> {
-        self.inspect_jobs(|state| {
-            let (last, total_count) = state.job_recorder.overruns();
-            Ok(BudgetOverruns { last: last.cloned().collect(), total_count })
-        })
-    }
-
     /// Keeps a trace of the `jobs` most recent jobs, 24 octets each. The default is 0: no trace.
     ///
     /// # Errors
@@ -217,7 +206,7 @@ impl DomainParticipant {
         report::write_report(out, (&self.inner.executor_name, 1), VERSION, classes.iter().map(JobStatisticsRow::from))
     }
 
-    fn inspect_jobs<R>(&self, access: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+    pub(super) fn inspect_jobs<R>(&self, access: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
         self.inner.engine.inspect_state(|state| {
             state.driver()?;
             access(state)

@@ -2,6 +2,7 @@
 
 mod builder;
 mod config;
+mod diagnostics;
 mod endpoints;
 mod entities;
 mod environment;
@@ -19,12 +20,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
-use takt_core::{Caution, Counters, Refusal, SilentParticipant};
-use takt_transport::{TransportStats, Warning};
+use takt_transport::Warning;
 use takt_wire::Guid;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 
 pub use builder::DomainParticipantBuilder;
+pub use diagnostics::Diagnostics;
 #[doc(hidden)]
 pub use environment::{variable_warnings, variables_of_settings};
 pub(crate) use jobs::VERSION;
@@ -36,8 +37,6 @@ use crate::builtin::{BuiltinReaders, BuiltinSubscriber};
 use crate::listener::{ALL_BUT_ON_READERS, DomainParticipantListener};
 use crate::qos::DomainParticipantQos;
 use crate::runtime::clock;
-use crate::runtime::diagnosis::ANSWER_TIME;
-use crate::runtime::driver::DriverCounters;
 use crate::runtime::engine::Engine;
 use crate::runtime::listeners::Listener;
 use crate::runtime::pi_mutex::PiMutex;
@@ -237,34 +236,6 @@ impl DomainParticipant {
         self.inner.qos.lock().expect(UNDISTURBED).clone()
     }
 
-    /// Returns degradations relative to the requested configuration, each with a remedy. Examples
-    /// are socket buffers limited by the kernel, ignored environment variables, and participants
-    /// that announce themselves and do not answer. From three seconds after the build on, they
-    /// include configured peers and discovery servers that do not answer.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<Warning> {
-        let mut warnings = self.inner.warnings.clone();
-        let is_time = clock::now().since(self.inner.built) >= ANSWER_TIME;
-        // A closed participant has no warnings of this kind.
-        let known = self.inner.engine.inspect(|driver| {
-            let silent = driver.core.silent_participants().map(|silent| Warning {
-                what: silent.to_string(),
-                remedy: "allow UDP to and from its ports in firewalls, or add a route".into(),
-            });
-            let unanswered = if is_time { driver.diagnosis.unanswered(&driver.core) } else { Vec::new() };
-            Ok(silent.chain(unanswered).collect::<Vec<_>>())
-        });
-        warnings.extend(known.unwrap_or_default());
-        warnings
-    }
-
-    /// Returns the transports that were requested by name and the result of opening them. Empty if
-    /// none were requested.
-    #[must_use]
-    pub fn transport_report(&self) -> &TransportReport {
-        &self.inner.transport_report
-    }
-
     /// Returns the discovered remote participants.
     ///
     /// # Errors
@@ -287,87 +258,6 @@ impl DomainParticipant {
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn discovered_subscriptions(&self) -> Result<Vec<SubscriptionData>> {
         self.inspect(|core| core.discovered_subscriptions().cloned().collect())
-    }
-
-    /// Returns the configured discovery servers
-    /// ([`discovery_servers`](DomainParticipantBuilder::discovery_servers)) that do not answer, as
-    /// `udp/ADDRESS:PORT`. A participant that has just started lists all of them; a running server
-    /// answers within a second.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn silent_discovery_servers(&self) -> Result<Vec<String>> {
-        self.inspect(|core| core.silent_servers().iter().map(ToString::to_string).collect())
-    }
-
-    /// Returns recent pairs of writers and readers of one topic that were not matched, with the
-    /// reasons.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn refusals(&self) -> Result<Vec<Refusal>> {
-        self.inspect(|core| core.refusals().cloned().collect())
-    }
-
-    /// Returns participants that DDS Security refuses, entirely or for protected topics, with the
-    /// reasons.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn refused_participants(&self) -> Result<Vec<(Guid, String)>> {
-        self.inspect(|core| core.refused_participants().map(|(guid, reason)| (guid, reason.to_owned())).collect())
-    }
-
-    /// Returns matched pairs of writers and readers of one topic that another implementation may
-    /// refuse, with the members in which their types differ. CycloneDDS refuses all of these, so
-    /// such pairs with it are [refusals](Self::refusals).
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn cautions(&self) -> Result<Vec<Caution>> {
-        self.inspect(|core| core.cautions().collect())
-    }
-
-    /// Returns participants that announce themselves and have not answered for two seconds at the
-    /// announced address. Their endpoints are unknown, and none of them is matched.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn silent_participants(&self) -> Result<Vec<SilentParticipant>> {
-        self.inspect(|core| core.silent_participants().collect())
-    }
-
-    /// Returns matched pairs whose timing contracts contradict each other
-    /// ([`qos::Contract`](crate::qos::Contract)): writer, reader, and the contradictions as texts.
-    /// Such pairs match all the same.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn contradictions(&self) -> Result<Vec<(Guid, Guid, Vec<String>)>> {
-        self.inspect(|core| core.contradictions())
-    }
-
-    /// Returns the counters of the protocol engine: sent, received and dropped messages.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn counters(&self) -> Result<Counters> {
-        self.inspect(|core| *core.counters())
-    }
-
-    /// Returns the counters of errors between protocol engine and transports.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn driver_counters(&self) -> Result<DriverCounters> {
-        self.inner.engine.inspect(|driver| Ok(driver.counters()))
-    }
-
-    /// Returns the traffic statistics of each transport, by name.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn transport_stats(&self) -> Result<Vec<(&'static str, TransportStats)>> {
-        self.inner.engine.inspect(|driver| Ok(driver.transport_stats().collect()))
     }
 
     pub(crate) fn from_inner(inner: Arc<ParticipantInner>) -> Self {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Configured transports by purpose, and whether each was opened; see
-/// [`DomainParticipant::transport_report`](crate::DomainParticipant::transport_report).
+/// [`Diagnostics::transport_report`](crate::Diagnostics::transport_report).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransportReport {
     /// Decisions in the order in which they were made. Empty if nothing was configured.

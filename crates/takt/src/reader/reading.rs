@@ -16,6 +16,8 @@ use std::task::{Poll, Waker};
 use takt_core::{InstanceHandle, Instant, ReadCursor, SampleInfo, SampleRef, SampleStates, Selector, ranks};
 
 use super::DataReader;
+#[cfg(doc)]
+use crate::Error;
 use crate::query::Snapshot;
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
@@ -23,8 +25,6 @@ use crate::runtime::state::{State, Target};
 use crate::runtime::tasks::TaskKey;
 use crate::sample::Sample;
 use crate::status::StatusMask;
-#[cfg(doc)]
-use crate::Error;
 use crate::{Readable, Result};
 
 impl<T: Readable> DataReader<T> {

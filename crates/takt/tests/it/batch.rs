@@ -30,9 +30,9 @@ fn batch_arrives_in_order_and_shares_datagrams() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let sent = shapes(0..700);
-        let before = pair.publisher.counters().expect("open").datagrams_sent;
+        let before = pair.publisher.diagnostics().counters().expect("open").datagrams_sent;
         assert_eq!(pair.writer.write_batch(&sent).expect("room"), 700, "{runtime:?}");
-        let datagrams = pair.publisher.counters().expect("open").datagrams_sent - before;
+        let datagrams = pair.publisher.diagnostics().counters().expect("open").datagrams_sent - before;
         assert!(datagrams < 100, "{runtime:?}: {datagrams} datagrams for 700 samples");
         let samples = pair.take(700);
         assert_eq!(data(&samples), sent, "{runtime:?}");

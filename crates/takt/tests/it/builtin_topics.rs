@@ -344,7 +344,7 @@ fn disposed_instances_free_space_for_new_ones() {
         let writers: Vec<_> =
             (0..6).map(|_| create_writer::<Shape>(&other, "Square", DataWriterQos::default())).collect();
         known(4);
-        wait_until(&both, "refusal", || watching.counters().expect("open").refused_remote_entities == 2);
+        wait_until(&both, "refusal", || watching.diagnostics().counters().expect("open").refused_remote_entities == 2);
         let shown = publications.select().alive().max(8).read().expect("open");
         assert_eq!(shown.len(), 4, "{runtime:?}");
         assert!(

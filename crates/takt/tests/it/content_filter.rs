@@ -220,7 +220,7 @@ fn writer_omits_rejected_samples_for_any_quoting_of_parameters() {
         filtered.write("BLUE", 0..20);
         filtered.await_delivery();
         assert_eq!(filtered.taken().len(), 5);
-        let counters = filtered.pair.publisher.counters().expect("open");
+        let counters = filtered.pair.publisher.diagnostics().counters().expect("open");
         assert_eq!(counters.withheld_samples, 20, "{parameter}");
         filtered.topic.set_expression_parameters(&["BLUE"]).expect("it fits");
         filtered.await_parameters(&["BLUE"]);
@@ -237,6 +237,6 @@ fn expensive_filters_are_evaluated_by_the_reader_only() {
     filtered.write("RED", 0..5);
     filtered.await_delivery();
     assert_eq!(filtered.taken().len(), 1);
-    assert_eq!(filtered.pair.publisher.counters().expect("open").withheld_samples, 0);
-    assert_eq!(filtered.pair.subscriber.counters().expect("open").filtered_samples, 4);
+    assert_eq!(filtered.pair.publisher.diagnostics().counters().expect("open").withheld_samples, 0);
+    assert_eq!(filtered.pair.subscriber.diagnostics().counters().expect("open").filtered_samples, 4);
 }

@@ -32,7 +32,7 @@ fn pair_of(publisher: DomainParticipant, subscriber: DomainParticipant) -> Pair<
 
 /// Returns the number of datagrams that a participant has sent by a transport.
 fn sent(participant: &DomainParticipant, transport: &str) -> u64 {
-    let all = participant.transport_stats().expect("open");
+    let all = participant.diagnostics().transport_stats().expect("open");
     all.into_iter().find(|(name, _)| *name == transport).expect("it is open").1.datagrams_out
 }
 
@@ -48,7 +48,7 @@ fn hosts_without_ip_between_them_exchange_samples() {
         pair.exchange(10, 300_000);
         // Each sample is sent in fragments of the size of a frame.
         assert!(sent(&pair.publisher, "packet") > 2_000);
-        let counters = pair.publisher.driver_counters().expect("open");
+        let counters = pair.publisher.diagnostics().driver_counters().expect("open");
         assert_eq!((counters.unserved_destinations, counters.send_failures), (0, 0));
     }
 }
@@ -96,7 +96,8 @@ fn all_data_use_ethernet_if_configured() {
     let requested = ["packet:eth0/vlan=42/qdisc=bypass"];
     let [publisher, subscriber] =
         hosts.each_ref().map(|host| build(host, |b| b.user_data_transports(requested).discovery_transports(requested)));
-    let names: Vec<_> = publisher.transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
+    let names: Vec<_> =
+        publisher.diagnostics().transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
     assert!(!names.contains(&"udp"), "{names:?}");
     let pair = pair_of(publisher, subscriber);
     pair.exchange(50, 1000);

@@ -205,7 +205,7 @@ fn suspended_listener_is_not_called_for_arrivals_during_its_last_call() {
     });
     reader.set_listener_with_mask(Box::new(listener), StatusMask::DATA_AVAILABLE).expect("open");
     write(&writer, 1);
-    wait_until(&[&from, &to], "the call", || to.budget_overruns().expect("open").total_count == 1);
+    wait_until(&[&from, &to], "the call", || to.diagnostics().budget_overruns().expect("open").total_count == 1);
     write(&writer, 3);
     wait_until(&[&from, &to], "acknowledgement", || matches!(writer.wait_for_acknowledgments(Duration::ZERO), Ok(())));
     assert_eq!(calls.load(Ordering::SeqCst), 1, "it is suspended");
@@ -225,7 +225,9 @@ fn changed_qos_applies_its_new_budget() {
     write(&pair.writer, 2);
     let matches =
         |overrun: &BudgetOverrun| (overrun.priority, overrun.budget) == (Priority::new(-7), Duration::from_nanos(1));
-    pair.wait_until("an overrun", || pair.subscriber.budget_overruns().expect("open").last.iter().any(matches));
+    pair.wait_until("an overrun", || {
+        pair.subscriber.diagnostics().budget_overruns().expect("open").last.iter().any(matches)
+    });
 }
 
 /// Starts a job that is always ready.
@@ -393,7 +395,9 @@ fn panicking_job_ends_its_executor_and_closes_its_participants() {
     job.trigger();
     wait_until(&[], "the end", || executor.has_ended());
     wait_until(&[], "the participants' end", || {
-        [&one, &other].iter().all(|participant| matches!(participant.counters(), Err(Error::AlreadyDeleted)))
+        [&one, &other]
+            .iter()
+            .all(|participant| matches!(participant.diagnostics().counters(), Err(Error::AlreadyDeleted)))
     });
     assert!(matches!(reader.take(1), Err(Error::AlreadyDeleted)));
     assert!(matches!(build(), Err(Error::PreconditionNotMet { .. })), "no thread would drive it");
@@ -411,7 +415,9 @@ fn panicking_listener_on_another_executor_closes_its_participant() {
     let other = executor("aside");
     reader.run_listener_on(Some(&other)).expect("room");
     write(&writer, 1);
-    wait_until(&[], "the end", || other.has_ended() && matches!(to.counters(), Err(Error::AlreadyDeleted)));
+    wait_until(&[], "the end", || {
+        other.has_ended() && matches!(to.diagnostics().counters(), Err(Error::AlreadyDeleted))
+    });
     wait_until(&[], "farewell", || from.discovered_participants().expect("open").is_empty());
 }
 
@@ -495,7 +501,7 @@ fn close_waits_for_an_executor_at_its_job_limit() {
             assert!(has_ended.load(Ordering::SeqCst), "the call has ended");
         });
         // The handle is closed while the listener is running.
-        wait_until(&[], "close", || matches!(to.counters(), Err(Error::AlreadyDeleted)));
+        wait_until(&[], "close", || matches!(to.diagnostics().counters(), Err(Error::AlreadyDeleted)));
         has_ended.store(true, Ordering::SeqCst);
         release.send(()).expect("it waits");
         closes.join().expect("no panic");

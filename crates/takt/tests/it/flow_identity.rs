@@ -85,5 +85,5 @@ fn flow_of_a_writer_is_closed_with_the_writer() {
         let writer = publisher.create_datawriter_with_flow(&topic, qos, Flow::OWN_PORT).expect("descriptors");
         writer.write(&Shape::new("RED", 1)).expect("room");
     }
-    assert_eq!(pair.publisher.driver_counters().expect("open"), DriverCounters::default());
+    assert_eq!(pair.publisher.diagnostics().driver_counters().expect("open"), DriverCounters::default());
 }

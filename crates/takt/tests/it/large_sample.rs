@@ -16,7 +16,7 @@ fn sample_of_four_megabytes_arrives_complete() {
             let sample = pair.take(1).remove(0);
             assert!(sample.data == Some(blob), "{runtime:?}: blob {number} differs");
         }
-        let counters = pair.subscriber.counters().expect("open");
+        let counters = pair.subscriber.diagnostics().counters().expect("open");
         assert_eq!(counters.rejected_fragments, 0, "{runtime:?}");
     }
 }

@@ -86,9 +86,9 @@ fn silent_participant_is_lost_when_its_lease_expires() {
         writer.write(&Shape::new("RED", 1)).expect("room");
         // If the test is preempted for longer than the lease, the participant may have been lost
         // before, too.
-        let before = watching.counters().expect("open").leases_expired;
+        let before = watching.diagnostics().counters().expect("open").leases_expired;
         wait_until(&[&watching], "loss", || reader.matched_publications().expect("open").is_empty());
-        assert_eq!(watching.counters().expect("open").leases_expired, before + 1, "{runtime:?}");
+        assert_eq!(watching.diagnostics().counters().expect("open").leases_expired, before + 1, "{runtime:?}");
         let samples = reader.take(usize::MAX).expect("open");
         let last = samples.last().expect("a state change of the instance");
         assert_eq!(last.info.instance_state, InstanceState::NotAliveNoWriters);

@@ -39,11 +39,11 @@ fn shares_memory(domain: u32, segment_bytes: usize) -> DomainParticipant {
 }
 
 fn loaned_samples(participant: &DomainParticipant) -> u64 {
-    participant.counters().expect("open").loaned_samples
+    participant.diagnostics().counters().expect("open").loaned_samples
 }
 
 fn copied_without_loan(participant: &DomainParticipant) -> u64 {
-    participant.driver_counters().expect("open").payloads_copied_without_loan
+    participant.diagnostics().driver_counters().expect("open").payloads_copied_without_loan
 }
 
 /// Waits until the writer can loan payloads to its reader.

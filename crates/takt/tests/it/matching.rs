@@ -22,7 +22,7 @@ fn writer_offering_less_is_incompatible_and_the_policy_is_reported() {
         });
         for (status, participant) in [(offered, &publisher), (requested, &subscriber)] {
             assert_eq!(status.last_policy.map(|policy| policy.name()), Some("RELIABILITY"), "{runtime:?}");
-            let refusals = participant.refusals().expect("open");
+            let refusals = participant.diagnostics().refusals().expect("open");
             let reason = refusals[0].to_string();
             assert!(reason.contains("Topic") && reason.contains("RELIABILITY"), "{reason}");
         }
@@ -68,7 +68,9 @@ fn different_partitions_do_not_match() {
             !north.matched_publications().expect("open").is_empty()
                 && !writer.matched_subscriptions().expect("open").is_empty()
         });
-        wait_until(&[&publisher, &subscriber], "refusal", || !subscriber.refusals().expect("open").is_empty());
+        wait_until(&[&publisher, &subscriber], "refusal", || {
+            !subscriber.diagnostics().refusals().expect("open").is_empty()
+        });
         assert_eq!(south.matched_publications().expect("open"), [], "{runtime:?}");
         assert_eq!(writer.matched_subscriptions().expect("open"), [north.guid()]);
     }
@@ -104,11 +106,13 @@ fn keyed_writer_and_unkeyed_reader_are_refused_with_name_and_role() {
         let writer = create_writer::<Shape>(&publisher, "Topic", DataWriterQos::default());
         let reader = create_reader::<UnkeyedShape>(&subscriber, "Topic", DataReaderQos::default());
         wait_until(&[&publisher, &subscriber], "refusals", || {
-            [&publisher, &subscriber].iter().all(|participant| participant.refusals().expect("open").len() == 1)
+            [&publisher, &subscriber]
+                .iter()
+                .all(|participant| participant.diagnostics().refusals().expect("open").len() == 1)
         });
         assert_eq!(writer.matched_subscriptions().expect("open"), []);
         assert_eq!(reader.matched_publications().expect("open"), []);
-        let text = publisher.refusals().expect("open")[0].to_string();
+        let text = publisher.diagnostics().refusals().expect("open")[0].to_string();
         let process = std::process::id();
         assert!(text.contains(&format!("writer {} of this participant", writer.guid())), "{text}");
         assert!(text.contains(&format!("reader {} of \"display 1\" (", reader.guid())), "{text}");

@@ -40,7 +40,7 @@ fn removed_peer_receives_no_announcements() {
     let third = without_multicast(domain);
     let all = [&first, &second, &third];
     wait_until(&all, "the other peer", || knows(&first, &second) && knows(&second, &first));
-    let sent = |participant: &DomainParticipant| participant.counters().expect("open").datagrams_sent;
+    let sent = |participant: &DomainParticipant| participant.diagnostics().counters().expect("open").datagrams_sent;
     let before = sent(&first);
     wait_until(&all, "announcements", || sent(&first) > before + 2);
     assert!(!knows(&third, &first), "no peer announced it");

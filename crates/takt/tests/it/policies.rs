@@ -154,7 +154,7 @@ fn samples_are_held_for_the_latency_budget_unless_flushed() {
         pair.writer.flush().expect("open");
         assert_eq!(numbers(pair.take(1)), [2]);
         pair.writer.write(&Shape::new("RED", 3)).expect("room");
-        let sent = || pair.publisher.counters().expect("open").data_sent;
+        let sent = || pair.publisher.diagnostics().counters().expect("open").data_sent;
         let before = sent();
         pair.writer.close().expect("open");
         assert!(sent() >= before + 2, "{runtime:?}: waiting samples leave before the writer's departure is announced");
@@ -171,8 +171,8 @@ fn writer_respects_the_minimum_separation_of_its_contract() {
         let mut wanted = reliable_reader(History::KeepAll);
         Contract { max_sample_bytes: Some(63), ..Contract::default() }.put_into_reader(&mut wanted);
         let pair = Pair::<Shape>::new(runtime, qos, wanted);
-        assert_eq!(pair.publisher.contradictions().expect("open").len(), 1);
-        assert_eq!(pair.subscriber.contradictions().expect("open").len(), 1);
+        assert_eq!(pair.publisher.diagnostics().contradictions().expect("open").len(), 1);
+        assert_eq!(pair.subscriber.diagnostics().contradictions().expect("open").len(), 1);
         let begun = Instant::now();
         for (number, separations) in (1..=3).zip(0..) {
             pair.writer.write(&Shape::new("RED", number)).expect("it waits for its time");

@@ -30,7 +30,7 @@ impl Pair {
 
     /// Returns the number of datagrams received by shared memory.
     fn carried_by_memory(&self) -> u64 {
-        let stats = self.to.transport_stats().expect("open");
+        let stats = self.to.diagnostics().transport_stats().expect("open");
         stats.iter().filter(|(name, _)| *name == "shm").map(|(_, stats)| stats.datagrams_in).sum()
     }
 
@@ -197,7 +197,9 @@ fn overrunning_listener_is_reported_and_suspended() {
         assert_eq!(order.lock().expect("no panic").len(), 1, "{runtime:?}: it is not called any more");
         reader.resume_listener().expect("open");
         wait_until(&both, "the next call", || order.lock().expect("no panic").len() == 2);
-        wait_until(&both, "the next overrun", || pair.to.budget_overruns().expect("open").total_count == 2);
+        wait_until(&both, "the next overrun", || {
+            pair.to.diagnostics().budget_overruns().expect("open").total_count == 2
+        });
     }
 }
 
@@ -213,7 +215,7 @@ fn class_budget_counts_overruns_without_suspending() {
         write(&writer);
         wait_until(&[&pair.to], "a call", || order.lock().expect("no panic").len() == calls);
     }
-    let overruns = pair.to.budget_overruns().expect("open");
+    let overruns = pair.to.diagnostics().budget_overruns().expect("open");
     assert_eq!((overruns.total_count, overruns.last.len()), (3, 3));
     assert!(overruns.last.iter().all(|overrun| !overrun.suspended && overrun.endpoint.is_some()));
 }

@@ -11,7 +11,7 @@ use takt::*;
 /// Returns the number of datagrams of a transport that were sent, received, and lost because a ring
 /// was full.
 fn carried(participant: &DomainParticipant, transport: &str) -> Option<(u64, u64, u64)> {
-    let all = participant.transport_stats().expect("open");
+    let all = participant.diagnostics().transport_stats().expect("open");
     let stats = all.into_iter().find(|(name, _)| *name == transport)?.1;
     Some((stats.datagrams_out, stats.datagrams_in, stats.send_errors.would_block))
 }
@@ -35,7 +35,7 @@ fn participants_on_one_host_use_shared_memory() {
         pair.wait_until("all of it", || carried(&pair.subscriber, "shm").expect("it is open").1 >= sent);
         let more = carried(&pair.publisher, "udp").expect("it is open").0 - by_udp;
         assert!(more < 100, "{runtime:?}: {more} datagrams by UDP, which are discovery's");
-        let counters = pair.publisher.driver_counters().expect("open");
+        let counters = pair.publisher.diagnostics().driver_counters().expect("open");
         assert_eq!((counters.unserved_destinations, counters.send_failures), (0, 0));
     }
 }
@@ -67,14 +67,14 @@ fn peer_that_refuses_rings_is_reached_by_udp() {
     let pair = pair_of(on_loopback(domain, Runtime::Shared).shared_memory(true), refuses);
     pair.exchange(50, 1000);
     assert_eq!(carried(&pair.subscriber, "shm").map(|carried| carried.1), Some(0));
-    assert_eq!(pair.publisher.counters().expect("open").local_peers_ended, 0, "it exists");
+    assert_eq!(pair.publisher.diagnostics().counters().expect("open").local_peers_ended, 0, "it exists");
 }
 
 /// Shared memory is enabled by default, except where it would bypass configured transports.
 #[test]
 fn shared_memory_is_on_by_default_except_with_custom_transports() {
     let names = |builder: DomainParticipantBuilder| {
-        let stats = builder.build().expect("participant").transport_stats().expect("open");
+        let stats = builder.build().expect("participant").diagnostics().transport_stats().expect("open");
         stats.iter().map(|(name, _)| *name).collect::<Vec<_>>()
     };
     let plain = || on_loopback(domain(), Runtime::Inline);
@@ -93,7 +93,7 @@ fn shared_memory_is_on_by_default_except_with_custom_transports() {
     assert_eq!(names(plain().configure_tcp(listen)), ["udp", "tcp", "shm"]);
     assert_eq!(names(plain().configure_tcp(listen).udp(false)), ["tcp"]);
     let participant = plain().build().expect("participant");
-    assert!(participant.warnings().iter().all(|warning| !warning.what.contains("shared memory")));
+    assert!(participant.diagnostics().warnings().iter().all(|warning| !warning.what.contains("shared memory")));
 }
 
 #[test]
@@ -118,7 +118,8 @@ fn rings_are_allocated_only_for_participants_that_exchange_data() {
     let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     let pair: Pair<Blob> = Pair::between(publisher, subscriber, qos.0, qos.1);
     pair.exchange(20, 1000);
-    let unreached = [&bystander, &pair.publisher].map(|it| it.driver_counters().expect("open").unreached_local_peers);
+    let unreached =
+        [&bystander, &pair.publisher].map(|it| it.diagnostics().driver_counters().expect("open").unreached_local_peers);
     assert_eq!(unreached, [0, 1]);
     assert_eq!(carried(&bystander, "shm"), Some((0, 0, 0)));
 }
@@ -189,7 +190,11 @@ fn peers_on_one_host_leave_and_join() {
         assert!((1..).zip(&taken).all(|(number, blob)| *blob == Blob::new(number, 2000)));
         assert!(carried(&subscriber, "shm").is_some_and(|(_, received, _)| received > 0));
     }
-    assert_eq!(publisher.counters().expect("open").local_peers_ended, 0, "they announced their departure");
+    assert_eq!(
+        publisher.diagnostics().counters().expect("open").local_peers_ended,
+        0,
+        "they announced their departure"
+    );
 }
 
 /// A sample without loanable memory is copied through the ring, which has space for all fragments
@@ -204,5 +209,5 @@ fn large_copied_sample_arrives_complete() {
     pair.exchange(3, 15 << 20);
     let (sent, _, lost) = carried(&pair.publisher, "shm").expect("it is open");
     assert!(sent > 3 * 240 && lost == 0, "{sent} {lost}");
-    assert_eq!(pair.publisher.driver_counters().expect("open").payloads_copied_without_loan, 3);
+    assert_eq!(pair.publisher.diagnostics().driver_counters().expect("open").payloads_copied_without_loan, 3);
 }

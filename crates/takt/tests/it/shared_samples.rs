@@ -48,7 +48,7 @@ fn readers_receive_the_same_object() {
             assert!(taken.data.is_some_and(|data| Arc::ptr_eq(&data, sample)), "{runtime:?}");
             assert!(taken.info.valid_data && taken.info.publication == pair.writer.guid());
         }
-        let counters = pair.publisher.counters().expect("open");
+        let counters = pair.publisher.diagnostics().counters().expect("open");
         assert_eq!(counters.data_frags_sent, 0, "nothing of 100 KB was sent as bytes");
     }
 }
@@ -176,7 +176,7 @@ fn unreferenced_samples_are_freed() {
 fn long_shared_samples_are_sent_at_once() {
     let pair = pair::<Blob>(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     until_shared(&pair, &Blob::default());
-    let sent = || pair.publisher.counters().expect("open").data_sent;
+    let sent = || pair.publisher.diagnostics().counters().expect("open").data_sent;
     let (before, sample) = (sent(), Arc::new(Blob::new(1, 1 << 20)));
     for _ in 0..20 {
         pair.writer.write_shared(Arc::clone(&sample)).expect("room");

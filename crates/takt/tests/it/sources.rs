@@ -37,9 +37,9 @@ fn gap_from_another_address_is_dropped_at_the_port_of_user_data() {
     let message = gap(pair.writer.guid());
     // The reader's host does not own an address of the writer.
     right.run(|| UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(&message, target)).expect("sent"));
-    let foreign = || pair.subscriber.counters().expect("open").foreign_datagrams;
+    let foreign = || pair.subscriber.diagnostics().counters().expect("open").foreign_datagrams;
     pair.wait_until("the forged message", || foreign() == 1);
     pair.writer.write(&Blob::new(1, 10)).expect("room");
     pair.wait_until("the sample", || !pair.reader.read(1).expect("open").is_empty());
-    assert_eq!(pair.subscriber.counters().expect("open").contradicted_gaps, 0);
+    assert_eq!(pair.subscriber.diagnostics().counters().expect("open").contradicted_gaps, 0);
 }

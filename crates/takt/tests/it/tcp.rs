@@ -36,7 +36,7 @@ fn build(builder: DomainParticipantBuilder) -> DomainParticipant {
 }
 
 fn stats(participant: &DomainParticipant) -> TransportStats {
-    let all = participant.transport_stats().expect("open");
+    let all = participant.diagnostics().transport_stats().expect("open");
     assert_eq!(all.len(), 1, "TCP alone");
     assert_eq!(all[0].0, "tcp");
     all[0].1
@@ -59,7 +59,7 @@ fn one_listening_side_is_sufficient() {
             pair.exchange(3, 1 << 20);
             for participant in [&pair.publisher, &pair.subscriber] {
                 assert_eq!(stats(participant).connections.opened, 1, "{runtime:?}");
-                let counters = participant.driver_counters().expect("open");
+                let counters = participant.diagnostics().driver_counters().expect("open");
                 assert_eq!((counters.send_failures, counters.receive_failures), (0, 0));
             }
         }

@@ -5,11 +5,11 @@ use takt::qos::*;
 use takt::*;
 
 fn report(participant: &DomainParticipant) -> Vec<String> {
-    participant.transport_report().to_string().lines().map(str::to_owned).collect()
+    participant.diagnostics().transport_report().to_string().lines().map(str::to_owned).collect()
 }
 
 fn warnings(participant: &DomainParticipant) -> String {
-    participant.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    participant.diagnostics().warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn first_transport_that_opens_is_used_and_failures_are_reported() {
         warnings.contains("user data by udp:lo; other transports were refused: dpdk:nowhere0: this program"),
         "{warnings}"
     );
-    assert_eq!(participant.transport_stats().expect("open").len(), 1, "discovery goes by the same one");
+    assert_eq!(participant.diagnostics().transport_stats().expect("open").len(), 1, "discovery goes by the same one");
 }
 
 #[test]
@@ -44,7 +44,8 @@ fn unused_transports_are_closed() {
     let builder = on_loopback(domain(), Runtime::Inline).shared_memory(false);
     let builder = builder.user_data_transports(["shm+udp:lo+udp:nowhere0", "udp"]);
     let participant = builder.build().expect("udp opens");
-    let names: Vec<&str> = participant.transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> =
+        participant.diagnostics().transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["udp"]);
 }
 

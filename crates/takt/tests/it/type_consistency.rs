@@ -52,7 +52,7 @@ fn exchanged<W: TypeSupport, R: TypeSupport>(runtime: Runtime, representation: D
         samples.extend(reader.take(1).expect("open"));
         !samples.is_empty()
     });
-    assert_eq!(publisher.refusals().expect("open"), []);
+    assert_eq!(publisher.diagnostics().refusals().expect("open"), []);
     samples.remove(0).data.expect("a value")
 }
 
@@ -70,7 +70,7 @@ fn refused<W: TypeSupport, R: TypeSupport>(runtime: Runtime, type_consistency: T
     assert_eq!(writer.matched_subscriptions().expect("open"), []);
     assert_eq!(reader.matched_publications().expect("open"), []);
     [&publisher, &subscriber].map(|participant| {
-        let refusals = participant.refusals().expect("open");
+        let refusals = participant.diagnostics().refusals().expect("open");
         assert_eq!(refusals.len(), 1);
         match &refusals[0].reason {
             RefusalReason::TypesDiffer { reason } => reason.clone(),
@@ -128,7 +128,7 @@ fn disallowed_type_coercion_requires_equal_types() {
     }
     let writer = writer_in(DataRepresentation::xcdr2());
     let pair = Pair::<Old>::new(Runtime::Shared, writer, reader_with(same));
-    assert_eq!(pair.subscriber.refusals().expect("open"), []);
+    assert_eq!(pair.subscriber.diagnostics().refusals().expect("open"), []);
 }
 
 #[test]
@@ -152,7 +152,8 @@ fn endpoint_without_type_information_matches_by_name_unless_validation_is_forced
         let reader = group.create_dynamic_datareader("Topic", &opaque, reader_with(policy)).expect("reader");
         let mut refusals = Vec::new();
         wait_until(&[], "match or refusals", || {
-            refusals = [&publisher, &subscriber].into_iter().flat_map(|p| p.refusals().expect("open")).collect();
+            refusals =
+                [&publisher, &subscriber].into_iter().flat_map(|p| p.diagnostics().refusals().expect("open")).collect();
             !writer.matched_subscriptions().expect("open").is_empty() || refusals.len() == 2
         });
         let texts: Vec<String> = refusals.iter().map(ToString::to_string).collect();
@@ -200,11 +201,11 @@ fn octets_and_uint8s_match_with_a_caution_naming_the_member() {
     let [from, to] = [(); 2].map(|()| on_loopback(domain, Runtime::Shared).build().expect("participant"));
     let (writer, reader) = connect_types::<Octets, Uint8s>(&from, &to);
     for participant in [&from, &to] {
-        wait_until(&[&from, &to], "a caution", || participant.cautions().expect("open").len() == 1);
-        let caution = participant.cautions().expect("open").remove(0);
+        wait_until(&[&from, &to], "a caution", || participant.diagnostics().cautions().expect("open").len() == 1);
+        let caution = participant.diagnostics().cautions().expect("open").remove(0);
         assert_eq!((caution.writer(), caution.reader()), (writer.guid(), reader.guid()));
         assert_eq!(caution.what, "member 'bytes[]': uint8 for the reader, octet from the writer");
-        assert_eq!(participant.refusals().expect("open"), []);
+        assert_eq!(participant.diagnostics().refusals().expect("open"), []);
     }
 }
 

@@ -245,7 +245,7 @@ impl Reporter {
     }
 
     fn incompatible(&self, status: IncompatibleQosStatus) {
-        let refusals = self.participant.refusals().unwrap_or_default();
+        let refusals = self.participant.diagnostics().refusals().unwrap_or_default();
         let own = refusals.iter().filter(|refusal| refusal.local == self.guid);
         let reasons: Vec<String> = own.map(ToString::to_string).collect();
         let policy = status.last_policy.map_or(0, |policy| policy as i64);

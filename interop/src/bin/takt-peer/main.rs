@@ -121,7 +121,7 @@ impl Peer {
             builder = builder.security(SecurityConfig::from_enclave(enclave)?);
         }
         let participant = builder.build()?;
-        for warning in participant.warnings() {
+        for warning in participant.diagnostics().warnings() {
             eprintln!("{warning:?}");
         }
         let publisher = participant.create_publisher(PublisherQos::default())?;
@@ -139,13 +139,19 @@ impl Peer {
             "writer" => self.create_writer(words),
             "reader" => self.create_reader(words),
             "carried" => {
-                let stats = self.entities.participant.transport_stats().map_err(|error| error.to_string())?;
+                let stats =
+                    self.entities.participant.diagnostics().transport_stats().map_err(|error| error.to_string())?;
                 let of = |count: fn(&TransportStats) -> u64| stats.iter().map(|(_, stats)| count(stats)).sum();
                 report::bypass_counters(of(|stats| stats.bypassed_in), of(|stats| stats.bypassed_out));
                 Ok(())
             }
             "refused" => {
-                let refused = self.entities.participant.refused_participants().map_err(|error| error.to_string())?;
+                let refused = self
+                    .entities
+                    .participant
+                    .diagnostics()
+                    .refused_participants()
+                    .map_err(|error| error.to_string())?;
                 report::refused_participants(&refused.into_iter().map(|(_, why)| why).collect::<Vec<_>>());
                 Ok(())
             }

@@ -61,7 +61,7 @@ impl Session {
         }
         let participant = builder.build().map_err(Failure::initialise("create participant"))?;
         if options.verbose {
-            for warning in participant.warnings() {
+            for warning in participant.diagnostics().warnings() {
                 output.report(format!("warning: {}", warning.what.replace(['[', ']'], "")));
             }
         }

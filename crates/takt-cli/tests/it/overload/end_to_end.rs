@@ -273,8 +273,8 @@ impl Site {
         let refused = self.on("pub", || writer(pub_participant, "Video", too_much));
         let _reader = self.on("sub", || reader(sub_participant, "Video"));
         for participant in [pub_participant, sub_participant] {
-            until("the refusal", || !participant.refusals().unwrap().is_empty());
-            let text = participant.refusals().unwrap()[0].to_string();
+            until("the refusal", || !participant.diagnostics().refusals().unwrap().is_empty());
+            let text = participant.diagnostics().refusals().unwrap()[0].to_string();
             assert!(text.contains("Video") && text.contains("of port 3 of switch 0000000000000001"), "{text}");
         }
         assert_eq!(refused.matched_subscriptions().unwrap(), []);

@@ -394,7 +394,8 @@ impl TestBench {
 
     /// Fails unless samples arrived by the planned transport.
     pub(super) fn check_transport(&self) {
-        let stats = self.participants.iter().flat_map(|participant| participant.transport_stats().expect("open"));
+        let stats =
+            self.participants.iter().flat_map(|participant| participant.diagnostics().transport_stats().expect("open"));
         let by_memory: u64 = stats.filter(|(name, _)| *name == "shm").map(|(_, stats)| stats.datagrams_in).sum();
         let has_samples = self.plan.normal_load > 0 || self.writers.iter().any(Option::is_some);
         assert_eq!(by_memory > 0, self.plan.by_memory && has_samples, "{by_memory} datagrams by shared memory");
@@ -415,7 +416,7 @@ impl TestBench {
         self.match_all();
         self.network.break_end(0);
         own.write(&Sample::default()).expect("room");
-        let failures = self.participants[0].driver_counters().expect("open").send_failures;
+        let failures = self.participants[0].diagnostics().driver_counters().expect("open").send_failures;
         assert!(failures > 0, "{failures}");
     }
 

@@ -14,8 +14,8 @@ use crate::{Error, Result};
 /// system call of some 300 ns, so timers are late by at most some 5 us.
 pub(super) const ATTEMPTS_PER_TIMER_CHECK: u32 = 16;
 
-/// Receive attempts without a datagram in one pass while spinning under [`Runtime::Shared`], during
-/// which other threads wait for the lock.
+/// Receive attempts without a datagram in one pass while spinning under
+/// [`Runtime::Shared`](crate::Runtime::Shared), during which other threads wait for the lock.
 pub(super) const SHARED_ATTEMPTS_PER_PASS: u32 = 2;
 
 /// Maximum number of datagrams received in one pass, which bounds how long it holds the lock.
