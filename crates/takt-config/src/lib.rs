@@ -7,8 +7,8 @@
 //! - [`system`] reads the system files of `takt analyze` with job statistics, and derives a
 //!   participant's timing plan.
 //! - [`convert`] reads configuration files of CycloneDDS, Fast DDS and Connext.
-//! - [`show`] writes profiles and settings, each value with its origin; [`mod@reference`] writes the
-//!   documentation.
+//! - [`show`] writes profiles and settings, each value with its origin; [`mod@reference`] writes
+//!   the documentation.
 //!
 //! Two tables define all names: [`policy::FIELDS`] and [`setting::all`]. Readers, writers and
 //! documentation use these tables only. Unknown names are errors, files have at most

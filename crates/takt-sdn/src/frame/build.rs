@@ -30,8 +30,8 @@ pub struct UdpFrame<'a> {
 }
 
 impl UdpFrame<'_> {
-    /// Returns the octets. [`NoRoom`] if the datagram is too long for IP, the IP versions differ, or
-    /// there are more than two tags.
+    /// Returns the octets. [`NoRoom`] if the datagram is too long for IP, the IP versions differ,
+    /// or there are more than two tags.
     pub fn build(&self) -> Result<Vec<u8>, NoRoom> {
         if self.tags.len() > TAGS_MAX {
             return Err(NoRoom);
