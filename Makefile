@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint bench fuzz fuzz-coverage sanitize mutants deny omg-suite docs deb
+.PHONY: help setup demo test test-long lint bench fuzz fuzz-coverage sanitize mutants deny omg-suite docs deb package
 FUZZ_SECONDS ?= 60
 SWARM_MINUTES ?= 60
 MUTANTS ?=
@@ -107,3 +107,6 @@ docs: ## the documentation as a site with search (installs mdbook): target/docs/
 
 deb: ## a Debian package of the command, with completions, manual pages and systemd units: target/debian
 	@scripts/deb.sh
+
+package: ## the published crates as the registry would get them, each built from its package: target/package
+	@cargo package --locked --workspace $(addprefix --exclude ,takt-sim takt-testkit takt-instructions takt-interop takt-examples xtask)

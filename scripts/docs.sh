@@ -16,10 +16,21 @@ done
 # A copy, so that links to files outside docs/ lead somewhere in the site, too.
 rm -rf "$SITE" target/docs
 mkdir -p "$SITE/src"
-git ls-files -z -- '*.md' docs examples/src packaging LICENSE | grep -zv '\.gz$' \
+git ls-files -z -- '*.md' '*.rs' '*.toml' docs examples packaging LICENSE lab interop/README.md xtask .cargo .ci scripts | grep -zv '\.gz$' \
     | xargs -0 cp --parents -t "$SITE/src"
-sed 's#](#](docs/#; s#](docs/\.\./#](#' docs/SUMMARY.md > "$SITE/src/SUMMARY.md"
+{
+    printf '[Takt](README.md)\n'
+    for page in ARCHITECTURE CONTRIBUTING CHANGELOG SECURITY; do
+        printf '[%s](%s.md)\n' "$page" "$page"
+    done
+    sed 's#](#](docs/#; /^# Summary/d' docs/SUMMARY.md
+    printf '\n# Directories\n\n'
+    git ls-files -- '*/README.md' ':!docs' | sed 's#\(.*\)/README.md#- [\1](&)#'
+} > "$SITE/src/SUMMARY.md"
 rm "$SITE/src/docs/SUMMARY.md"
+# mdbook names the page of README.md index.html, and the contents are in the sidebar.
+find "$SITE/src" -name '*.md' ! -name SUMMARY.md -exec \
+    sed -i 's#README\.md)#index.md)#g; s#\[SUMMARY.md\](SUMMARY.md) lists#The sidebar lists#' {} +
 cat > "$SITE/book.toml" <<'TOML'
 [book]
 title = "Takt"

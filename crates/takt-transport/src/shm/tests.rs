@@ -379,8 +379,12 @@ fn closed_connections_leave_no_entries() {
         send(&mut b, &[n], at(&a));
         assert_eq!(receive(&mut a), Some(vec![n]));
         drop(a);
-        assert_eq!(receive(&mut b), None);
-        assert!(b.incoming.is_empty());
+        // Another test may start a process, which has a copy of the descriptor until it executes.
+        let since = std::time::Instant::now();
+        while !b.incoming.is_empty() {
+            assert_eq!(receive(&mut b), None);
+            assert!(since.elapsed() < TIMEOUT, "the connection is left");
+        }
         assert!(b.poll_lost().is_some());
     }
 }

@@ -22,10 +22,10 @@ impl<T: Readable> DataReader<T> {
     /// ```no_run
     /// # use takt::{DataReader, Sample, TypeSupport};
     /// # fn f<T: TypeSupport>(reader: &DataReader<T>, process: impl Fn(&T)) -> takt::Result<()> {
-    /// // Once, 64 places:
-    /// let mut places: [Sample<T>; 64] = std::array::from_fn(|_| Sample::default());
+    /// // Once, 64 slots:
+    /// let mut slots: [Sample<T>; 64] = std::array::from_fn(|_| Sample::default());
     /// // Again and again:
-    /// for sample in reader.take_batch(&mut places)? {
+    /// for sample in reader.take_batch(&mut slots)? {
     ///     if let Some(data) = &sample.data {
     ///         process(data);
     ///     }

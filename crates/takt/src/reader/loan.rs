@@ -65,7 +65,7 @@ impl<T: Readable> DataReader<T> {
             Ok(found.map(|found| LoanedSample {
                 info: found.info,
                 payload: match found.loan {
-                    Some(lent) if found.payload.is_empty() => Payload::Loaned(lent.clone()),
+                    Some(loan) if found.payload.is_empty() => Payload::Loaned(loan.clone()),
                     _ => Payload::Copied(found.payload.to_vec()),
                 },
                 type_: PhantomData,
@@ -79,7 +79,7 @@ impl<T: Readable> LoanedSample<T> {
     #[must_use]
     pub fn len(&self) -> usize {
         let len = match &self.payload {
-            Payload::Loaned(lent) => lent.len(),
+            Payload::Loaned(loan) => loan.len(),
             Payload::Copied(bytes) => bytes.len(),
         };
         len.saturating_sub(ENCAPSULATION_LEN)
@@ -111,7 +111,7 @@ impl<T: Readable> LoanedSample<T> {
     #[must_use]
     pub fn is_intact(&self) -> bool {
         match &self.payload {
-            Payload::Loaned(lent) => lent.is_intact(),
+            Payload::Loaned(loan) => loan.is_intact(),
             Payload::Copied(_) => true,
         }
     }
@@ -122,8 +122,8 @@ impl<T: Readable> LoanedSample<T> {
     pub fn decode(&self, value: &mut T) -> bool {
         match &self.payload {
             Payload::Copied(bytes) => value.decode(&self.info, bytes),
-            Payload::Loaned(lent) => {
-                let mut bytes = vec![0; lent.len()];
+            Payload::Loaned(loan) => {
+                let mut bytes = vec![0; loan.len()];
                 self.copy_payload(0, &mut bytes);
                 self.is_intact() && value.decode(&self.info, &bytes)
             }
@@ -132,7 +132,7 @@ impl<T: Readable> LoanedSample<T> {
 
     fn copy_payload(&self, from: usize, to: &mut [u8]) {
         match &self.payload {
-            Payload::Loaned(lent) => lent.copy_to(from, to),
+            Payload::Loaned(loan) => loan.copy_to(from, to),
             Payload::Copied(bytes) => to.copy_from_slice(&bytes[from..][..to.len()]),
         }
     }

@@ -212,7 +212,7 @@ impl<T: Readable> DataReader<T> {
         &self,
         selector: Selector,
         query: Option<&Snapshot>,
-        mut places: Destination<'_, T>,
+        mut destination: Destination<'_, T>,
         max: usize,
         count: &mut usize,
     ) -> Result<()> {
@@ -235,7 +235,7 @@ impl<T: Readable> DataReader<T> {
                     },
                 };
                 let Some(found) = found else { break };
-                let samples = places.up_to(*count, &found.info);
+                let samples = destination.up_to(*count, &found.info);
                 if self.decode_into(&found, &mut samples[*count]) {
                     ranks::link(samples, *count, found.previous);
                     *count += 1;

@@ -46,17 +46,17 @@ impl<T: Readable + Sync> DataReader<T> {
     /// Returns the shared object, or the decoded payload. Counts a payload that is not a valid `T`
     /// and returns `None`.
     fn shared(&self, found: &SampleRef<'_>) -> Option<Arc<T>> {
-        let object = found.loan.and_then(|lent| lent.object());
+        let object = found.loan.and_then(|loan| loan.object());
         if let Some(Ok(sample)) = object.map(|object| Arc::clone(object).downcast()) {
             return Some(sample);
         }
         let mut copy = Vec::new();
         let payload = match found.loan {
-            Some(lent) => {
-                copy.resize(lent.len(), 0);
-                lent.copy_to(0, &mut copy);
+            Some(loan) => {
+                copy.resize(loan.len(), 0);
+                loan.copy_to(0, &mut copy);
                 // An overwritten payload is treated as empty, which is not a valid sample.
-                if lent.is_intact() { &copy[..] } else { &[] }
+                if loan.is_intact() { &copy[..] } else { &[] }
             }
             None => found.payload,
         };
