@@ -158,7 +158,7 @@ fn all_commands(words: &str) -> Vec<String> {
     let mut is_command = false;
     let listed = help.lines().filter(|line| {
         if line.ends_with(':') && !line.starts_with(' ') {
-            is_command = !others.contains(line);
+            is_command = *line == "Commands:" || (words.is_empty() && !others.contains(line));
         }
         is_command && line.starts_with("  ")
     });
