@@ -148,5 +148,4 @@ pub use takt_xtypes::TypeSupport as DdsType;
 #[doc = include_str!("../../../docs/guide/ethernet.md")]
 #[doc = include_str!("../../../docs/guide/executor.md")]
 #[doc = include_str!("../../../docs/guide/migrate-from-cyclonedds.md")]
-#[doc = include_str!("../../../docs/guide/durability.md")]
 struct Documents;

@@ -3,7 +3,7 @@
 //! Standard policies are converted. Of the extensions of a participant, discovery, ports and
 //! transports become settings; all other extensions are omitted.
 
-use super::draft::{Block, Draft, Profile, duration, field, value_text};
+use super::draft::{Block, Draft, Profile, field, profile_name, value_text};
 use crate::policy::{Entity, FIELDS};
 use crate::tree::Node;
 
@@ -70,11 +70,6 @@ fn entity_of(element: &str) -> Option<Entity> {
     Entity::of_name(element).filter(|entity| entity.element() == element)
 }
 
-/// Replaces characters that names of profiles do not have.
-fn profile_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect()
-}
-
 fn profile(draft: &mut Draft<'_>, node: &Node, library: &str, path: &str) {
     let mut profile = Profile::new(library, &profile_name(node.attribute("name").unwrap_or("Profile")));
     draft.check_attributes(node, path, &["name", "base_name", "is_default_qos"]);
@@ -103,7 +98,7 @@ fn base(draft: &mut Draft<'_>, node: &Node, library: &str, path: &str) -> Option
     let bare = text.strip_prefix("::").unwrap_or(text);
     let (base_library, name) = bare.split_once("::").unwrap_or((library, bare));
     let (base_library, name) = (profile_name(base_library), profile_name(name));
-    if draft.profiles.iter().any(|profile| profile.library_name == base_library && profile.name == name) {
+    if draft.profiles.iter().any(|profile| profile.qos_library == base_library && profile.name == name) {
         return Some(format!("{base_library}::{name}"));
     }
     let reason = if base_library.starts_with("Builtin") {
@@ -117,7 +112,7 @@ fn base(draft: &mut Draft<'_>, node: &Node, library: &str, path: &str) -> Option
 
 fn block(draft: &mut Draft<'_>, node: &Node, entity: Entity, profile: &mut Profile, path: &str) {
     draft.check_attributes(node, path, &["name", "base_name", "topic_filter"]);
-    let base = base(draft, node, &profile.library_name, path);
+    let base = base(draft, node, &profile.qos_library, path);
     let mut block = Block::new(entity);
     block.restrict(node.attribute("topic_filter").filter(|_| entity.has_topic()), base.as_deref());
     for policy in node.children() {
@@ -185,10 +180,10 @@ fn participant(draft: &mut Draft<'_>, node: &Node, path: &str) {
                 }
             }
             ("discovery_config", "participant_liveliness_lease_duration") => {
-                set_duration(draft, part, &path, "participant.lease_duration");
+                draft.set_duration(part, &path, "participant.lease_duration");
             }
             ("discovery_config", "participant_liveliness_assert_period") => {
-                set_duration(draft, part, &path, "participant.announcement_period");
+                draft.set_duration(part, &path, "participant.announcement_period");
             }
             ("wire_protocol", "participant_id") if text == "-1" => {}
             ("wire_protocol", "participant_id") => draft.set(part, &path, "participant.index", text),
@@ -212,13 +207,6 @@ fn participant(draft: &mut Draft<'_>, node: &Node, path: &str) {
                     .map_or("an extension of RTI", |(_, reason)| reason),
             ),
         }
-    }
-}
-
-fn set_duration(draft: &mut Draft<'_>, node: &Node, path: &str, setting: &str) {
-    match duration(node) {
-        Some(text) => draft.set(node, path, setting, &text),
-        None => draft.omit(node, path, "no duration of sec and nanosec"),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::value::{Kind, Value};
 
 /// Profile in preparation.
 pub(super) struct Profile {
-    pub(super) library_name: String,
+    pub(super) qos_library: String,
     pub(super) name: String,
     pub(super) base: Option<String>,
     pub(super) is_default: bool,
@@ -31,7 +31,7 @@ pub(super) struct Block {
 impl Profile {
     pub(super) fn new(library: &str, name: &str) -> Self {
         Self {
-            library_name: library.to_owned(),
+            qos_library: library.to_owned(),
             name: name.to_owned(),
             base: None,
             is_default: false,
@@ -134,6 +134,14 @@ impl<'s> Draft<'s> {
         }
     }
 
+    /// Sets a setting to the duration of an element.
+    pub(super) fn set_duration(&mut self, node: &Node, path: &str, setting: &str) {
+        match duration(node) {
+            Some(text) => self.set(node, path, setting, &text),
+            None => self.omit(node, path, "expected a duration of sec and nanosec"),
+        }
+    }
+
     /// Adds a policy's field to a block, from a text of the field's kind.
     pub(super) fn set_field(&mut self, block: &mut Block, node: &Node, path: &str, names: (&str, &str), text: &str) {
         let Some(field) = field(block.entity, names.0, names.1) else {
@@ -183,7 +191,7 @@ fn write_line(text: &mut String, key: &str, value: &Value, line: u32) {
 
 fn write_profile(text: &mut String, profile: &Profile) {
     let gap = if text.is_empty() { "" } else { "\n" };
-    let path = format!("qos_library.{}.{}", key(&profile.library_name), key(&profile.name));
+    let path = format!("qos_library.{}.{}", key(&profile.qos_library), key(&profile.name));
     writeln!(text, "{gap}[{path}]").expect("a string grows");
     if let Some(base) = &profile.base {
         writeln!(text, "base_name = {}", quote(base)).expect("a string grows");
@@ -204,9 +212,14 @@ fn write_profile(text: &mut String, profile: &Profile) {
     }
 }
 
+/// Returns a name for a profile: `_` replaces characters that names of profiles do not have.
+pub(super) fn profile_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect()
+}
+
 /// Returns a duration of `sec` and `nanosec` elements in the form of the settings. `None` if it is
 /// no duration.
-pub(super) fn duration(node: &Node) -> Option<String> {
+fn duration(node: &Node) -> Option<String> {
     let is_infinite = |text: &str| text.starts_with("DURATION_INFINIT");
     if node.text().is_some_and(is_infinite) {
         return Some("infinite".to_owned());

@@ -3,7 +3,7 @@
 //! One participant's profile becomes settings: the default one, or else the first. Profiles of
 //! endpoints become QoS profiles of the library `FastDDS`.
 
-use super::draft::{Block, Draft, Profile, field, value_text};
+use super::draft::{Block, Draft, Profile, field, profile_name, value_text};
 use crate::policy::Entity;
 use crate::tree::Node;
 use crate::value::Kind;
@@ -101,19 +101,14 @@ fn omit(draft: &mut Draft<'_>, node: &Node, path: &str) {
     draft.omit(node, path, reason);
 }
 
-/// Replaces characters that names of profiles do not have.
-fn profile_name(node: &Node) -> String {
-    let name = node.attribute("profile_name").unwrap_or(&node.name);
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect()
-}
-
 fn endpoint(draft: &mut Draft<'_>, node: &Node, path: &str, entity: Entity) {
-    let name = format!("{LIBRARY}::{}", profile_name(node));
+    let profile_name = profile_name(node.attribute("profile_name").unwrap_or(&node.name));
+    let name = format!("{LIBRARY}::{profile_name}");
     // Endpoints and topics may share a name; they become one profile.
-    let existing = draft.profiles.iter().position(|profile| profile.name == profile_name(node));
+    let existing = draft.profiles.iter().position(|profile| profile.name == profile_name);
     let mut profile = match existing {
         Some(index) => draft.profiles.remove(index),
-        None => Profile::new(LIBRARY, &profile_name(node)),
+        None => Profile::new(LIBRARY, &profile_name),
     };
     if is_default(node) {
         draft.omit(node, path, format!("name the profile where entities are created: {name}"));
@@ -280,8 +275,8 @@ fn builtin(draft: &mut Draft<'_>, node: &Node, path: &str) {
 
 fn discovery(draft: &mut Draft<'_>, node: &Node, path: &str) {
     match (node.name.as_str(), node.text().unwrap_or_default()) {
-        ("leaseDuration", _) => set_duration(draft, node, path, "participant.lease_duration"),
-        ("leaseAnnouncement", _) => set_duration(draft, node, path, "participant.announcement_period"),
+        ("leaseDuration", _) => draft.set_duration(node, path, "participant.lease_duration"),
+        ("leaseAnnouncement", _) => draft.set_duration(node, path, "participant.announcement_period"),
         ("discoveryProtocol", "SIMPLE" | "CLIENT" | "SUPER_CLIENT") => {}
         ("discoveryProtocol", "SERVER" | "BACKUP") => {
             draft.omit(node, path, "a server is a process of its own: takt discovery-server");
@@ -296,13 +291,6 @@ fn discovery(draft: &mut Draft<'_>, node: &Node, path: &str) {
             }
         }
         _ => omit(draft, node, path),
-    }
-}
-
-fn set_duration(draft: &mut Draft<'_>, node: &Node, path: &str, setting: &str) {
-    match super::draft::duration(node) {
-        Some(text) => draft.set(node, path, setting, &text),
-        None => draft.omit(node, path, "no duration of sec and nanosec"),
     }
 }
 
