@@ -6,6 +6,8 @@
 //! one. Only data are filtered: a dispose or unregister always arrives, and takes effect if the
 //! reader knows the instance.
 
+use crate::context::Context;
+use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::participant::Participant;
 use crate::slots::ReaderHandle;
@@ -65,20 +67,22 @@ impl Participant {
         handle: ReaderHandle,
         filter: Option<ReaderFilter>,
     ) -> Result<(), Error> {
-        let reader = self.reader(handle)?;
+        let reader = self.endpoints.reader(handle)?;
         let mut data = reader.data.clone();
         let (property, filter) = filter.map(|filter| (filter.property, filter.filter)).unzip();
         reader.filter = filter;
         data.content_filter = property;
         self.change_reader(now, handle, data.clone())?;
-        self.refilter(&data);
+        self.endpoints.refilter(&mut self.ctx, &data);
         Ok(())
     }
+}
 
+impl Endpoints {
     /// Passes the changed filter of a remote reader to all local writers.
-    pub(crate) fn refilter(&mut self, subscription: &SubscriptionData) {
+    pub(crate) fn refilter(&mut self, ctx: &mut Context, subscription: &SubscriptionData) {
         for (_, writer) in self.writers.iter_mut() {
-            self.ctx.work.steps(1);
+            ctx.work.steps(1);
             writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
         }
     }

@@ -13,11 +13,15 @@ use crate::timer::{TimerId, TimerKind, TimerQueue};
 use crate::work::Work;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ops::Range;
 use core::time::Duration;
 use takt_exec::{Priority, PriorityQueue};
-use takt_wire::{EntityId, SharedPayload, Timestamp};
+use takt_wire::message::Header;
+use takt_wire::{EntityId, Locator, SharedPayload, Timestamp};
+#[cfg(test)]
+use takt_wire::{GuidPrefix, ProtocolVersion, VendorId};
 
 /// Pending datagram, queued with the priority of its endpoint; discovery has the normal priority.
 /// Each owner queues at most one job of a kind, and records that it did. A job does nothing if its
@@ -59,6 +63,8 @@ pub(crate) struct PayloadTail {
 
 #[derive(Debug)]
 pub(crate) struct Context {
+    /// Header of all messages of the participant.
+    pub(crate) header: Header,
     pub(crate) timers: TimerQueue,
     pub(crate) jobs: PriorityQueue<Job>,
     pub(crate) events: VecDeque<Event>,
@@ -80,6 +86,8 @@ pub(crate) struct Context {
     pub(crate) groups_changed: bool,
     /// Timer for the next check of the groups.
     pub(crate) groups_timer: TimerId,
+    /// Destinations of the datagram being built.
+    pub(crate) destinations: Vec<Locator>,
     /// Payload that accompanies the datagram being built, and stays in its shared memory.
     pub(crate) loan: Option<SharedPayload>,
     /// Whether the caller sends payloads from where they are stored; see [`PayloadTail`].
@@ -117,11 +125,12 @@ pub(crate) struct Timing {
 }
 
 impl Context {
-    pub(crate) fn new(limits: Limits, timing: Timing) -> Self {
+    pub(crate) fn new(header: Header, limits: Limits, timing: Timing) -> Self {
         let mut timers = TimerQueue::new();
         let mut jobs = PriorityQueue::new();
         jobs.reserve(Priority::NORMAL, 64);
         Self {
+            header,
             groups_timer: timers.register(TimerKind::Groups),
             timers,
             jobs,
@@ -136,6 +145,7 @@ impl Context {
             owners: 0,
             participants: 0,
             groups_changed: false,
+            destinations: Vec::with_capacity(16),
             loan: None,
             scatter_gather: false,
             payload_tail: None,
@@ -275,5 +285,15 @@ impl Context {
     /// second.
     pub(crate) fn period_multiplier(&self) -> u32 {
         (self.participants / UNSCALED_PARTICIPANTS_MAX).clamp(1, PERIOD_MULTIPLIER_MAX)
+    }
+}
+
+#[cfg(test)]
+impl Context {
+    pub(crate) fn for_tests() -> Self {
+        let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: GuidPrefix::default() };
+        let zero = Duration::ZERO;
+        let timing = Timing { heartbeat_first: zero, heartbeat_period: zero, nack_delay: zero, nack_suppression: zero };
+        Self::new(header, Limits::default(), timing)
     }
 }

@@ -229,16 +229,12 @@ fn period_of(deadline: Deadline) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
-    use crate::context::Timing;
     use takt_wire::Duration as WireDuration;
 
     const MS: u64 = 1_000_000;
 
     fn setup(max_instances: usize) -> (DeadlineMonitor, Context) {
-        let zero = Duration::ZERO;
-        let timing = Timing { heartbeat_first: zero, heartbeat_period: zero, nack_delay: zero, nack_suppression: zero };
-        let mut ctx = Context::new(Limits::default(), timing);
+        let mut ctx = Context::for_tests();
         let deadline = every(10);
         let kind = TimerKind::ReaderDeadline { reader: 0 };
         let monitor = DeadlineMonitor::new(deadline, max_instances, kind, &mut ctx);

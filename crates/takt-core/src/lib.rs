@@ -31,6 +31,7 @@ mod count;
 mod counters;
 mod deadline;
 mod discovery;
+mod endpoints;
 mod error;
 mod event;
 mod lifespan;

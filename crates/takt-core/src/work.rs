@@ -34,16 +34,16 @@ impl Participant {
     /// Returns the state kept for remote participants; visits each of them.
     #[must_use]
     pub fn remote_state_size(&self) -> RemoteStateSize {
-        let remotes = || self.remotes.iter().map(|(_, remote)| remote);
+        let remotes = || self.discovery.remotes.iter().map(|(_, remote)| remote);
         RemoteStateSize {
-            participants: self.remotes.len(),
+            participants: self.discovery.remotes.len(),
             on_probation: remotes().filter(|remote| remote.is_on_probation()).count(),
-            endpoints: self.publications.len() + self.subscriptions.len(),
+            endpoints: self.discovery.publications.len() + self.discovery.subscriptions.len(),
             endpoints_of_one_max: remotes().map(|remote| remote.endpoints).max().unwrap_or(0),
-            octets: self.discovery_bytes,
+            octets: self.discovery.discovery_bytes,
             octets_of_one_max: remotes().map(|remote| remote.footprint).max().unwrap_or(0),
             queued: self.ctx.jobs.len() + self.ctx.events.len(),
-            refusals: self.refusals.len(),
+            refusals: self.discovery.refusals.len(),
         }
     }
 }

@@ -19,7 +19,8 @@
 
 use super::SEDP_PUBLICATIONS_SECURE;
 use crate::context::Context;
-use crate::participant::Participant;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::collections::BTreeMap;
@@ -55,79 +56,99 @@ impl Unconfirmed {
     }
 }
 
-impl Participant {
+impl Discovery {
     /// Counts a new match, now or once the reader's participant knows the writer.
-    pub(super) fn count_match_once_known(&mut self, now: Instant, index: u32, reader: Guid) {
-        let Some(writer) = self.writers.get_mut(index) else { return };
+    pub(super) fn count_match_once_known(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+        reader: Guid,
+    ) {
+        let Some(writer) = endpoints.writers.get_mut(index) else { return };
         let (writer_id, announced, topic_name) = (writer.entity_id, writer.announced, writer.data.topic_name.clone());
-        if self.is_announcement_known(reader.prefix, &topic_name, announced) {
-            if let Some(writer) = self.writers.get_mut(index) {
-                writer.count_match(&mut self.ctx, reader);
+        if self.is_announcement_known(ctx, endpoints, reader.prefix, &topic_name, announced) {
+            if let Some(writer) = endpoints.writers.get_mut(index) {
+                writer.count_match(ctx, reader);
             }
             return;
         }
         let until = now.after(CONFIRMATION_TIME);
         self.unconfirmed.waiting.insert((reader, writer_id), until);
-        self.ctx.timers.arm_by(self.unconfirmed.timer, until);
+        ctx.timers.arm_by(self.unconfirmed.timer, until);
     }
 
     /// Reports whether a participant has acknowledged the announcement of a writer, or will never
     /// acknowledge one.
-    fn is_announcement_known(&self, prefix: GuidPrefix, topic_name: &str, announced: SequenceNumber) -> bool {
-        if prefix == self.header.prefix || self.static_endpoints.is_some() {
+    fn is_announcement_known(
+        &self,
+        ctx: &Context,
+        endpoints: &Endpoints,
+        prefix: GuidPrefix,
+        topic_name: &str,
+        announced: SequenceNumber,
+    ) -> bool {
+        if prefix == ctx.header.prefix || self.static_endpoints.is_some() {
             return true;
         }
-        let sedp = self.sedp_of_publications(topic_name);
+        let sedp = ctx.sedp_of_publications(topic_name);
         let entity_id = match sedp {
             SEDP_PUBLICATIONS_SECURE => EntityId::SEDP_PUB_SECURE_READER,
             _ => EntityId::SEDP_PUB_READER,
         };
         let reader = Guid { prefix, entity_id };
-        let Some(sedp) = self.writers.get(sedp) else { return true };
+        let Some(sedp) = endpoints.writers.get(sedp) else { return true };
         let proxy = sedp.proxy_index(reader).and_then(|index| sedp.proxies.get(index));
         proxy.is_none_or(|proxy| proxy.acked >= announced)
     }
 
     /// Counts the matches that an acknowledgement from the reader confirms.
-    pub(crate) fn confirm_matches(&mut self, reader: Guid, writer: EntityId) {
+    pub(crate) fn confirm_matches(
+        &mut self,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        reader: Guid,
+        writer: EntityId,
+    ) {
         if self.unconfirmed.waiting.is_empty() {
             return;
         }
         if matches!(writer, EntityId::SEDP_PUB_WRITER | EntityId::SEDP_PUB_SECURE_WRITER) {
             let pairs: Vec<_> = self.unconfirmed.of(reader.prefix).collect();
             for (reader, writer) in pairs {
-                self.ctx.work.steps(1);
-                let found = self.writer_ids.get(&writer).and_then(|&index| self.writers.get(index));
+                ctx.work.steps(1);
+                let found = endpoints.writer_ids.get(&writer).and_then(|&index| endpoints.writers.get(index));
                 let is_known = found.is_none_or(|writer| {
-                    self.is_announcement_known(reader.prefix, &writer.data.topic_name, writer.announced)
+                    self.is_announcement_known(ctx, endpoints, reader.prefix, &writer.data.topic_name, writer.announced)
                 });
                 if is_known {
-                    self.confirm_match(reader, writer);
+                    self.confirm_match(ctx, endpoints, reader, writer);
                 }
             }
         } else if self.unconfirmed.waiting.contains_key(&(reader, writer)) {
-            self.confirm_match(reader, writer);
+            self.confirm_match(ctx, endpoints, reader, writer);
         }
     }
 
-    fn confirm_match(&mut self, reader: Guid, writer: EntityId) {
+    fn confirm_match(&mut self, ctx: &mut Context, endpoints: &mut Endpoints, reader: Guid, writer: EntityId) {
         self.unconfirmed.waiting.remove(&(reader, writer));
-        let index = self.writer_ids.get(&writer).copied();
-        if let Some(writer) = index.and_then(|index| self.writers.get_mut(index)) {
-            writer.count_match(&mut self.ctx, reader);
+        let index = endpoints.writer_ids.get(&writer).copied();
+        if let Some(writer) = index.and_then(|index| endpoints.writers.get_mut(index)) {
+            writer.count_match(ctx, reader);
         }
     }
 
     /// Counts the matches that have waited for [`CONFIRMATION_TIME`].
-    pub(crate) fn handle_confirmation_timeout(&mut self, now: Instant) {
-        self.ctx.work.steps(self.unconfirmed.len());
+    pub(crate) fn handle_confirmation_timeout(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+        ctx.work.steps(self.unconfirmed.len());
         let waiting = &self.unconfirmed.waiting;
         let late: Vec<_> = waiting.iter().filter(|(_, until)| **until <= now).map(|(pair, _)| *pair).collect();
         for (reader, writer) in late {
-            self.confirm_match(reader, writer);
+            self.confirm_match(ctx, endpoints, reader, writer);
         }
         if let Some(next) = self.unconfirmed.waiting.values().min() {
-            self.ctx.timers.arm(self.unconfirmed.timer, *next);
+            ctx.timers.arm(self.unconfirmed.timer, *next);
         }
     }
 }

@@ -18,7 +18,9 @@
 
 use super::Remote;
 use crate::cache::{CacheLimits, ChangeKind, KeyHash, ReaderCache};
-use crate::participant::Participant;
+use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::reader::Reader;
 use crate::slots::ReaderHandle;
 use crate::time::Instant;
@@ -111,11 +113,11 @@ pub(crate) struct BuiltinTopics {
     readers: Vec<(BuiltinTopic, u32)>,
     /// Remote endpoints of each topic, by name and type. Maintained while a reader of topics
     /// exists.
-    topics: BTreeMap<(String, String), Endpoints>,
+    topics: BTreeMap<(String, String), TopicEndpoints>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Endpoints {
+struct TopicEndpoints {
     count: usize,
     /// The presented policies are those of a writer.
     from_writer: bool,
@@ -153,11 +155,16 @@ fn topic_key(topic_name: &str, type_name: &str) -> KeyHash {
     text.fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME)).to_be_bytes()
 }
 
-impl Participant {
-    /// Creates a reader of a builtin topic, filled with the entities known now. The reader is
-    /// neither matched nor announced.
-    pub fn create_builtin_reader(&mut self, now: Instant, topic: BuiltinTopic) -> ReaderHandle {
-        let limits = &self.ctx.limits;
+impl Discovery {
+    /// Creates a reader of a builtin topic, filled with the entities known now.
+    pub(crate) fn create_builtin_reader(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        topic: BuiltinTopic,
+    ) -> ReaderHandle {
+        let limits = &ctx.limits;
         let max_samples = match topic {
             BuiltinTopic::Participant => limits.max_participants + limits.max_unvalidated_participants,
             _ => limits.default_max_instances,
@@ -172,18 +179,18 @@ impl Participant {
         };
         let cache = ReaderCache::new(bounds, limits.endpoint_memory_bytes);
         let data = Box::new(SubscriptionData {
-            guid: Guid { prefix: self.header.prefix, entity_id: topic.reader_id() },
-            participant: self.guid(),
+            guid: Guid { prefix: ctx.header.prefix, entity_id: topic.reader_id() },
+            participant: Guid::new(ctx.header.prefix, EntityId::PARTICIPANT),
             topic_name: topic.name().to_string(),
             qos: BuiltinTopic::reader_qos(),
             ..SubscriptionData::default()
         });
-        let index = self.readers.vacant();
-        let handle = ReaderHandle { index, generation: self.readers.generation(index) };
-        let mut reader = Reader::new(handle, data, true, Some(Box::new(super::EndpointKey)), cache, &mut self.ctx);
+        let index = endpoints.readers.vacant();
+        let handle = ReaderHandle { index, generation: endpoints.readers.generation(index) };
+        let mut reader = Reader::new(handle, data, true, Some(Box::new(super::EndpointKey)), cache, ctx);
         reader.is_enabled = true;
-        self.readers.insert(reader);
-        self.fill_builtin_reader(now, topic, index);
+        endpoints.readers.insert(reader);
+        self.fill_builtin_reader(now, ctx, endpoints, topic, index);
         self.builtin_topics.readers.push((topic, index));
         handle
     }
@@ -200,8 +207,16 @@ impl Participant {
     }
 
     /// Fills a new reader with the known entities (TRANSIENT_LOCAL).
-    fn fill_builtin_reader(&mut self, now: Instant, topic: BuiltinTopic, index: u32) {
-        let Self { readers, ctx, remotes, publications, subscriptions, builtin_topics, .. } = self;
+    fn fill_builtin_reader(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        topic: BuiltinTopic,
+        index: u32,
+    ) {
+        let Self { remotes, publications, subscriptions, builtin_topics, .. } = self;
+        let Endpoints { readers, .. } = endpoints;
         let Some(reader) = readers.get_mut(index) else { return };
         let mut insert = |entity: Guid, payload: Vec<u8>| {
             let change = Change::of(topic, entity, ChangeKind::Alive, &payload);
@@ -216,16 +231,15 @@ impl Participant {
             BuiltinTopic::Topic => {
                 let is_counted = builtin_topics.has_reader(BuiltinTopic::Topic);
                 let mut seen = BTreeSet::new();
-                let prefix = self.header.prefix;
+                let prefix = ctx.header.prefix;
                 let written = publications.values().map(|data| (&data.topic_name, &data.type_name, data.guid));
                 let read = subscriptions.values().map(|data| (&data.topic_name, &data.type_name, data.guid));
                 for (topic_name, type_name, guid) in written.chain(read) {
                     let from_writer = guid.entity_id.is_writer();
                     if !is_counted {
-                        let endpoints =
-                            builtin_topics.topics.entry((topic_name.clone(), type_name.clone())).or_default();
-                        endpoints.count += 1;
-                        endpoints.from_writer |= from_writer;
+                        let counted = builtin_topics.topics.entry((topic_name.clone(), type_name.clone())).or_default();
+                        counted.count += 1;
+                        counted.from_writer |= from_writer;
                     }
                     if !seen.insert((topic_name, type_name)) {
                         continue;
@@ -242,107 +256,159 @@ impl Participant {
             }
         }
     }
+}
 
-    fn deliver_to_builtin_reader(&mut self, now: Instant, change: &Change<'_>) {
-        let Self { readers, ctx, builtin_topics, .. } = self;
-        for (_, index) in builtin_topics.readers.iter().filter(|(topic, _)| *topic == change.topic) {
-            if let Some(reader) = readers.get_mut(*index) {
+impl BuiltinTopics {
+    fn deliver(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, change: &Change<'_>) {
+        for (_, index) in self.readers.iter().filter(|(topic, _)| *topic == change.topic) {
+            if let Some(reader) = endpoints.readers.get_mut(*index) {
                 reader.insert(now, ctx, change.writer, change.kind, change.key_hash, change.payload);
             }
         }
     }
 
     /// Presents a participant that was discovered or changed its announcement.
-    pub(super) fn present_participant(&mut self, now: Instant, index: u32) {
-        if !self.builtin_topics.has_reader(BuiltinTopic::Participant) {
-            return;
+    pub(super) fn present_participant(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        remote: &Remote,
+    ) {
+        if self.has_reader(BuiltinTopic::Participant) {
+            let payload = remote.data.to_bytes();
+            let change = Change::of(BuiltinTopic::Participant, remote.data.guid, ChangeKind::Alive, &payload);
+            self.deliver(now, ctx, endpoints, &change);
         }
-        let Some((guid, payload)) = self.remotes.get(index).map(|remote| (remote.data.guid, remote.data.to_bytes()))
-        else {
-            return;
-        };
-        self.deliver_to_builtin_reader(now, &Change::of(BuiltinTopic::Participant, guid, ChangeKind::Alive, &payload));
     }
 
     /// Reports the departure of a participant.
-    pub(super) fn withdraw_participant(&mut self, now: Instant, remote: &Remote, departure: Departure) {
-        self.deliver_to_builtin_reader(
+    pub(super) fn withdraw_participant(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        remote: &Remote,
+        departure: Departure,
+    ) {
+        self.deliver(
             now,
+            ctx,
+            endpoints,
             &Change::of(BuiltinTopic::Participant, remote.data.guid, departure.change(), &[]),
         );
     }
 
     /// Presents a remote writer that was discovered or changed its policies.
-    pub(super) fn present_publication(&mut self, now: Instant, data: &PublicationData) {
+    pub(super) fn present_publication(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: &PublicationData,
+    ) {
         let (publication, topic) = (BuiltinTopic::Publication, BuiltinTopic::Topic);
-        if !self.builtin_topics.has_reader(publication) && !self.builtin_topics.has_reader(topic) {
+        if !self.has_reader(publication) && !self.has_reader(topic) {
             return;
         }
         let payload = data.to_bytes();
-        self.deliver_to_builtin_reader(now, &Change::of(publication, data.guid, ChangeKind::Alive, &payload));
-        self.present_topic(now, &data.topic_name, &data.type_name, true, &payload);
+        self.deliver(now, ctx, endpoints, &Change::of(publication, data.guid, ChangeKind::Alive, &payload));
+        self.present_topic(now, ctx, endpoints, (&data.topic_name, &data.type_name), true, &payload);
     }
 
     /// Presents a remote reader that was discovered or changed its policies.
-    pub(super) fn present_subscription(&mut self, now: Instant, data: &SubscriptionData) {
+    pub(super) fn present_subscription(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: &SubscriptionData,
+    ) {
         let (subscription, topic) = (BuiltinTopic::Subscription, BuiltinTopic::Topic);
-        if !self.builtin_topics.has_reader(subscription) && !self.builtin_topics.has_reader(topic) {
+        if !self.has_reader(subscription) && !self.has_reader(topic) {
             return;
         }
         let payload = data.to_bytes();
-        self.deliver_to_builtin_reader(now, &Change::of(subscription, data.guid, ChangeKind::Alive, &payload));
-        self.present_topic(now, &data.topic_name, &data.type_name, false, &payload);
+        self.deliver(now, ctx, endpoints, &Change::of(subscription, data.guid, ChangeKind::Alive, &payload));
+        self.present_topic(now, ctx, endpoints, (&data.topic_name, &data.type_name), false, &payload);
     }
 
     /// Reports the departure of a remote writer.
-    pub(super) fn withdraw_publication(&mut self, now: Instant, data: &PublicationData, departure: Departure) {
-        self.deliver_to_builtin_reader(now, &Change::of(BuiltinTopic::Publication, data.guid, departure.change(), &[]));
-        self.withdraw_topic(now, &data.topic_name, &data.type_name, departure);
+    pub(super) fn withdraw_publication(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: &PublicationData,
+        departure: Departure,
+    ) {
+        self.deliver(now, ctx, endpoints, &Change::of(BuiltinTopic::Publication, data.guid, departure.change(), &[]));
+        self.withdraw_topic(now, ctx, endpoints, (&data.topic_name, &data.type_name), departure);
     }
 
     /// Reports the departure of a remote reader.
-    pub(super) fn withdraw_subscription(&mut self, now: Instant, data: &SubscriptionData, departure: Departure) {
-        self.deliver_to_builtin_reader(
-            now,
-            &Change::of(BuiltinTopic::Subscription, data.guid, departure.change(), &[]),
-        );
-        self.withdraw_topic(now, &data.topic_name, &data.type_name, departure);
+    pub(super) fn withdraw_subscription(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: &SubscriptionData,
+        departure: Departure,
+    ) {
+        self.deliver(now, ctx, endpoints, &Change::of(BuiltinTopic::Subscription, data.guid, departure.change(), &[]));
+        self.withdraw_topic(now, ctx, endpoints, (&data.topic_name, &data.type_name), departure);
     }
 
     /// Adds an endpoint to its topic. The topic is presented for the first endpoint and for the
     /// first writer.
-    fn present_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, is_writer: bool, payload: &[u8]) {
-        if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
+    fn present_topic(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        (topic_name, type_name): (&str, &str),
+        is_writer: bool,
+        payload: &[u8],
+    ) {
+        if !self.has_reader(BuiltinTopic::Topic) {
             return;
         }
-        let endpoints = self.builtin_topics.topics.entry((topic_name.to_string(), type_name.to_string())).or_default();
-        endpoints.count += 1;
-        let is_update = endpoints.count == 1 || (is_writer && !endpoints.from_writer);
-        endpoints.from_writer |= is_writer;
+        let counted = self.topics.entry((topic_name.to_string(), type_name.to_string())).or_default();
+        counted.count += 1;
+        let is_update = counted.count == 1 || (is_writer && !counted.from_writer);
+        counted.from_writer |= is_writer;
         if is_update {
-            self.deliver_topic(now, topic_name, type_name, ChangeKind::Alive, payload);
+            let change = topic_change(ctx, (topic_name, type_name), ChangeKind::Alive, payload);
+            self.deliver(now, ctx, endpoints, &change);
         }
     }
 
     /// Removes an endpoint from its topic.
-    pub(super) fn withdraw_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, departure: Departure) {
-        if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
+    pub(super) fn withdraw_topic(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        (topic_name, type_name): (&str, &str),
+        departure: Departure,
+    ) {
+        if !self.has_reader(BuiltinTopic::Topic) {
             return;
         }
         let key = (topic_name.to_string(), type_name.to_string());
-        let Some(endpoints) = self.builtin_topics.topics.get_mut(&key) else { return };
-        endpoints.count -= 1;
-        if endpoints.count == 0 {
-            self.builtin_topics.topics.remove(&key);
-            self.deliver_topic(now, topic_name, type_name, departure.change(), &[]);
+        let Some(counted) = self.topics.get_mut(&key) else { return };
+        counted.count -= 1;
+        if counted.count == 0 {
+            self.topics.remove(&key);
+            let change = topic_change(ctx, (topic_name, type_name), departure.change(), &[]);
+            self.deliver(now, ctx, endpoints, &change);
         }
     }
+}
 
-    fn deliver_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, kind: ChangeKind, payload: &[u8]) {
-        let topic = BuiltinTopic::Topic;
-        // Topics are derived locally, not announced.
-        let writer = Guid { prefix: self.header.prefix, entity_id: topic.writer_id() };
-        let key_hash = topic_key(topic_name, type_name);
-        self.deliver_to_builtin_reader(now, &Change { topic, kind, writer, key_hash, payload });
-    }
+/// Returns the change of a topic, which is derived locally and not announced.
+fn topic_change<'a>(ctx: &Context, names: (&str, &str), kind: ChangeKind, payload: &'a [u8]) -> Change<'a> {
+    let topic = BuiltinTopic::Topic;
+    let writer = Guid { prefix: ctx.header.prefix, entity_id: topic.writer_id() };
+    Change { topic, kind, writer, key_hash: topic_key(names.0, names.1), payload }
 }

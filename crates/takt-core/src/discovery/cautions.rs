@@ -2,7 +2,9 @@
 //! all that it offers.
 
 use super::matching::{reader_of, refusal_of, write_pair, writer_of};
-use crate::participant::Participant;
+use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::reader::{Reader, WriterProxy};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -62,26 +64,19 @@ impl fmt::Display for Caution {
     }
 }
 
-impl Participant {
-    /// Returns the pairs that match here and may be refused by others, in no order, then those
-    /// whose writers omit information for PRESENTATION. Visits each pair with compared types, and
-    /// each writer matched with a reader.
-    pub fn cautions(&self) -> impl Iterator<Item = Caution> {
-        self.type_cautions().chain(self.presentation_cautions())
-    }
-
-    fn presentation_cautions(&self) -> impl Iterator<Item = Caution> {
+impl Discovery {
+    pub(crate) fn presentation_cautions(&self, ctx: &Context, endpoints: &Endpoints) -> impl Iterator<Item = Caution> {
         let missing_of = |reader: &Reader| {
             let missing = |proxy: &WriterProxy| Some((proxy.guid, proxy.missing_group_info?));
             let (local, topic_name) = (reader.data.guid, reader.data.topic_name.clone());
             let remotes: Vec<_> = reader.proxies.iter().filter_map(|(_, proxy)| missing(proxy)).collect();
             remotes.into_iter().map(move |(remote, missing)| (local, remote, missing, topic_name.clone()))
         };
-        self.readers.iter().flat_map(move |(_, reader)| missing_of(reader)).map(
+        endpoints.readers.iter().flat_map(move |(_, reader)| missing_of(reader)).map(
             |(local, remote, missing, topic_name)| Caution {
                 local,
                 remote,
-                remote_participant: self.label_of(remote.prefix),
+                remote_participant: self.label_of(ctx, remote.prefix),
                 topic_name,
                 kind: CautionKind::Presentation,
                 what: missing.text().into(),
@@ -89,22 +84,24 @@ impl Participant {
         )
     }
 
-    fn type_cautions(&self) -> impl Iterator<Item = Caution> {
+    pub(crate) fn type_cautions(&self, ctx: &Context, endpoints: &Endpoints) -> impl Iterator<Item = Caution> {
         self.type_checks.cautions().filter_map(|(check, what)| {
-            let publication = self.publication(check.writer)?;
-            let subscription = self.subscription(check.reader)?;
-            let is_own = |guid: Guid| guid.prefix == self.header.prefix;
-            let matches = |index: u32| self.writers.get(index)?.proxy_index(check.reader);
+            let publication = self.publication(ctx, endpoints, check.writer)?;
+            let subscription = self.subscription(ctx, endpoints, check.reader)?;
+            let is_own = |guid: Guid| guid.prefix == ctx.header.prefix;
+            let matches = |index: u32| endpoints.writers.get(index)?.proxy_index(check.reader);
             let is_matched = match is_own(check.writer) {
-                true => self.writer_ids.get(&check.writer.entity_id).and_then(|&index| matches(index)).is_some(),
-                false => self.sources.contains_key(&check.writer) && refusal_of(publication, subscription).is_none(),
+                true => endpoints.writer_ids.get(&check.writer.entity_id).and_then(|&index| matches(index)).is_some(),
+                false => {
+                    endpoints.sources.contains_key(&check.writer) && refusal_of(publication, subscription).is_none()
+                }
             };
             let (local, remote) =
                 if is_own(check.writer) { (check.writer, check.reader) } else { (check.reader, check.writer) };
             is_matched.then(|| Caution {
                 local,
                 remote,
-                remote_participant: self.label_of(remote.prefix),
+                remote_participant: self.label_of(ctx, remote.prefix),
                 topic_name: publication.topic_name.clone(),
                 kind: CautionKind::Types,
                 what: what.into(),

@@ -3,15 +3,17 @@
 //! Discovery and user data use separate sockets and transports, which do not preserve the order. A
 //! farewell (RTPS 2.5 §8.5.3), or the deletion of a writer (RTPS 2.5 §8.5.4), that is received
 //! first would unmatch writers whose last samples wait in another socket. Samples of best-effort
-//! writers would be lost. A caller with sockets calls [`Participant::defer_departures`], receives
-//! what has arrived, and then calls [`Participant::conclude_departure`].
+//! writers would be lost. A caller with sockets calls [`crate::Participant::defer_departures`],
+//! receives what has arrived, and then calls [`crate::Participant::conclude_departure`].
 //!
 //! Invariant: at most [`WAITING_MAX`] departures wait, each endpoint or participant once, the
 //! oldest first.
 
 use super::Departure;
 use crate::cache::InstanceHandle;
-use crate::participant::Participant;
+use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::time::Instant;
 use alloc::collections::VecDeque;
 use takt_wire::{EntityId, Guid};
@@ -21,67 +23,79 @@ const WAITING_MAX: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Departures {
-    is_deferred: bool,
+    pub(crate) is_deferred: bool,
     /// Departed participants and writers.
     waiting: VecDeque<(Guid, Departure)>,
 }
 
-impl Participant {
-    /// Defers departures of participants and writers from now on until
-    /// [`conclude_departure`](Self::conclude_departure). Without this call they take effect at
-    /// once.
-    pub fn defer_departures(&mut self) {
-        self.departures.is_deferred = true;
-    }
-
+impl Discovery {
     /// Reports whether a departure waits.
     #[must_use]
-    pub fn has_departures(&self) -> bool {
+    pub(crate) fn has_departures(&self) -> bool {
         !self.departures.waiting.is_empty()
     }
 
-    /// Makes the oldest waiting departure take effect. Call it after all datagrams were received
-    /// that had arrived when the departure was received. Takes the steps of a farewell.
-    pub fn conclude_departure(&mut self, now: Instant) {
+    /// Makes the oldest waiting departure take effect.
+    pub(crate) fn conclude_departure(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
         if let Some((guid, departure)) = self.departures.waiting.pop_front() {
-            self.conclude(now, guid, departure);
+            self.conclude(now, ctx, endpoints, guid, departure);
         }
     }
 
     /// Handles the departure of a remote participant or writer, at once or deferred.
-    pub(super) fn depart(&mut self, now: Instant, guid: Guid, departure: Departure) {
+    pub(super) fn depart(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        guid: Guid,
+        departure: Departure,
+    ) {
         let is_known = match guid.entity_id {
             EntityId::PARTICIPANT => self.remote_by_prefix.contains_key(&guid.prefix),
             _ => self.publications.contains_key(&guid),
         };
         if !self.departures.is_deferred || !is_known {
-            return self.conclude(now, guid, departure);
+            return self.conclude(now, ctx, endpoints, guid, departure);
         }
         if self.departures.waiting.iter().any(|(waiting, _)| *waiting == guid) {
             return;
         }
         if self.departures.waiting.len() == WAITING_MAX {
-            self.conclude_departure(now);
+            self.conclude_departure(now, ctx, endpoints);
         }
         self.departures.waiting.push_back((guid, departure));
     }
 
     /// Concludes the waiting departure of a participant or writer, because it is announced again.
-    pub(super) fn conclude_departure_of(&mut self, now: Instant, guid: Guid) {
+    pub(super) fn conclude_departure_of(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        guid: Guid,
+    ) {
         if let Some(at) = self.departures.waiting.iter().position(|(waiting, _)| *waiting == guid)
             && let Some((_, departure)) = self.departures.waiting.remove(at)
         {
-            self.conclude(now, guid, departure);
+            self.conclude(now, ctx, endpoints, guid, departure);
         }
     }
 
-    fn conclude(&mut self, now: Instant, guid: Guid, departure: Departure) {
+    fn conclude(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        guid: Guid,
+        departure: Departure,
+    ) {
         if guid.entity_id == EntityId::PARTICIPANT {
-            return self.remove_participant(now, guid.prefix, departure);
+            return self.remove_participant(now, ctx, endpoints, guid.prefix, departure);
         }
         let topic_name = self.publications.get(&guid).map(|data| data.topic_name.clone());
-        self.handle_deleted_publication(now, guid);
-        let sedp = self.sedp_of_publications(topic_name.as_deref().unwrap_or_default());
-        self.abandon(sedp, InstanceHandle(guid.to_bytes()));
+        self.handle_deleted_publication(now, ctx, endpoints, guid);
+        let sedp = ctx.sedp_of_publications(topic_name.as_deref().unwrap_or_default());
+        endpoints.abandon(sedp, InstanceHandle(guid.to_bytes()));
     }
 }

@@ -2,8 +2,10 @@
 //! nonexistent for the lifetime of the participant.
 
 use super::Departure;
+use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::error::Error;
-use crate::participant::Participant;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -42,65 +44,77 @@ impl Ignored {
     }
 }
 
-impl Participant {
+impl Discovery {
     /// Ignores a participant and all its entities, now and if it returns with the same GUID.
-    ///
-    /// # Errors
-    /// [`Error::OutOfResources`] if 65,536 entities are ignored already.
-    pub fn ignore_participant(&mut self, now: Instant, participant: GuidPrefix) -> Result<(), Error> {
+    pub(crate) fn ignore_participant(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        participant: GuidPrefix,
+    ) -> Result<(), Error> {
         self.ignored.check_room()?;
         self.ignored.participants.insert(participant);
-        self.remove_participant(now, participant, Departure::Deleted);
+        self.remove_participant(now, ctx, endpoints, participant, Departure::Deleted);
         Ok(())
     }
 
     /// Ignores all remote writers and readers of a topic.
-    ///
-    /// # Errors
-    /// As [`Self::ignore_participant`].
-    pub fn ignore_topic(&mut self, now: Instant, topic_name: &str) -> Result<(), Error> {
+    pub(crate) fn ignore_topic(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        topic_name: &str,
+    ) -> Result<(), Error> {
         self.ignored.check_room()?;
         self.ignored.topics.insert(topic_name.into());
         let writers = self.publications.values().filter(|data| data.topic_name == topic_name);
         let readers = self.subscriptions.values().filter(|data| data.topic_name == topic_name);
         let (writers, readers): (Vec<_>, Vec<_>) =
             (writers.map(|data| data.guid).collect(), readers.map(|data| data.guid).collect());
-        writers.into_iter().for_each(|guid| self.drop_publication(now, guid));
-        readers.into_iter().for_each(|guid| self.drop_subscription(now, guid));
+        writers.into_iter().for_each(|guid| self.drop_publication(now, ctx, endpoints, guid));
+        readers.into_iter().for_each(|guid| self.drop_subscription(now, ctx, endpoints, guid));
         Ok(())
     }
 
     /// Ignores a remote writer.
-    ///
-    /// # Errors
-    /// As [`Self::ignore_participant`].
-    pub fn ignore_publication(&mut self, now: Instant, writer: Guid) -> Result<(), Error> {
+    pub(crate) fn ignore_publication(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        writer: Guid,
+    ) -> Result<(), Error> {
         self.ignored.check_room()?;
         self.ignored.endpoints.insert(writer);
-        self.drop_publication(now, writer);
+        self.drop_publication(now, ctx, endpoints, writer);
         Ok(())
     }
 
     /// Ignores a remote reader.
-    ///
-    /// # Errors
-    /// As [`Self::ignore_participant`].
-    pub fn ignore_subscription(&mut self, now: Instant, reader: Guid) -> Result<(), Error> {
+    pub(crate) fn ignore_subscription(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        reader: Guid,
+    ) -> Result<(), Error> {
         self.ignored.check_room()?;
         self.ignored.endpoints.insert(reader);
-        self.drop_subscription(now, reader);
+        self.drop_subscription(now, ctx, endpoints, reader);
         Ok(())
     }
 
-    fn drop_publication(&mut self, now: Instant, guid: Guid) {
-        if let Some(data) = self.remove_publication(now, guid) {
-            self.withdraw_publication(now, &data, Departure::Deleted);
+    fn drop_publication(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, guid: Guid) {
+        if let Some(data) = self.remove_publication(now, ctx, endpoints, guid) {
+            self.builtin_topics.withdraw_publication(now, ctx, endpoints, &data, Departure::Deleted);
         }
     }
 
-    fn drop_subscription(&mut self, now: Instant, guid: Guid) {
-        if let Some(data) = self.remove_subscription(guid) {
-            self.withdraw_subscription(now, &data, Departure::Deleted);
+    fn drop_subscription(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, guid: Guid) {
+        if let Some(data) = self.remove_subscription(ctx, endpoints, guid) {
+            self.builtin_topics.withdraw_subscription(now, ctx, endpoints, &data, Departure::Deleted);
         }
     }
 }

@@ -9,10 +9,12 @@
 //! write to one of them (DDS 1.4 §2.2.3.11). With one such writer it does so if the change is not
 //! sent to every matched reader.
 
+use super::sedp::BuiltinChange;
 use super::{PARTICIPANT_MESSAGES, PARTICIPANT_MESSAGES_SECURE};
 use crate::cache::{ChangeKind, ReadCursor, Selector};
 use crate::context::Context;
-use crate::participant::Participant;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use crate::writer::Writer;
@@ -54,12 +56,12 @@ impl Assertion {
     }
 }
 
-impl Participant {
+impl Discovery {
     /// Reschedules the assertions after a writer was created or deleted, because the shortest lease
     /// may have changed.
-    pub(crate) fn schedule_assertions(&mut self, now: Instant) {
+    pub(crate) fn schedule_assertions(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
         let leases = |kind: LivelinessKind| {
-            let enabled = self.writers.iter().filter(|(_, writer)| writer.is_enabled);
+            let enabled = endpoints.writers.iter().filter(|(_, writer)| writer.is_enabled);
             let of_writers = enabled.map(|(_, writer)| writer.data.qos.liveliness);
             let of_kind = of_writers.filter(move |liveliness| liveliness.kind == kind);
             of_kind.filter_map(|liveliness| liveliness.lease_duration.as_nanos())
@@ -73,50 +75,56 @@ impl Participant {
         }
         self.assertion.period = period;
         match period {
-            Some(_) => self.ctx.timers.arm(self.assertion.timer, now),
-            None => self.ctx.timers.cancel(self.assertion.timer),
+            Some(_) => ctx.timers.arm(self.assertion.timer, now),
+            None => ctx.timers.cancel(self.assertion.timer),
         }
     }
 
     /// Handles the assertion timer.
-    pub(crate) fn assert_automatic_writers(&mut self, now: Instant) {
-        self.write_assertion(now, LivelinessKind::Automatic);
+    pub(crate) fn assert_automatic_writers(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+        self.write_assertion(now, ctx, endpoints, LivelinessKind::Automatic);
         if let Some(period) = self.assertion.period {
-            self.ctx.timers.arm(self.assertion.timer, now.after(period));
+            ctx.timers.arm(self.assertion.timer, now.after(period));
         }
     }
 
     /// Asserts all writers whose liveliness is `MANUAL_BY_PARTICIPANT` (DDS 1.4 §2.2.2.2.1.18).
-    pub fn assert_liveliness(&mut self, now: Instant) {
+    pub(crate) fn assert_liveliness(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
         self.assertion.manual_sent = Some(now);
-        self.ctx.timers.cancel(self.assertion.manual_timer);
-        self.ctx.work.steps(self.writers.len());
-        for (_, writer) in self.writers.iter_mut() {
-            writer.participant_asserted(now, &mut self.ctx);
+        ctx.timers.cancel(self.assertion.manual_timer);
+        ctx.work.steps(endpoints.writers.len());
+        for (_, writer) in endpoints.writers.iter_mut() {
+            writer.participant_asserted(now, ctx);
         }
-        self.write_assertion(now, LivelinessKind::ManualByParticipant);
+        self.write_assertion(now, ctx, endpoints, LivelinessKind::ManualByParticipant);
     }
 
     /// Records a write to a writer whose liveliness may be `MANUAL_BY_PARTICIPANT`. The write also
     /// asserts the other writers, and readers that are not sent the change must learn that the
     /// writer is alive.
-    pub(crate) fn manually_asserted(&mut self, now: Instant, writer: u32) {
+    pub(crate) fn manually_asserted(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        writer: u32,
+    ) {
         let Some(period) = self.assertion.manual_period else { return };
         let is_manual = |writer: &&Writer| writer.data.qos.liveliness.kind == LivelinessKind::ManualByParticipant;
-        let Some(writer) = self.writers.get(writer).filter(is_manual) else { return };
+        let Some(writer) = endpoints.writers.get(writer).filter(is_manual) else { return };
         if !self.assertion.is_manual_shared && !writer.withholds_last() {
             return;
         }
         match self.assertion.manual_sent.map(|sent| sent.after(period)).filter(|due| *due > now) {
-            Some(due) => self.ctx.timers.arm_by(self.assertion.manual_timer, due),
-            None => self.assert_liveliness(now),
+            Some(due) => ctx.timers.arm_by(self.assertion.manual_timer, due),
+            None => self.assert_liveliness(now, ctx, endpoints),
         }
     }
 
     /// Announces that the writers of a kind are alive, and asserts them at local readers, which do
     /// not receive the announcement.
-    fn write_assertion(&mut self, now: Instant, kind: LivelinessKind) {
-        let prefix = self.header.prefix;
+    fn write_assertion(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, kind: LivelinessKind) {
+        let prefix = ctx.header.prefix;
         let wire_kind = match kind {
             LivelinessKind::ManualByParticipant => ParticipantMessageData::KIND_MANUAL_BY_PARTICIPANT,
             _ => ParticipantMessageData::KIND_AUTOMATIC,
@@ -125,10 +133,10 @@ impl Participant {
         let mut key_hash = [0; 16];
         key_hash[..12].copy_from_slice(&prefix.0);
         key_hash[12..].copy_from_slice(&wire_kind);
-        self.ctx.work.steps(self.writers.len());
+        ctx.work.steps(endpoints.writers.len());
         let of_kind = |writer: &&Writer| !writer.entity_id.is_builtin() && writer.data.qos.liveliness.kind == kind;
-        let (mut is_secure, mut is_unprotected) = (false, self.ctx.security.is_none());
-        for writer in self.writers.iter().map(|(_, writer)| writer).filter(of_kind) {
+        let (mut is_secure, mut is_unprotected) = (false, ctx.security.is_none());
+        for writer in endpoints.writers.iter().map(|(_, writer)| writer).filter(of_kind) {
             is_secure |= writer.protection.liveliness;
             is_unprotected |= !writer.protection.liveliness;
         }
@@ -136,18 +144,21 @@ impl Participant {
             .into_iter()
             .filter(|(is_due, _)| *is_due)
         {
-            self.write_builtin(now, index, ChangeKind::Alive, key_hash, &payload);
+            let change = BuiltinChange { kind: ChangeKind::Alive, key_hash, payload: &payload };
+            self.write_builtin(now, ctx, endpoints, index, change);
         }
-        self.assert_writers_of(now, prefix, kind, None);
+        endpoints.assert_writers_of(now, ctx, prefix, kind, None);
     }
+}
 
+impl Endpoints {
     /// Handles assertions of remote participants.
-    pub(super) fn take_assertions(&mut self, now: Instant, reader: u32) {
+    pub(super) fn take_assertions(&mut self, now: Instant, ctx: &mut Context, reader: u32) {
         let is_secure = reader == PARTICIPANT_MESSAGES_SECURE;
         loop {
             let Some(reader) = self.readers.get_mut(reader) else { return };
             let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
-            self.ctx.work.unit();
+            ctx.work.unit();
             let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
             let message = sample.info.valid_data.then(|| ParticipantMessageData::parse(sample.payload));
             let kind = match message {
@@ -157,7 +168,7 @@ impl Participant {
                     _ => None,
                 },
                 Some(_) => {
-                    self.ctx.counters.malformed_discovery += 1;
+                    ctx.counters.malformed_discovery += 1;
                     None
                 }
                 None => None,
@@ -165,22 +176,29 @@ impl Participant {
             // A participant that invents kinds of assertions must not exhaust the instances.
             reader.cache.abandon(instance);
             if let Some(kind) = kind {
-                self.assert_writers_of(now, from, kind, Some(is_secure));
+                self.assert_writers_of(now, ctx, from, kind, Some(is_secure));
             }
         }
     }
 
     /// Asserts the writers of a participant: all of them, or only those whose liveliness is
     /// protected, or only those whose liveliness is not.
-    fn assert_writers_of(&mut self, now: Instant, prefix: GuidPrefix, kind: LivelinessKind, is_secure: Option<bool>) {
+    fn assert_writers_of(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        prefix: GuidPrefix,
+        kind: LivelinessKind,
+        is_secure: Option<bool>,
+    ) {
         let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
         for (_, listeners) in self.sources.range(first..).take_while(|(writer, _)| writer.prefix == prefix) {
-            self.ctx.work.steps(listeners.len());
+            ctx.work.steps(listeners.len());
             for (reader, proxy) in listeners {
                 if let Some(reader) = self.readers.get_mut(*reader)
                     && is_secure.is_none_or(|is_secure| reader.protection.liveliness == is_secure)
                 {
-                    reader.handle_assertion(now, &mut self.ctx, *proxy, kind);
+                    reader.handle_assertion(now, ctx, *proxy, kind);
                 }
             }
         }

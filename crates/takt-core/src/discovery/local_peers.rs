@@ -4,17 +4,20 @@
 //! asked whether a transport leads there ([`Event::LocalPeerAnnounced`]) under three conditions:
 //! the participant has validated an address of this host, this participant has such a locator too,
 //! and endpoints of both are matched, or would be if the path were open. Until the driver confirms
-//! ([`Participant::handle_local_peer`]), and after it withdraws, data use the ordinary network
-//! path, so no participant becomes unreachable. Discovery traffic always uses the network path. The
-//! participant also has a shared-memory path to itself: its readers receive its own writers by
-//! shared memory.
+//! ([`crate::Participant::handle_local_peer`]), and after it withdraws, data use the ordinary
+//! network path, so no participant becomes unreachable. Discovery traffic always uses the network
+//! path. The participant also has a shared-memory path to itself: its readers receive its own
+//! writers by shared memory.
 //!
 //! On such a path the driver also notices the end of the remote process
-//! ([`Participant::handle_local_peer_end`]), which ends the participant long before its lease.
+//! ([`crate::Participant::handle_local_peer_end`]), which ends the participant long before its
+//! lease.
 
 use super::builtin_topics::Departure;
+use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::event::Event;
-use crate::participant::Participant;
 use crate::time::Instant;
 use crate::writer::Path;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
@@ -47,10 +50,10 @@ pub(super) fn is_memory(locator: &Locator) -> bool {
     locator.kind == Locator::KIND_TAKT_SHM
 }
 
-impl Participant {
+impl Discovery {
     /// Records the shared-memory path to a participant after it was validated, moved or changed its
     /// announcement.
-    pub(super) fn update_shared_memory_path(&mut self, index: u32) {
+    pub(super) fn update_shared_memory_path(&mut self, ctx: &mut Context, index: u32) {
         let do_we = self.locators.default_unicast.iter().any(is_memory);
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| do_we && remote.probation.is_none()) else {
             return;
@@ -63,17 +66,17 @@ impl Participant {
         };
         if remote.shared_memory_path.is_none_or(|known| !known.leads_to(&locator)) {
             remote.shared_memory_path = Some(SharedMemoryPath { locator, is_requested: false, is_open: false });
-            self.request_shared_memory_path(index);
+            self.request_shared_memory_path(ctx, index);
         }
     }
 
     /// Returns the shared-memory path to this participant itself. Requests it from the driver the
     /// first time.
-    pub(super) fn own_shared_memory_path(&mut self) -> Option<SharedMemoryPath> {
+    pub(super) fn own_shared_memory_path(&mut self, ctx: &mut Context) -> Option<SharedMemoryPath> {
         if self.own_shared_memory_path.is_none() {
             let locator = *self.locators.default_unicast.iter().find(|locator| is_memory(locator))?;
             self.own_shared_memory_path = Some(SharedMemoryPath { locator, is_requested: true, is_open: false });
-            self.ctx.notify(Event::LocalPeerAnnounced(locator));
+            ctx.notify(Event::LocalPeerAnnounced(locator));
         }
         self.own_shared_memory_path
     }
@@ -81,16 +84,16 @@ impl Participant {
     /// Records that an endpoint of a participant was matched with a local one, so that the two
     /// exchange data, or would be if there were a path. Returns whether the shared-memory path is
     /// requested because of that.
-    pub(super) fn begin_exchange(&mut self, prefix: GuidPrefix) -> bool {
+    pub(super) fn begin_exchange(&mut self, ctx: &mut Context, prefix: GuidPrefix) -> bool {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| !remote.exchanges) else { return false };
         remote.exchanges = true;
-        self.request_shared_memory_path(index)
+        self.request_shared_memory_path(ctx, index)
     }
 
     /// Requests the path from the driver once, and only to participants with matched endpoints: a
     /// path costs memory and descriptors. Returns whether it is requested.
-    fn request_shared_memory_path(&mut self, index: u32) -> bool {
+    fn request_shared_memory_path(&mut self, ctx: &mut Context, index: u32) -> bool {
         let remote = self.remotes.get_mut(index).filter(|remote| remote.exchanges);
         let Some(memory_path) =
             remote.and_then(|remote| remote.shared_memory_path.as_mut()).filter(|it| !it.is_requested)
@@ -98,16 +101,21 @@ impl Participant {
             return false;
         };
         memory_path.is_requested = true;
-        self.ctx.notify(Event::LocalPeerAnnounced(memory_path.locator));
+        ctx.notify(Event::LocalPeerAnnounced(memory_path.locator));
         true
     }
 
-    /// Sets whether datagrams reach this locator. Answers [`Event::LocalPeerAnnounced`], and
-    /// reports later changes. Endpoints that only this path connects are matched. Takes steps for
-    /// each remote participant, and for each endpoint and each match of that one.
-    pub fn handle_local_peer(&mut self, now: Instant, locator: &Locator, is_reached: bool) {
-        self.ctx.work.steps(self.remotes.len());
-        let home = self.own_shared_memory_path.as_mut().map(|memory_path| (self.header.prefix, memory_path));
+    /// Sets whether datagrams reach this locator.
+    pub(crate) fn handle_local_peer(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        locator: &Locator,
+        is_reached: bool,
+    ) {
+        ctx.work.steps(self.remotes.len());
+        let home = self.own_shared_memory_path.as_mut().map(|memory_path| (ctx.header.prefix, memory_path));
         let others = self.remotes.iter_mut();
         let others = others.filter_map(|(_, remote)| Some((remote.prefix, remote.shared_memory_path.as_mut()?)));
         let found = home.into_iter().chain(others).find(|(_, memory_path)| memory_path.leads_to(locator));
@@ -115,24 +123,28 @@ impl Participant {
             found.map(|(prefix, memory_path)| (prefix, core::mem::replace(&mut memory_path.is_open, is_reached)));
         let Some((prefix, before)) = found else { return };
         if before != is_reached {
-            self.redirect_endpoints(prefix);
+            self.redirect_endpoints(ctx, endpoints, prefix);
         }
-        self.match_unreachable(now, prefix);
+        self.match_unreachable(now, ctx, endpoints, prefix);
     }
 
     /// Handles the end of the process at a [confirmed](Self::handle_local_peer) locator, after all
-    /// its datagrams were received. The participant is lost as at the end of its lease.
-    /// Announcements still in transit do not rediscover it. Takes steps for each remote
-    /// participant, and for each endpoint and each match of that one.
-    pub fn handle_local_peer_end(&mut self, now: Instant, locator: &Locator) {
-        self.ctx.work.steps(self.remotes.len());
+    /// its datagrams were received.
+    pub(crate) fn handle_local_peer_end(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        locator: &Locator,
+    ) {
+        ctx.work.steps(self.remotes.len());
         let ended = self.remotes.iter().find(|(_, remote)| {
             remote.shared_memory_path.is_some_and(|memory_path| memory_path.is_open && memory_path.leads_to(locator))
         });
         if let Some(prefix) = ended.map(|(_, remote)| remote.prefix) {
-            self.ctx.counters.local_peers_ended += 1;
+            ctx.counters.local_peers_ended += 1;
             self.departed.note(now, prefix, SequenceNumber::MAX);
-            self.depart(now, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Lost);
+            self.depart(now, ctx, endpoints, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Lost);
         }
     }
 }

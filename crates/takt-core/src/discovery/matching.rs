@@ -4,10 +4,13 @@ use super::local_peers::is_memory;
 use super::multicast::has_own_locators;
 use super::reachability::MAX_MESSAGE;
 use super::type_checks::Compatibility;
+use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::event::Event;
 use crate::locator_kinds::LocatorKinds;
 use crate::multicast_group::MulticastReachability;
-use crate::participant::{Participant, is_durability_service};
+use crate::participant::is_durability_service;
 use crate::presentation::missing_group_info;
 use crate::reader::WriterTraits;
 use crate::time::Instant;
@@ -186,19 +189,25 @@ pub(super) fn refusal_of(publication: &PublicationData, subscription: &Subscript
     }
 }
 
-impl Participant {
+impl Discovery {
     /// Returns the path to an endpoint: by its own locators, otherwise those of its participant, at
     /// the validated address of the participant. The validated address is used even if no local
     /// interface leads there now. A participant that is reached by a connection gets everything by
     /// it. The locator has one of the kinds that the local endpoint uses.
-    pub(super) fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator], kinds: LocatorKinds) -> Option<Path> {
+    pub(super) fn path_to(
+        &mut self,
+        ctx: &mut Context,
+        prefix: GuidPrefix,
+        unicast: &[Locator],
+        kinds: LocatorKinds,
+    ) -> Option<Path> {
         let mut refused = 0;
         let memory_max = self.reachability.message_max(MAX_MESSAGE);
         let of_kinds = |announced: &[Locator]| -> Vec<Locator> {
             announced.iter().filter(|locator| kinds.has(locator)).copied().collect()
         };
-        let path = if prefix == self.header.prefix {
-            let memory_path = self.own_shared_memory_path();
+        let path = if prefix == ctx.header.prefix {
+            let memory_path = self.own_shared_memory_path(ctx);
             let default = &self.locators.default_unicast;
             let source = default.first().copied().unwrap_or(Locator::INVALID);
             let all = if unicast.is_empty() { default } else { unicast };
@@ -232,15 +241,15 @@ impl Participant {
             let is_validated = || validated.first().map(|locator| Path { locator: *locator, ..remote.metatraffic });
             self.reachability.choose(&validated, remote.source, &mut refused).or_else(is_validated)
         };
-        self.ctx.counters.refused_locators += refused;
+        ctx.counters.refused_locators += refused;
         path
     }
 
     /// Returns the vendor of a participant, the local one included; [`VendorId::UNKNOWN`] if it is
     /// not known.
     #[must_use]
-    pub fn vendor_of(&self, prefix: GuidPrefix) -> VendorId {
-        if prefix == self.header.prefix {
+    pub(crate) fn vendor_of(&self, ctx: &Context, prefix: GuidPrefix) -> VendorId {
+        if prefix == ctx.header.prefix {
             return VendorId::TAKT;
         }
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
@@ -248,33 +257,57 @@ impl Participant {
     }
 
     /// Matches a new or changed writer with all local readers.
-    pub(super) fn match_publication(&mut self, now: Instant, publication: &PublicationData) {
+    pub(super) fn match_publication(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        publication: &PublicationData,
+    ) {
         let mut from = super::BUILTIN_ENDPOINTS;
-        while let Some(index) = self.readers.next_index(from) {
+        while let Some(index) = endpoints.readers.next_index(from) {
             from = index + 1;
-            self.match_reader(now, index, publication);
+            self.match_reader(now, ctx, endpoints, index, publication);
         }
     }
 
     /// Updates a writer whose change does not affect matches.
-    pub(crate) fn refresh_publication(&mut self, now: Instant, publication: &PublicationData) {
-        let listeners = self.sources.get(&publication.guid).cloned().unwrap_or_default();
+    pub(crate) fn refresh_publication(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        publication: &PublicationData,
+    ) {
+        let listeners = endpoints.sources.get(&publication.guid).cloned().unwrap_or_default();
         for (reader, _) in listeners {
-            self.match_reader(now, reader, publication);
+            self.match_reader(now, ctx, endpoints, reader, publication);
         }
     }
 
     /// Matches a new or changed reader with all local writers.
-    pub(super) fn match_subscription(&mut self, now: Instant, subscription: &SubscriptionData) {
+    pub(super) fn match_subscription(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        subscription: &SubscriptionData,
+    ) {
         let mut from = super::BUILTIN_ENDPOINTS;
-        while let Some(index) = self.writers.next_index(from) {
+        while let Some(index) = endpoints.writers.next_index(from) {
             from = index + 1;
-            self.match_writer(now, index, subscription);
+            self.match_writer(now, ctx, endpoints, index, subscription);
         }
     }
 
     /// Matches the endpoints of a participant again after its permissions have changed.
-    pub(crate) fn match_again(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(crate) fn match_again(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        prefix: GuidPrefix,
+    ) {
         let first = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         let publications: Vec<_> = self
             .publications
@@ -289,56 +322,75 @@ impl Participant {
             .map(|(_, data)| data.clone())
             .collect();
         for publication in publications {
-            self.ctx.work.unit();
-            self.match_publication(now, &publication);
+            ctx.work.unit();
+            self.match_publication(now, ctx, endpoints, &publication);
         }
         for subscription in subscriptions {
-            self.ctx.work.unit();
-            self.match_subscription(now, &subscription);
+            ctx.work.unit();
+            self.match_subscription(now, ctx, endpoints, &subscription);
         }
     }
 
     /// Matches a new or changed local writer with all readers, local ones included.
-    pub(crate) fn match_local_writer(&mut self, now: Instant, index: u32) {
+    pub(crate) fn match_local_writer(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+    ) {
         let remote = core::mem::take(&mut self.subscriptions);
         for subscription in remote.values() {
-            self.match_writer(now, index, subscription);
+            self.match_writer(now, ctx, endpoints, index, subscription);
         }
         self.subscriptions = remote;
         let mut from = super::BUILTIN_ENDPOINTS;
-        let Some(publication) = self.writers.get(index).map(|writer| writer.data.clone()) else { return };
-        while let Some(reader) = self.readers.next_index(from) {
+        let Some(publication) = endpoints.writers.get(index).map(|writer| writer.data.clone()) else { return };
+        while let Some(reader) = endpoints.readers.next_index(from) {
             from = reader + 1;
-            let Some(subscription) = self.readers.get(reader).filter(|reader| reader.is_enabled) else { continue };
+            let Some(subscription) = endpoints.readers.get(reader).filter(|reader| reader.is_enabled) else { continue };
             let subscription = subscription.data.clone();
-            self.match_writer(now, index, &subscription);
-            self.match_reader(now, reader, &publication);
+            self.match_writer(now, ctx, endpoints, index, &subscription);
+            self.match_reader(now, ctx, endpoints, reader, &publication);
         }
     }
 
     /// Matches a new or changed local reader with all writers, local ones included.
-    pub(crate) fn match_local_reader(&mut self, now: Instant, index: u32) {
+    pub(crate) fn match_local_reader(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+    ) {
         let remote = core::mem::take(&mut self.publications);
         for publication in remote.values() {
-            self.match_reader(now, index, publication);
+            self.match_reader(now, ctx, endpoints, index, publication);
         }
         self.publications = remote;
         let mut from = super::BUILTIN_ENDPOINTS;
-        let Some(subscription) = self.readers.get(index).map(|reader| reader.data.clone()) else { return };
-        while let Some(writer) = self.writers.next_index(from) {
+        let Some(subscription) = endpoints.readers.get(index).map(|reader| reader.data.clone()) else { return };
+        while let Some(writer) = endpoints.writers.next_index(from) {
             from = writer + 1;
-            let Some(publication) = self.writers.get(writer).filter(|writer| writer.is_enabled) else { continue };
+            let Some(publication) = endpoints.writers.get(writer).filter(|writer| writer.is_enabled) else { continue };
             let publication = publication.data.clone();
-            self.match_reader(now, index, &publication);
-            self.match_writer(now, writer, &subscription);
+            self.match_reader(now, ctx, endpoints, index, &publication);
+            self.match_writer(now, ctx, endpoints, writer, &subscription);
         }
     }
 
     /// Matches the reader with the writer if they are compatible. An already matched reader is
     /// updated, or unmatched if it became incompatible.
-    pub(super) fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
-        self.ctx.work.steps(1);
-        let Some(writer) = self.writers.get(index).filter(|writer| writer.is_enabled) else { return };
+    pub(super) fn match_writer(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+        subscription: &SubscriptionData,
+    ) {
+        ctx.work.steps(1);
+        let Some(writer) = endpoints.writers.get(index).filter(|writer| writer.is_enabled) else { return };
         let is_builtin = writer.entity_id.is_builtin() || subscription.guid.entity_id.is_builtin();
         if writer.data.topic_name != subscription.topic_name || is_builtin {
             return;
@@ -346,25 +398,25 @@ impl Participant {
         let (is_matched, entity_id) = (writer.proxy_index(subscription.guid).is_some(), writer.entity_id);
         let mut reason = refusal_of(&writer.data, subscription);
         if reason.is_none() {
-            reason = self.security_refusal_of_reader(now, entity_id, subscription);
+            reason = ctx.security_refusal_of_reader(now, entity_id, subscription);
         }
-        let Some(writer) = self.writers.get(index) else { return };
+        let Some(writer) = endpoints.writers.get(index) else { return };
         if reason.is_none() {
-            reason = match self.type_checks.compatibility(&mut self.ctx, &writer.data, subscription) {
+            reason = match self.type_checks.compatibility(ctx, &writer.data, subscription) {
                 Compatibility::Yes => None,
                 Compatibility::Pending => return,
                 Compatibility::No(difference) => Some(RefusalReason::TypesDiffer { reason: difference }),
             };
         }
         let (local, kinds) = (writer.data.guid, writer.kinds);
-        let path = self.path_to(subscription.guid.prefix, &subscription.unicast, kinds);
-        let vendor = self.vendor_of(subscription.guid.prefix);
+        let path = self.path_to(ctx, subscription.guid.prefix, &subscription.unicast, kinds);
+        let vendor = self.vendor_of(ctx, subscription.guid.prefix);
         let reachability =
             |path| self.multicast_reachability_of(subscription.guid.prefix, has_own_locators(subscription), path);
         let reachability = path.as_ref().map_or_else(MulticastReachability::default, reachability);
-        let Some(writer) = self.writers.get_mut(index) else { return };
+        let Some(writer) = endpoints.writers.get_mut(index) else { return };
         match (reason, path) {
-            (None, Some(path)) if is_matched => writer.redirect(&mut self.ctx, subscription.guid, path, reachability),
+            (None, Some(path)) if is_matched => writer.redirect(ctx, subscription.guid, path, reachability),
             // The newly announced address is not validated yet.
             (None, None) if is_matched => {}
             (None, Some(path)) => {
@@ -377,20 +429,20 @@ impl Participant {
                     path,
                     reachability,
                 };
-                writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
+                writer.add_proxy(now, ctx, subscription.guid, &traits);
                 writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
                 // Reserved here, so that sending to all readers does not allocate.
                 let readers = writer.proxies.len();
-                self.destinations.reserve(readers.saturating_sub(self.destinations.len()));
-                self.count_match_once_known(now, index, subscription.guid);
+                ctx.destinations.reserve(readers.saturating_sub(ctx.destinations.len()));
+                self.count_match_once_known(now, ctx, endpoints, index, subscription.guid);
                 self.remove_refusal(local, subscription.guid);
-                self.begin_exchange(subscription.guid.prefix);
-                self.secure_pair(now, entity_id, subscription.guid);
+                self.begin_exchange(ctx, subscription.guid.prefix);
+                self.secure_pair(now, ctx, endpoints, entity_id, subscription.guid);
             }
             (reason, _) => {
                 if is_matched {
-                    writer.remove_proxy(&mut self.ctx, subscription.guid);
-                    if let Some(security) = self.ctx.security.as_mut() {
+                    writer.remove_proxy(ctx, subscription.guid);
+                    if let Some(security) = ctx.security.as_mut() {
                         security.pair_unmatched(entity_id, subscription.guid);
                     }
                 }
@@ -398,50 +450,57 @@ impl Participant {
                 match &reason {
                     RefusalReason::Qos(list) => {
                         writer.incompatible.refused(list);
-                        self.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
+                        ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
                     }
                     RefusalReason::Network { reason } => {
                         writer.incompatible.refused_by_network(reason);
-                        self.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
+                        ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
                     }
                     RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
                         writer.inconsistent_topic.total_count += 1;
                         writer.inconsistent_topic.total_count_change += 1;
-                        self.ctx.notify(Event::WriterInconsistentTopic(writer.handle));
+                        ctx.notify(Event::WriterInconsistentTopic(writer.handle));
                     }
                     RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
                 }
-                self.record_refusal(local, subscription.guid, &subscription.topic_name, reason);
+                self.record_refusal(ctx, local, subscription.guid, &subscription.topic_name, reason);
             }
         }
     }
 
     /// Matches the writer with the reader if they are compatible. An already matched writer is
     /// updated, or unmatched if it became incompatible.
-    pub(super) fn match_reader(&mut self, now: Instant, index: u32, publication: &PublicationData) {
-        self.ctx.work.steps(1);
-        let Some(reader) = self.readers.get(index).filter(|reader| reader.is_enabled) else { return };
+    pub(super) fn match_reader(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+        publication: &PublicationData,
+    ) {
+        ctx.work.steps(1);
+        let Some(reader) = endpoints.readers.get(index).filter(|reader| reader.is_enabled) else { return };
         if reader.data.topic_name != publication.topic_name || reader.entity_id.is_builtin() {
             return;
         }
-        let (matched, entity_id) = (self.matched_proxy(publication.guid, index), reader.entity_id);
+        let (matched, entity_id) = (endpoints.matched_proxy(publication.guid, index), reader.entity_id);
         let mut reason = refusal_of(publication, &reader.data);
         if reason.is_none() {
-            reason = self.security_refusal_of_writer(now, entity_id, publication);
+            reason = ctx.security_refusal_of_writer(now, entity_id, publication);
         }
-        let Some(reader) = self.readers.get(index) else { return };
+        let Some(reader) = endpoints.readers.get(index) else { return };
         if reason.is_none() {
-            reason = match self.type_checks.compatibility(&mut self.ctx, publication, &reader.data) {
+            reason = match self.type_checks.compatibility(ctx, publication, &reader.data) {
                 Compatibility::Yes => None,
                 Compatibility::Pending => return,
                 Compatibility::No(difference) => Some(RefusalReason::TypesDiffer { reason: difference }),
             };
         }
         let (local, kinds) = (reader.data.guid, reader.kinds);
-        let path = self.path_to(publication.guid.prefix, &publication.unicast, kinds);
-        let vendor = self.vendor_of(publication.guid.prefix);
-        let publisher = self.publisher_of(index, publication);
-        let Some(reader) = self.readers.get_mut(index) else { return };
+        let path = self.path_to(ctx, publication.guid.prefix, &publication.unicast, kinds);
+        let vendor = self.vendor_of(ctx, publication.guid.prefix);
+        let publisher = endpoints.publisher_of(index, publication);
+        let Some(reader) = endpoints.readers.get_mut(index) else { return };
         match (reason, path) {
             // The newly announced address is not validated yet.
             (None, None) if matched.is_some() => {}
@@ -460,100 +519,94 @@ impl Participant {
                     is_service: is_durability_service(&publication.qos.user_data),
                 };
                 if let Some(proxy) = matched {
-                    return reader.refresh_proxy(&mut self.ctx, proxy, &traits);
+                    return reader.refresh_proxy(ctx, proxy, &traits);
                 }
-                let proxy = reader.add_proxy(now, &mut self.ctx, publication.guid, &traits);
-                self.sources.entry(publication.guid).or_default().push((index, proxy));
-                self.join_group(index, proxy, publication.guid, publisher);
+                let proxy = reader.add_proxy(now, ctx, publication.guid, &traits);
+                endpoints.sources.entry(publication.guid).or_default().push((index, proxy));
+                endpoints.join_group(index, proxy, publication.guid, publisher);
                 self.remove_refusal(local, publication.guid);
-                self.begin_exchange(publication.guid.prefix);
-                self.secure_pair(now, entity_id, publication.guid);
+                self.begin_exchange(ctx, publication.guid.prefix);
+                self.secure_pair(now, ctx, endpoints, entity_id, publication.guid);
             }
             (reason, _) => {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
                 match &reason {
                     RefusalReason::Qos(list) => {
                         reader.incompatible.refused(list);
-                        self.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
+                        ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
                     }
                     RefusalReason::Network { reason } => {
                         reader.incompatible.refused_by_network(reason);
-                        self.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
+                        ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
                     }
                     RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
                         reader.inconsistent_topic.total_count += 1;
                         reader.inconsistent_topic.total_count_change += 1;
-                        self.ctx.notify(Event::ReaderInconsistentTopic(reader.handle));
+                        ctx.notify(Event::ReaderInconsistentTopic(reader.handle));
                     }
                     RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
                 }
                 if let Some(proxy) = matched {
-                    self.end_secure_pair(entity_id, publication.guid);
-                    self.unmatch_reader_proxy(now, publication.guid, index, proxy);
+                    ctx.end_secure_pair(entity_id, publication.guid);
+                    endpoints.unmatch_reader_proxy(now, ctx, publication.guid, index, proxy);
                 }
-                self.record_refusal(local, publication.guid, &publication.topic_name, reason);
+                self.record_refusal(ctx, local, publication.guid, &publication.topic_name, reason);
             }
-        }
-    }
-
-    /// Returns the reader's proxy of a writer, if they are matched.
-    fn matched_proxy(&self, writer: Guid, reader: u32) -> Option<u32> {
-        let listeners = self.sources.get(&writer)?;
-        listeners.iter().find(|(index, _)| *index == reader).map(|(_, proxy)| *proxy)
-    }
-
-    /// Ends the match of one reader with a writer.
-    fn unmatch_reader_proxy(&mut self, now: Instant, writer: Guid, index: u32, proxy: u32) {
-        if let Some(listeners) = self.sources.get_mut(&writer) {
-            listeners.retain(|(reader, _)| *reader != index);
-            if listeners.is_empty() {
-                self.sources.remove(&writer);
-            }
-        }
-        if let Some(reader) = self.readers.get_mut(index) {
-            reader.remove_proxy(now, &mut self.ctx, proxy);
         }
     }
 
     /// Tries unreachable endpoints again after addresses of a participant or local interfaces have
     /// changed, or a path through shared memory has opened.
-    pub(super) fn match_unreachable(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(super) fn match_unreachable(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        prefix: GuidPrefix,
+    ) {
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         let pairs: Vec<_> =
             self.unreachable.range((from, from)..).take_while(|(it, _)| it.prefix == prefix).copied().collect();
         for pair @ (remote, local) in pairs {
-            self.ctx.work.unit();
+            ctx.work.unit();
             self.unreachable.remove(&pair);
             if let Some(subscription) = self.subscriptions.get(&remote).cloned() {
-                if let Some(&index) = self.writer_ids.get(&local.entity_id) {
-                    self.match_writer(now, index, &subscription);
+                if let Some(&index) = endpoints.writer_ids.get(&local.entity_id) {
+                    self.match_writer(now, ctx, endpoints, index, &subscription);
                 }
             } else if let Some(publication) = self.publications.get(&remote).cloned() {
-                self.ctx.work.steps(self.readers.len());
-                let reader = self.readers.iter().find(|(_, reader)| reader.data.guid == local);
+                ctx.work.steps(endpoints.readers.len());
+                let reader = endpoints.readers.iter().find(|(_, reader)| reader.data.guid == local);
                 if let Some(index) = reader.map(|(index, _)| index) {
-                    self.match_reader(now, index, &publication);
+                    self.match_reader(now, ctx, endpoints, index, &publication);
                 }
             }
         }
     }
 
-    fn record_refusal(&mut self, local: Guid, remote: Guid, topic_name: &str, reason: RefusalReason) {
+    fn record_refusal(
+        &mut self,
+        ctx: &mut Context,
+        local: Guid,
+        remote: Guid,
+        topic_name: &str,
+        reason: RefusalReason,
+    ) {
         if reason == RefusalReason::Unreachable && self.unreachable.len() < UNREACHABLE_MAX {
             self.unreachable.insert((remote, local));
             // Shared memory may be the only path. The driver's answer decides.
-            if self.begin_exchange(remote.prefix) {
+            if self.begin_exchange(ctx, remote.prefix) {
                 return;
             }
         }
         self.remove_refusal(local, remote);
-        if self.refusals.len() >= self.ctx.limits.max_refusals {
+        if self.refusals.len() >= ctx.limits.max_refusals {
             self.refusals.pop_front();
         }
-        let remote_participant = self.label_of(remote.prefix);
+        let remote_participant = self.label_of(ctx, remote.prefix);
         self.refusals.push_back(Refusal { local, remote, remote_participant, topic_name: topic_name.into(), reason });
         self.refusals_total += 1;
-        self.ctx.notify(Event::PairsRefused);
+        ctx.notify(Event::PairsRefused);
     }
 
     /// Removes the refusal by the network's controller of a pair that is now matched, or refused
@@ -564,48 +617,56 @@ impl Participant {
     }
 
     /// Returns a readable label of a participant.
-    pub(crate) fn label_of(&self, prefix: GuidPrefix) -> String {
-        if prefix == self.header.prefix {
+    pub(crate) fn label_of(&self, ctx: &Context, prefix: GuidPrefix) -> String {
+        if prefix == ctx.header.prefix {
             return "this participant".into();
         }
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
         remote.map_or_else(|| "a participant that has left".into(), |remote| remote.data.label())
     }
+}
+
+impl Endpoints {
+    /// Returns the reader's proxy of a writer, if they are matched.
+    fn matched_proxy(&self, writer: Guid, reader: u32) -> Option<u32> {
+        let listeners = self.sources.get(&writer)?;
+        listeners.iter().find(|(index, _)| *index == reader).map(|(_, proxy)| *proxy)
+    }
+
+    /// Ends the match of one reader with a writer.
+    fn unmatch_reader_proxy(&mut self, now: Instant, ctx: &mut Context, writer: Guid, index: u32, proxy: u32) {
+        if let Some(listeners) = self.sources.get_mut(&writer) {
+            listeners.retain(|(reader, _)| *reader != index);
+            if listeners.is_empty() {
+                self.sources.remove(&writer);
+            }
+        }
+        if let Some(reader) = self.readers.get_mut(index) {
+            reader.remove_proxy(now, ctx, proxy);
+        }
+    }
 
     /// Unmatches a remote or local writer that has been deleted.
-    pub(crate) fn unmatch_writer(&mut self, now: Instant, guid: Guid) {
+    pub(crate) fn unmatch_writer(&mut self, now: Instant, ctx: &mut Context, guid: Guid) {
         for (reader, proxy) in self.sources.remove(&guid).unwrap_or_default() {
             if let Some(reader) = self.readers.get_mut(reader) {
-                reader.remove_proxy(now, &mut self.ctx, proxy);
+                reader.remove_proxy(now, ctx, proxy);
                 let entity_id = reader.entity_id;
-                self.end_secure_pair(entity_id, guid);
+                ctx.end_secure_pair(entity_id, guid);
             }
         }
     }
 
     /// Unmatches a remote or local reader that has been deleted.
-    pub(crate) fn unmatch_reader(&mut self, guid: Guid) {
+    pub(crate) fn unmatch_reader(&mut self, ctx: &mut Context, guid: Guid) {
         for (_, writer) in self.writers.iter_mut() {
-            self.ctx.work.steps(1);
+            ctx.work.steps(1);
             if writer.proxy_index(guid).is_some() {
-                writer.remove_proxy(&mut self.ctx, guid);
-                if let Some(security) = self.ctx.security.as_mut() {
+                writer.remove_proxy(ctx, guid);
+                if let Some(security) = ctx.security.as_mut() {
                     security.pair_unmatched(writer.entity_id, guid);
                 }
             }
         }
-    }
-
-    /// Returns the latest refused matches with their reasons, oldest first; at most
-    /// [`crate::Limits::max_refusals`]. Refusals by the network's controller end with a match.
-    pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
-        self.refusals.iter()
-    }
-
-    /// Returns the total number of refused matches; [`refusals`](Self::refusals) returns the latest
-    /// of them.
-    #[must_use]
-    pub fn refusals_total(&self) -> u64 {
-        self.refusals_total
     }
 }

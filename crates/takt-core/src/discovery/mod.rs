@@ -7,9 +7,14 @@
 //! - `multicast`: receivers of multicast groups; `moving`: changes of addresses.
 //! - `liveliness`: writer liveliness; `review`: endpoints whose deletion was missed.
 //! - `type_lookup`: type definitions; `type_checks`: type compatibility.
-//! - `builtin_topics`: discovered entities for the application.
+//! - `builtin_endpoints`: creation of the builtin endpoints; `builtin_topics`: discovered entities
+//!   for the application.
+//!
+//! [`Discovery`] owns the state. Its methods get the shared [`Context`] and the local
+//! [`Endpoints`], in this order, after the time.
 
 mod announced;
+mod builtin_endpoints;
 mod builtin_topics;
 mod cautions;
 mod departed;
@@ -47,7 +52,7 @@ pub(crate) use reachability::Reachability;
 pub(crate) use review::Reviews;
 pub(crate) use server::{DiscoveryServer, Lost};
 pub use server::{INTEREST_PROPERTY, SERVER_PROPERTY};
-pub(crate) use spdp::{Announcer, Remote, for_handshakes};
+pub(crate) use spdp::{Announcer, Remote, SpdpSource, describe, for_handshakes};
 pub(crate) use static_endpoints::StaticEndpoints;
 pub use static_endpoints::StaticParticipant;
 pub(crate) use type_checks::TypeChecks;
@@ -58,11 +63,17 @@ pub use validation::{AMPLIFICATION_MAX, SilentParticipant};
 pub(crate) use validation::{BEFORE_FIRST_ENDPOINT, Validation};
 
 use crate::cache::{KeyExtractor, KeyHash};
-use crate::participant::Participant;
+use crate::config::{Config, Locators};
+use crate::context::Context;
+use crate::endpoints::Endpoints;
+use crate::error::Error;
+use crate::slots::Slots;
 use crate::time::Instant;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use takt_wire::discovery::{PublicationData, builtin_endpoints as set};
-use takt_wire::{EntityId, Guid, GuidPrefix};
+use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData, builtin_endpoints as set};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator};
 
 /// Slots of the builtin endpoints. They are created first, so their indices are fixed.
 pub(crate) const SEDP_PUBLICATIONS: u32 = 0;
@@ -108,27 +119,134 @@ impl KeyExtractor for EndpointKey {
     }
 }
 
-impl Participant {
+/// Discovery state of a participant: its own announcement, and the remote participants with their
+/// endpoints. Its methods receive the shared context, and the local endpoints that they match.
+#[derive(Debug)]
+pub(crate) struct Discovery {
+    /// The participant announces itself, and handles datagrams.
+    pub(crate) is_enabled: bool,
+    pub(crate) domain_id: u32,
+    /// Own locators, which are announced.
+    pub(crate) locators: Locators,
+    pub(crate) initial_peers: Vec<Locator>,
+    /// Configured discovery servers.
+    pub(crate) servers: Vec<Locator>,
+    /// Messages of a participant are accepted only from its own addresses.
+    pub(crate) checks_sources: bool,
+    /// Endpoints of all participants, if they are configured statically.
+    pub(crate) static_endpoints: Option<StaticEndpoints>,
+    /// State of a discovery server, if this participant is one.
+    pub(crate) discovery_server: Option<DiscoveryServer>,
+    /// The announcement being handled is an introduction by a trusted discovery server.
+    pub(crate) is_introduction: bool,
+    /// Remote participants whose lease expired and that may return.
+    pub(crate) lost: Lost,
+    pub(crate) reachability: Reachability,
+    pub(crate) own_shared_memory_path: Option<SharedMemoryPath>,
+    pub(crate) remotes: Slots<Remote>,
+    pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
+    /// Index in `remotes` of the participant that sent the last datagram, if it still exists.
+    pub(crate) last_sender: u32,
+    pub(crate) departed: Departed,
+    pub(crate) departures: Departures,
+    pub(crate) ignored: Ignored,
+    pub(crate) validation: Validation,
+    pub(crate) publications: BTreeMap<Guid, Box<PublicationData>>,
+    pub(crate) subscriptions: BTreeMap<Guid, Box<SubscriptionData>>,
+    pub(crate) reviews: Reviews,
+    /// Memory in bytes that the announcements of remote participants take.
+    pub(crate) discovery_bytes: usize,
+    pub(crate) announcer: Announcer,
+    pub(crate) assertion: Assertion,
+    pub(crate) builtin_topics: BuiltinTopics,
+    pub(crate) type_lookup: TypeLookup,
+    pub(crate) type_checks: TypeChecks,
+    pub(crate) unconfirmed: Unconfirmed,
+    pub(crate) refusals: VecDeque<Refusal>,
+    pub(crate) refusals_total: u64,
+    /// Pairs of remote and local endpoints that would match if the remote one were reachable.
+    pub(crate) unreachable: BTreeSet<(Guid, Guid)>,
+}
+
+impl Discovery {
+    /// Creates the state of a participant that announces `data`. If it is enabled, it announces
+    /// itself as soon as it is polled.
+    ///
+    /// # Errors
+    /// Those of the static endpoints.
+    pub(crate) fn new(config: Config, data: ParticipantData, now: Instant, ctx: &mut Context) -> Result<Self, Error> {
+        let own = &config.qos.entity_name.0;
+        let list = config.static_endpoints.as_ref();
+        let static_endpoints = list.map(|list| StaticEndpoints::new(list.clone(), own)).transpose()?;
+        let overhead = ctx.security.as_ref().map_or(0, |security| security.message_overhead());
+        let assertion = Assertion::new(ctx);
+        let unconfirmed = Unconfirmed::new(ctx);
+        let type_lookup = TypeLookup::new(ctx);
+        let discovery_server = config.is_server.then(|| DiscoveryServer::new(ctx));
+        let mut announcer = Announcer::new(data, config.announcement_period, ctx);
+        if config.is_enabled {
+            announcer.start(now, ctx);
+        }
+        Ok(Self {
+            is_enabled: config.is_enabled,
+            domain_id: config.domain_id,
+            reachability: Reachability::new(config.interfaces, &config.initial_peers)
+                .with_transports(config.has_udp, config.has_tcp)
+                .with_own(&config.locators)
+                .with_udp_messages_of(config.udp_message_max)
+                .with_overhead(overhead),
+            locators: config.locators,
+            initial_peers: config.initial_peers,
+            servers: config.servers,
+            checks_sources: config.checks_sources,
+            static_endpoints,
+            discovery_server,
+            is_introduction: false,
+            lost: Lost::default(),
+            own_shared_memory_path: None,
+            remotes: Slots::new(),
+            remote_by_prefix: BTreeMap::new(),
+            last_sender: 0,
+            departed: Departed::new(),
+            departures: Departures::default(),
+            ignored: Ignored::default(),
+            validation: Validation::new(config.secret),
+            publications: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            reviews: Reviews::default(),
+            discovery_bytes: 0,
+            announcer,
+            assertion,
+            builtin_topics: BuiltinTopics::default(),
+            type_lookup,
+            type_checks: TypeChecks::default(),
+            unconfirmed,
+            refusals: VecDeque::new(),
+            refusals_total: 0,
+            unreachable: BTreeSet::new(),
+        })
+    }
+
     /// Takes all samples of the builtin readers. Messages of the security plugins wait for their
     /// timer.
-    pub(crate) fn handle_builtin_data(&mut self, now: Instant) {
+    pub(crate) fn handle_builtin_data(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
         loop {
-            self.take_publications(now, SEDP_PUBLICATIONS);
-            self.take_subscriptions(now, SEDP_SUBSCRIPTIONS);
-            self.take_assertions(now, PARTICIPANT_MESSAGES);
-            self.take_type_requests(now);
-            self.take_type_replies();
-            if self.ctx.security.is_some() {
-                self.take_publications(now, SEDP_PUBLICATIONS_SECURE);
-                self.take_subscriptions(now, SEDP_SUBSCRIPTIONS_SECURE);
-                self.take_assertions(now, PARTICIPANT_MESSAGES_SECURE);
-                self.take_secure_announcements(now);
+            self.take_publications(now, ctx, endpoints, SEDP_PUBLICATIONS);
+            self.take_subscriptions(now, ctx, endpoints, SEDP_SUBSCRIPTIONS);
+            endpoints.take_assertions(now, ctx, PARTICIPANT_MESSAGES);
+            self.take_type_requests(now, ctx, endpoints);
+            self.take_type_replies(ctx, endpoints);
+            if ctx.security.is_some() {
+                self.take_publications(now, ctx, endpoints, SEDP_PUBLICATIONS_SECURE);
+                self.take_subscriptions(now, ctx, endpoints, SEDP_SUBSCRIPTIONS_SECURE);
+                endpoints.take_assertions(now, ctx, PARTICIPANT_MESSAGES_SECURE);
+                self.take_secure_announcements(now, ctx, endpoints);
             }
             let mut was_full = false;
-            for index in 0..self.builtin_readers() {
-                if let Some(reader) = self.readers.get_mut(index) {
+            for index in 0..ctx.builtin_readers() {
+                if let Some(reader) = endpoints.readers.get_mut(index) {
                     reader.cache.release_taken();
-                    was_full |= reader.unblock(now, &mut self.ctx);
+                    was_full |= reader.unblock(now, ctx);
                 }
             }
             if !was_full {
@@ -137,14 +255,8 @@ impl Participant {
         }
     }
 
-    /// Returns the number of builtin readers that are emptied on arrival; those of the security
-    /// plugins are not.
-    fn builtin_readers(&self) -> u32 {
-        if self.ctx.security.is_some() { STATELESS_MESSAGES } else { BUILTIN_ENDPOINTS }
-    }
-
     /// Matches the builtin endpoints with those of a participant whose address was just validated.
-    fn match_builtin_endpoints(&mut self, now: Instant, index: u32) {
+    fn match_builtin_endpoints(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
         let without = if self.static_endpoints.is_some() { static_endpoints::SEDP } else { 0 };
         let (prefix, available) = (remote.prefix, remote.data.available_builtin_endpoints & !without);
@@ -157,7 +269,7 @@ impl Participant {
             (set::TYPE_LOOKUP_REPLY_READER, TYPE_REPLIES, EntityId::TYPE_LOOKUP_REPLY_READER),
         ] {
             if available & bit != 0 {
-                self.add_builtin_reader(now, writer, guid(reader), index);
+                self.add_builtin_reader(now, ctx, endpoints, writer, guid(reader), index);
             }
         }
         for (bit, reader, writer) in [
@@ -168,17 +280,25 @@ impl Participant {
             (set::TYPE_LOOKUP_REPLY_WRITER, TYPE_REPLIES, EntityId::TYPE_LOOKUP_REPLY_WRITER),
         ] {
             if available & bit != 0 {
-                self.add_builtin_writer(now, reader, guid(writer), index);
+                self.add_builtin_writer(now, ctx, endpoints, reader, guid(writer), index);
             }
         }
         if self.remotes.get(index).is_some_and(|remote| remote.security.is_authenticated()) {
-            self.match_secure_endpoints(now, index, prefix, available);
+            self.match_secure_endpoints(now, ctx, endpoints, index, prefix, available);
         }
     }
 
     /// Matches the builtin endpoints of DDS Security (DDS-SEC 1.1 §7.4.5) with those of an
     /// authenticated participant.
-    fn match_secure_endpoints(&mut self, now: Instant, index: u32, prefix: GuidPrefix, available: u32) {
+    fn match_secure_endpoints(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+        prefix: GuidPrefix,
+        available: u32,
+    ) {
         for (bits, at, writer, reader) in [
             (
                 [set::PARTICIPANT_SECURE_ANNOUNCER, set::PARTICIPANT_SECURE_DETECTOR],
@@ -207,13 +327,21 @@ impl Participant {
         ] {
             let guid = |entity_id: EntityId| Guid { prefix, entity_id };
             if available & bits[0] != 0 {
-                self.secure_pair(now, reader, guid(writer));
-                self.add_builtin_writer(now, at, guid(writer), index);
+                self.secure_pair(now, ctx, endpoints, reader, guid(writer));
+                self.add_builtin_writer(now, ctx, endpoints, at, guid(writer), index);
             }
             if available & bits[1] != 0 {
-                self.secure_pair(now, writer, guid(reader));
-                self.add_builtin_reader(now, at, guid(reader), index);
+                self.secure_pair(now, ctx, endpoints, writer, guid(reader));
+                self.add_builtin_reader(now, ctx, endpoints, at, guid(reader), index);
             }
         }
+    }
+}
+
+impl Context {
+    /// Returns the number of builtin readers that are emptied on arrival; those of the security
+    /// plugins are not.
+    fn builtin_readers(&self) -> u32 {
+        if self.security.is_some() { STATELESS_MESSAGES } else { BUILTIN_ENDPOINTS }
     }
 }

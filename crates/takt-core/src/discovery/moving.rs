@@ -23,9 +23,12 @@ use super::footprint::Footprint;
 use super::multicast::has_own_locators;
 use super::validation::Probation;
 use crate::config::{Interface, Locators};
+use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::locator_kinds::LocatorKinds;
 use crate::multicast_group::MulticastReachability;
-use crate::participant::{Participant, Received};
+use crate::participant::Received;
 use crate::time::Instant;
 use crate::writer::Path;
 use alloc::boxed::Box;
@@ -67,71 +70,76 @@ enum Verdict {
     Unreachable,
 }
 
-impl Participant {
+impl Discovery {
     /// Handles a changed announcement of a known participant.
     pub(super) fn refresh_participant(
         &mut self,
         now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
         from: &Received,
-        index: u32,
         data: ParticipantData,
         payload: &[u8],
     ) {
-        let is_authentic = self.accepts_source(&from.source, data.guid.prefix);
+        let prefix = data.guid.prefix;
+        let is_authentic = self.accepts_source(ctx, &from.source, prefix);
+        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get_mut(index) else { return };
         remote.unicast_only &= !(is_authentic && from.multicast);
         let moved = remote.data.metatraffic_unicast != data.metatraffic_unicast
             || remote.data.default_unicast != data.default_unicast
             || remote.uses_other_connection(now, from.source);
         if moved && remote.probation.is_some() {
-            return self.rediscover(now, from, index, data, payload, false);
+            return self.rediscover(now, ctx, endpoints, from, data, payload);
         }
         let changed = ChangedAnnouncement { data: Box::new(data), announcement: payload.into(), source: from.source };
         let here = remote.metatraffic;
         if !moved {
             if is_authentic {
-                self.adopt(now, index, changed, here);
+                self.adopt(now, ctx, endpoints, index, changed, here);
             }
             return;
         }
-        match self.evaluate_address(index, &changed) {
+        match self.evaluate_address(ctx, index, &changed) {
             // It adds addresses, and was sent from one that was not announced before.
             Verdict::Accepted(path) if path == here && !is_authentic => {}
-            Verdict::Accepted(path) => self.adopt(now, index, changed, path),
+            Verdict::Accepted(path) => self.adopt(now, ctx, endpoints, index, changed, path),
             Verdict::NeedsValidation(_) if changed.data.vendor_id != VendorId::TAKT => {
-                self.rediscover(now, from, index, *changed.data, payload, true);
+                self.rediscover(now, ctx, endpoints, from, *changed.data, payload);
+                if let Some(&index) = self.remote_by_prefix.get(&prefix) {
+                    self.queue_farewell(now, ctx, index);
+                }
             }
-            Verdict::NeedsValidation(path) => self.begin_move(index, changed, path),
+            Verdict::NeedsValidation(path) => self.begin_move(ctx, index, changed, path),
             // The participant keeps its address, for as long as its lease.
-            Verdict::Unreachable => self.ctx.counters.refused_remote_entities += 1,
+            Verdict::Unreachable => ctx.counters.refused_remote_entities += 1,
         }
     }
 
-    /// Removes a participant and discovers it again; sends a farewell if it knows this participant.
+    /// Removes a participant and discovers it again.
     fn rediscover(
         &mut self,
         now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
         from: &Received,
-        index: u32,
         data: ParticipantData,
         payload: &[u8],
-        farewell: bool,
     ) {
-        let Some(remote) = self.remotes.get(index) else { return };
-        let (prefix, former) = (remote.prefix, remote.challenged_at());
+        let prefix = data.guid.prefix;
+        let known = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
+        let Some(remote) = known else { return };
+        let former = remote.challenged_at();
         let credit = remote.probation.as_ref().map_or(0, Probation::credit);
-        self.remove_participant(now, prefix, super::Departure::Lost);
-        self.handle_participant_data(now, from, data, payload);
+        self.remove_participant(now, ctx, endpoints, prefix, super::Departure::Lost);
+        self.handle_participant_data(now, ctx, endpoints, from, data, payload);
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) {
             probation.continue_at(former, credit);
         }
-        if farewell {
-            self.queue_farewell(now, index);
-        }
     }
 
-    fn evaluate_address(&mut self, index: u32, changed: &ChangedAnnouncement) -> Verdict {
+    fn evaluate_address(&mut self, ctx: &mut Context, index: u32, changed: &ChangedAnnouncement) -> Verdict {
         let Some(remote) = self.remotes.get(index) else { return Verdict::Unreachable };
         let (here, announced) = (remote.metatraffic, &changed.data.metatraffic_unicast);
         if changed.source.is_tcp() && !here.locator.is_tcp() && announced.contains(&here.locator) {
@@ -139,7 +147,7 @@ impl Participant {
         }
         let mut refused = 0;
         let best = self.reachability.choose(announced, changed.source, &mut refused);
-        self.ctx.counters.refused_locators += refused;
+        ctx.counters.refused_locators += refused;
         let Some(best) = best else { return Verdict::Unreachable };
         if self.reachability.is_validated_by(&here.locator, &best.locator) {
             return Verdict::Accepted(best);
@@ -150,65 +158,86 @@ impl Participant {
     }
 
     /// Starts the validation of a participant's new address.
-    fn begin_move(&mut self, index: u32, changed: ChangedAnnouncement, path: Path) {
+    fn begin_move(&mut self, ctx: &mut Context, index: u32, changed: ChangedAnnouncement, path: Path) {
         let former = self.remotes.get(index).map(Remote::challenged_at).unwrap_or_default();
-        self.cancel_move(index);
+        self.cancel_move(ctx, index);
         let footprint = size_of::<Move>() + changed.footprint();
-        let limits = self.ctx.limits;
+        let limits = ctx.limits;
         let Some(remote) = self.remotes.get_mut(index) else { return };
         if remote.footprint + footprint > limits.max_discovery_bytes_per_participant
             || self.discovery_bytes + footprint > limits.max_discovery_bytes
         {
-            self.ctx.counters.refused_remote_entities += 1;
+            ctx.counters.refused_remote_entities += 1;
             return;
         }
-        let mut probation = Probation::of_known(&mut self.ctx);
+        let mut probation = Probation::of_known(ctx);
         probation.continue_at(former, 0);
-        probation.set_index(index, &mut self.ctx);
+        probation.set_index(index, ctx);
         remote.footprint += footprint;
         self.discovery_bytes += footprint;
         remote.moving = Some(Box::new(Move { changed, path, probation, footprint }));
-        self.queue_validation(index);
+        self.queue_validation(ctx, index);
     }
 
     /// Cancels the validation of a new address.
-    pub(super) fn cancel_move(&mut self, index: u32) -> Option<(ChangedAnnouncement, Path)> {
+    pub(super) fn cancel_move(&mut self, ctx: &mut Context, index: u32) -> Option<(ChangedAnnouncement, Path)> {
         let remote = self.remotes.get_mut(index)?;
         let Move { changed, path, probation, footprint } = *remote.moving.take()?;
-        probation.close(&mut self.ctx);
+        probation.close(ctx);
         remote.footprint -= footprint;
         self.discovery_bytes -= footprint;
         Some((changed, path))
     }
 
     /// Ends the validation of a new address successfully.
-    pub(super) fn end_move(&mut self, now: Instant, index: u32) {
-        if let Some((changed, path)) = self.cancel_move(index) {
-            self.adopt(now, index, changed, path);
+    pub(super) fn end_move(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
+        if let Some((changed, path)) = self.cancel_move(ctx, index) {
+            self.adopt(now, ctx, endpoints, index, changed, path);
         }
     }
 
     /// Adopts the changed announcement of an authenticated participant. No address validation is
     /// needed, because the participant's key signed it.
-    pub(crate) fn adopt_announcement(&mut self, now: Instant, data: ParticipantData) {
+    pub(crate) fn adopt_announcement(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: ParticipantData,
+    ) {
         let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) else { return };
         let Some(remote) = self.remotes.get(index) else { return };
         if *remote.data == data {
-            return self.renew_lease(now, index);
+            return self.renew_lease(now, ctx, index);
         }
         let (source, here) = (remote.source, remote.metatraffic);
         // Unprotected announcements are compared with the previous unprotected one.
         let announcement = remote.announcement.clone();
         let mut refused = 0;
         let path = self.reachability.choose(&data.metatraffic_unicast, source, &mut refused).unwrap_or(here);
-        self.ctx.counters.refused_locators += refused;
-        self.adopt(now, index, ChangedAnnouncement { data: Box::new(data), announcement, source }, path);
+        ctx.counters.refused_locators += refused;
+        self.adopt(
+            now,
+            ctx,
+            endpoints,
+            index,
+            ChangedAnnouncement { data: Box::new(data), announcement, source },
+            path,
+        );
     }
 
     /// Adopts an announcement and the path to its participant.
-    fn adopt(&mut self, now: Instant, index: u32, changed: ChangedAnnouncement, path: Path) {
-        self.cancel_move(index);
-        let limits = self.ctx.limits;
+    fn adopt(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+        changed: ChangedAnnouncement,
+        path: Path,
+    ) {
+        self.cancel_move(ctx, index);
+        let limits = ctx.limits;
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let before = remote.data.footprint() + remote.announcement.len();
         let after = changed.footprint();
@@ -216,8 +245,8 @@ impl Participant {
             || self.discovery_bytes - before + after > limits.max_discovery_bytes
         {
             // The former announcement is kept.
-            self.ctx.counters.refused_remote_entities += 1;
-            return self.renew_lease(now, index);
+            ctx.counters.refused_remote_entities += 1;
+            return self.renew_lease(now, ctx, index);
         }
         remote.footprint = remote.footprint - before + after;
         self.discovery_bytes = self.discovery_bytes - before + after;
@@ -230,30 +259,33 @@ impl Participant {
         remote.source = source;
         remote.data = data;
         remote.announcement = announcement;
-        self.renew_lease(now, index);
-        self.present_participant(now, index);
-        self.update_shared_memory_path(index);
-        self.update_multicast_groups(index);
+        self.renew_lease(now, ctx, index);
+        if let Some(remote) = self.remotes.get(index) {
+            self.builtin_topics.present_participant(now, ctx, endpoints, remote);
+        }
+        self.update_shared_memory_path(ctx, index);
+        self.update_multicast_groups(ctx, endpoints, index);
         if moved {
-            self.ctx.counters.participants_moved += 1;
-            self.redirect_endpoints(prefix);
-            self.match_unreachable(now, prefix);
+            ctx.counters.participants_moved += 1;
+            self.redirect_endpoints(ctx, endpoints, prefix);
+            self.match_unreachable(now, ctx, endpoints, prefix);
         }
     }
 
     /// Redirects traffic for a participant's endpoints, this participant's own included, to their
     /// present locators. Visits each of its endpoints, each local endpoint, and each match
     /// between them.
-    pub(super) fn redirect_endpoints(&mut self, prefix: GuidPrefix) {
-        let announced = self.announced_locators(prefix);
+    pub(super) fn redirect_endpoints(&mut self, ctx: &mut Context, endpoints: &mut Endpoints, prefix: GuidPrefix) {
+        let announced = self.announced_locators(ctx, endpoints, prefix);
         // Usually one: endpoints rarely have transports of their own.
-        let of_writers = self.writers.iter().map(|(_, writer)| writer.kinds);
-        let kinds: BTreeSet<LocatorKinds> = of_writers.chain(self.readers.iter().map(|(_, it)| it.kinds)).collect();
-        self.ctx.work.steps(announced.len() * kinds.len() + self.writers.len());
+        let of_writers = endpoints.writers.iter().map(|(_, writer)| writer.kinds);
+        let kinds: BTreeSet<LocatorKinds> =
+            of_writers.chain(endpoints.readers.iter().map(|(_, it)| it.kinds)).collect();
+        ctx.work.steps(announced.len() * kinds.len() + endpoints.writers.len());
         let mut paths: BTreeMap<(LocatorKinds, Guid), (Locator, MulticastReachability)> = BTreeMap::new();
         for kinds in kinds {
             for (guid, unicast, has_own) in &announced {
-                if let Some(path) = self.path_to(prefix, unicast, kinds) {
+                if let Some(path) = self.path_to(ctx, prefix, unicast, kinds) {
                     paths.insert(
                         (kinds, *guid),
                         (path.locator, self.multicast_reachability_of(prefix, *has_own, &path)),
@@ -267,15 +299,15 @@ impl Participant {
             true => metatraffic,
             false => paths.get(&(kinds, *guid)).copied(),
         };
-        for (_, writer) in self.writers.iter_mut() {
+        for (_, writer) in endpoints.writers.iter_mut() {
             let kinds = writer.kinds;
-            writer.redirect_readers(&mut self.ctx, prefix, &|guid| path_of(kinds, guid));
+            writer.redirect_readers(ctx, prefix, &|guid| path_of(kinds, guid));
         }
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
-        for (guid, listeners) in self.sources.range(from..).take_while(|(guid, _)| guid.prefix == prefix) {
-            self.ctx.work.steps(listeners.len());
+        for (guid, listeners) in endpoints.sources.range(from..).take_while(|(guid, _)| guid.prefix == prefix) {
+            ctx.work.steps(listeners.len());
             for &(reader, proxy) in listeners {
-                if let Some(reader) = self.readers.get_mut(reader)
+                if let Some(reader) = endpoints.readers.get_mut(reader)
                     && let Some((locator, _)) = path_of(reader.kinds, guid)
                     && let Some(proxy) = reader.proxies.get_mut(proxy)
                 {
@@ -287,12 +319,17 @@ impl Participant {
 
     /// Returns the user endpoints of a participant with the unicast locators that they announce,
     /// and whether any locators are theirs alone.
-    fn announced_locators(&self, prefix: GuidPrefix) -> Vec<(Guid, Vec<Locator>, bool)> {
+    fn announced_locators(
+        &self,
+        ctx: &Context,
+        endpoints: &Endpoints,
+        prefix: GuidPrefix,
+    ) -> Vec<(Guid, Vec<Locator>, bool)> {
         let of_writer = |data: &PublicationData| (data.guid, data.unicast.clone(), !data.unicast.is_empty());
         let of_reader = |data: &SubscriptionData| (data.guid, data.unicast.clone(), has_own_locators(data));
-        if prefix == self.header.prefix {
-            let writers = self.writers.iter().map(|(_, writer)| of_writer(&writer.data));
-            let readers = self.readers.iter().map(|(_, reader)| of_reader(&reader.data));
+        if prefix == ctx.header.prefix {
+            let writers = endpoints.writers.iter().map(|(_, writer)| of_writer(&writer.data));
+            let readers = endpoints.readers.iter().map(|(_, reader)| of_reader(&reader.data));
             return writers.chain(readers).collect();
         }
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
@@ -302,69 +339,72 @@ impl Participant {
         writers.chain(readers.map(|(_, data)| of_reader(data))).collect()
     }
 
-    /// Handles a change of this host's interfaces or their addresses. Announces the new locators to
-    /// all known participants and to all groups and peers, and chooses new paths to known
-    /// participants. If nothing has changed, a link may have returned, so an announcement follows
-    /// soon. Returns whether anything has changed. Takes steps for each remote participant, each
-    /// remote endpoint and each match.
-    pub fn handle_interfaces(&mut self, now: Instant, interfaces: Vec<Interface>, locators: Locators) -> bool {
+    /// Handles a change of this host's interfaces or their addresses.
+    pub(crate) fn handle_interfaces(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        interfaces: Vec<Interface>,
+        locators: Locators,
+    ) -> bool {
         if *self.reachability.interfaces() == interfaces && self.locators == locators {
             if self.is_enabled {
-                self.announcer.announce_soon(now, &mut self.ctx);
+                self.announcer.announce_soon(now, ctx);
             }
             return false;
         }
-        self.ctx.work.unit();
+        ctx.work.unit();
         let former = core::mem::replace(&mut self.locators, locators);
         self.initial_peers.retain(|peer| !former.metatraffic_multicast.contains(peer));
         self.initial_peers.extend_from_slice(&self.locators.metatraffic_multicast);
         self.reachability.set_interfaces(interfaces);
         self.reachability.set_own(&self.locators);
-        let Self { announcer, locators, ctx, .. } = self;
+        let Self { announcer, locators, .. } = self;
         announcer.announce_change(now, ctx, |data| {
             data.metatraffic_unicast.clone_from(&locators.metatraffic_unicast);
             data.metatraffic_multicast.clone_from(&locators.metatraffic_multicast);
             data.default_unicast.clone_from(&locators.default_unicast);
             data.default_multicast.clone_from(&locators.default_multicast);
         });
-        self.announce_own_ports(now);
-        self.redirect_endpoints(self.header.prefix);
-        self.reset_multicast_groups();
+        self.announce_own_ports(now, ctx, endpoints);
+        self.redirect_endpoints(ctx, endpoints, ctx.header.prefix);
+        self.reset_multicast_groups(ctx, endpoints);
         let known: Vec<u32> = self.remotes.iter().map(|(index, _)| index).collect();
         for index in known {
-            self.ctx.work.unit();
-            self.choose_path(now, index);
+            ctx.work.unit();
+            self.choose_path(now, ctx, endpoints, index);
         }
         true
     }
 
     /// Announces endpoints with ports of their own at the new addresses.
-    fn announce_own_ports(&mut self, now: Instant) {
+    fn announce_own_ports(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
         let addresses = self.locators.default_unicast.clone();
         let mut announced = Vec::new();
-        for (_, writer) in self.writers.iter_mut() {
+        for (_, writer) in endpoints.writers.iter_mut() {
             if let Some(unicast) = at_addresses(&writer.data.unicast, &addresses) {
                 writer.data.unicast = unicast;
                 announced.push(writer.data.clone());
             }
         }
         for data in announced {
-            self.announce_publication(now, &data);
+            self.announce_publication(now, ctx, endpoints, &data);
         }
         let mut announced = Vec::new();
-        for (_, reader) in self.readers.iter_mut() {
+        for (_, reader) in endpoints.readers.iter_mut() {
             if let Some(unicast) = at_addresses(&reader.data.unicast, &addresses) {
                 reader.data.unicast = unicast;
                 announced.push(reader.data.clone());
             }
         }
         for data in announced {
-            self.announce_subscription(now, &data);
+            self.announce_subscription(now, ctx, endpoints, &data);
         }
     }
 
     /// Chooses the path to a participant after a change of the interfaces.
-    fn choose_path(&mut self, now: Instant, index: u32) {
+    fn choose_path(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let prefix = remote.prefix;
         let changed = match &remote.moving {
@@ -374,34 +414,34 @@ impl Participant {
                 ChangedAnnouncement { data, announcement, source: remote.source }
             }
         };
-        match self.evaluate_address(index, &changed) {
+        match self.evaluate_address(ctx, index, &changed) {
             Verdict::Accepted(path) => {
                 let Some(remote) = self.remotes.get_mut(index) else { return };
                 if remote.moving.is_some() {
-                    return self.adopt(now, index, changed, path);
+                    return self.adopt(now, ctx, endpoints, index, changed, path);
                 }
                 remote.metatraffic = path;
-                self.update_shared_memory_path(index);
-                self.update_multicast_groups(index);
-                self.redirect_endpoints(prefix);
-                self.match_unreachable(now, prefix);
+                self.update_shared_memory_path(ctx, index);
+                self.update_multicast_groups(ctx, endpoints, index);
+                self.redirect_endpoints(ctx, endpoints, prefix);
+                self.match_unreachable(now, ctx, endpoints, prefix);
             }
-            Verdict::NeedsValidation(path) => self.try_path(index, changed, path),
+            Verdict::NeedsValidation(path) => self.try_path(ctx, index, changed, path),
             // The interface may return.
             Verdict::Unreachable => {}
         }
     }
 
-    fn try_path(&mut self, index: u32, changed: ChangedAnnouncement, path: Path) {
+    fn try_path(&mut self, ctx: &mut Context, index: u32, changed: ChangedAnnouncement, path: Path) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let former = remote.challenged_at();
         match &mut remote.probation {
             Some(probation) => {
                 remote.metatraffic = path;
                 probation.restart(former);
-                self.queue_validation(index);
+                self.queue_validation(ctx, index);
             }
-            None if changed.data.vendor_id == VendorId::TAKT => self.begin_move(index, changed, path),
+            None if changed.data.vendor_id == VendorId::TAKT => self.begin_move(ctx, index, changed, path),
             None => {}
         }
     }

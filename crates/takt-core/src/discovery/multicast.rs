@@ -22,11 +22,12 @@
 //! Not supported: IPv6 groups, and groups that endpoints announce for themselves.
 
 use super::{PARTICIPANT_MESSAGES, Remote};
-use crate::context::Job;
+use crate::context::{Context, Job};
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::multicast_group::{
     MULTICAST_GROUPS_MAX, MulticastGroup, MulticastReachability, MulticastSet, PROBES_MAX, ProbePhase,
 };
-use crate::participant::Participant;
 use crate::time::Instant;
 use crate::timer::TimerKind;
 use crate::writer::Path;
@@ -60,25 +61,25 @@ pub(crate) struct ListenedGroups {
     answered: MulticastSet,
 }
 
-impl Participant {
+impl Discovery {
     /// Registers the groups: each IPv4 group of this participant on each interface.
-    pub(crate) fn open_multicast_groups(&mut self) {
-        for group in self.ctx.multicast_groups.list.drain(..) {
-            self.ctx.timers.release(group.timer);
+    pub(crate) fn open_multicast_groups(&mut self, ctx: &mut Context) {
+        for group in ctx.multicast_groups.list.drain(..) {
+            ctx.timers.release(group.timer);
         }
-        if self.ctx.multicast_groups.readers_min == 0 {
+        if ctx.multicast_groups.readers_min == 0 {
             return;
         }
         let groups =
             self.locators.default_multicast.iter().filter(|address_group| address_group.kind == Locator::KIND_UDP_V4);
         for address_group in groups {
             for (address, max_message) in self.reachability.interface_addresses_v4() {
-                let group = self.ctx.multicast_groups.list.len();
+                let group = ctx.multicast_groups.list.len();
                 if group == MULTICAST_GROUPS_MAX {
                     return;
                 }
-                let timer = self.ctx.timers.register(TimerKind::MulticastProbe { group });
-                self.ctx.multicast_groups.list.push(MulticastGroup {
+                let timer = ctx.timers.register(TimerKind::MulticastProbe { group });
+                ctx.multicast_groups.list.push(MulticastGroup {
                     locator: address_group.by_interface(address),
                     max_message,
                     listeners: 0,
@@ -94,54 +95,41 @@ impl Participant {
     }
 
     /// Resets all groups after a change of the interfaces.
-    pub(super) fn reset_multicast_groups(&mut self) {
-        if self.ctx.multicast_groups.list.is_empty() && self.locators.default_multicast.is_empty() {
+    pub(super) fn reset_multicast_groups(&mut self, ctx: &mut Context, endpoints: &mut Endpoints) {
+        if ctx.multicast_groups.list.is_empty() && self.locators.default_multicast.is_empty() {
             return;
         }
-        self.open_multicast_groups();
+        self.open_multicast_groups(ctx);
         let known: Vec<u32> = self.remotes.iter().map(|(index, _)| index).collect();
         for index in known {
-            self.ctx.work.unit();
+            ctx.work.unit();
             let Some(remote) = self.remotes.get_mut(index) else { continue };
             remote.listened_groups = ListenedGroups::default();
             let prefix = remote.prefix;
-            self.update_multicast_groups(index);
-            self.redirect_endpoints(prefix);
+            self.update_multicast_groups(ctx, endpoints, index);
+            self.redirect_endpoints(ctx, endpoints, prefix);
         }
     }
 
     /// Updates the groups that a participant listens to, after it was validated, moved or changed
     /// its announcement.
-    pub(super) fn update_multicast_groups(&mut self, index: u32) {
+    pub(super) fn update_multicast_groups(&mut self, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
-        let announced = if remote.is_on_probation() { 0 } else { self.announced_multicast_groups(remote) };
+        let announced = if remote.is_on_probation() { 0 } else { self.announced_multicast_groups(ctx, remote) };
         let (prefix, before) = (remote.prefix, remote.listened_groups);
         if announced == before.announced {
             return;
         }
-        self.count_listener(&before, announced);
+        ctx.count_listener(&before, announced);
         if let Some(remote) = self.remotes.get_mut(index) {
             remote.listened_groups = ListenedGroups { announced, ..ListenedGroups::default() };
         }
-        self.redirect_endpoints(prefix);
+        self.redirect_endpoints(ctx, endpoints, prefix);
     }
 
-    /// Removes a departed participant from its groups.
-    pub(super) fn leave_multicast_groups(&mut self, remote: &Remote) {
-        self.count_listener(&remote.listened_groups, 0);
-    }
-
-    fn count_listener(&mut self, before: &ListenedGroups, announced: MulticastSet) {
-        for (at, group) in self.ctx.multicast_groups.list.iter_mut().enumerate() {
-            let is_in = |set: MulticastSet| usize::from(set >> at & 1);
-            group.listeners = group.listeners + is_in(announced) - is_in(before.announced);
-            group.unreachable -= is_in(before.unreachable).min(group.unreachable);
-        }
-    }
-
-    fn announced_multicast_groups(&self, remote: &Remote) -> MulticastSet {
+    fn announced_multicast_groups(&self, ctx: &Context, remote: &Remote) -> MulticastSet {
         let mut announced = 0;
-        for (at, group) in self.ctx.multicast_groups.list.iter().enumerate() {
+        for (at, group) in ctx.multicast_groups.list.iter().enumerate() {
             let is_group = |locator: &Locator| {
                 (locator.ip(), locator.port) == (group.locator.ip(), group.locator.port) && !locator.is_tcp()
             };
@@ -178,87 +166,87 @@ impl Participant {
 
     /// Builds the next probe of a group. Visits each remote participant for the first probe of
     /// a round.
-    pub(crate) fn transmit_multicast_probe(&mut self, now: Instant, at: usize, frame: &mut [u8]) -> Option<usize> {
-        let group = self.ctx.multicast_groups.list.get_mut(at).filter(|group| group.phase == ProbePhase::Queued)?;
+    pub(crate) fn transmit_multicast_probe(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        at: usize,
+        frame: &mut [u8],
+    ) -> Option<usize> {
+        let group = ctx.multicast_groups.list.get_mut(at).filter(|group| group.phase == ProbePhase::Queued)?;
         if group.probes_sent == 0 {
-            self.ctx.work.steps(self.remotes.len());
+            ctx.work.steps(self.remotes.len());
             self.remotes.iter_mut().for_each(|(_, remote)| remote.listened_groups.answered &= !(1 << at));
             group.in_use = false;
         }
-        let (number, builder) = self.build_probe(frame)?;
+        let (number, builder) = endpoints.build_probe(ctx, frame)?;
         let len = builder.len();
-        let group = self.ctx.multicast_groups.list.get_mut(at)?;
+        let group = ctx.multicast_groups.list.get_mut(at)?;
         group.probes[group.probes_sent] = number;
-        self.ctx.timers.arm(group.timer, now.after(ANSWER_TIMEOUT * (1 << group.probes_sent)));
+        ctx.timers.arm(group.timer, now.after(ANSWER_TIMEOUT * (1 << group.probes_sent)));
         group.probes_sent += 1;
         group.phase = ProbePhase::Probing;
-        self.ctx.counters.multicast_probes_sent += 1;
-        self.destinations.push(group.locator);
+        ctx.counters.multicast_probes_sent += 1;
+        ctx.destinations.push(group.locator);
         Some(len)
-    }
-
-    /// Builds a probe: its sequence number, and the message.
-    fn build_probe<'a>(&mut self, frame: &'a mut [u8]) -> Option<(SequenceNumber, MessageBuilder<'a>)> {
-        let writer = self.writers.get_mut(PARTICIPANT_MESSAGES)?;
-        let last = self.ctx.multicast_groups.last_probe.max(writer.history.last_sn());
-        // The acknowledgement of all written samples has the number in between.
-        let number = last.next().next();
-        let heartbeat = writer.challenge(EntityId::UNKNOWN, number);
-        let mut builder = MessageBuilder::new(frame, &self.header).ok()?;
-        builder.heartbeat(&heartbeat).ok()?;
-        self.ctx.multicast_groups.last_probe = number;
-        Some((number, builder))
-    }
-
-    /// Builds the next probe of a writer to best-effort readers, sent by the path of its samples.
-    pub(crate) fn transmit_writer_probe(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
-        self.writers.get_mut(index)?.take_queued_probe().then_some(())?;
-        let (number, mut builder) = self.build_probe(frame)?;
-        let writer = self.writers.get_mut(index)?;
-        let len = writer.address_probe(now, number, &mut self.ctx, &mut self.destinations);
-        if let Some(more) = len.checked_sub(builder.len() + SUBMESSAGE_HEADER_LEN) {
-            // Rounded down, because the length of a submessage is a multiple of four octets.
-            builder.pad((more & !3) as u16).ok()?;
-        }
-        Some(builder.len())
     }
 
     /// Handles an acknowledgement of participant messages that may answer a probe. Returns it
     /// limited to the written samples, if it extends beyond them.
-    pub(crate) fn handle_probe_answer(&mut self, prefix: GuidPrefix, acknack: &AckNack) -> Option<AckNack> {
+    pub(crate) fn handle_probe_answer(
+        &mut self,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        prefix: GuidPrefix,
+        acknack: &AckNack,
+    ) -> Option<AckNack> {
         let number = acknack.reader_sn_state.base();
         let is_probe = |group: &MulticastGroup| group.probes[..group.probes_sent].contains(&number);
-        if let Some(at) = self.ctx.multicast_groups.list.iter().position(is_probe)
+        if let Some(at) = ctx.multicast_groups.list.iter().position(is_probe)
             && let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index))
         {
             remote.listened_groups.answered |= 1 << at;
         }
-        self.ctx.work.steps(self.writers.len());
-        for (_, writer) in self.writers.iter_mut() {
-            writer.handle_probe_answer(&mut self.ctx, prefix, number);
+        ctx.work.steps(endpoints.writers.len());
+        for (_, writer) in endpoints.writers.iter_mut() {
+            writer.handle_probe_answer(ctx, prefix, number);
         }
-        let end = self.writers.get(PARTICIPANT_MESSAGES)?.history.last_sn().next();
+        let end = endpoints.writers.get(PARTICIPANT_MESSAGES)?.history.last_sn().next();
         let reader_sn_state = SequenceNumberSet::new(end);
         (number > end).then_some(AckNack { reader_sn_state, ..*acknack })
     }
 
     /// Handles the timer of a group: ends the wait for answers to a probe, or starts another
     /// round. Visits each remote participant, writer and match.
-    pub(crate) fn handle_multicast_probe_timeout(&mut self, now: Instant, at: usize) {
-        let Some(group) = self.ctx.multicast_groups.list.get(at) else { return };
+    pub(crate) fn handle_multicast_probe_timeout(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        at: usize,
+    ) {
+        let Some(group) = ctx.multicast_groups.list.get(at) else { return };
         let (phase, probes_sent, in_use) = (group.phase, group.probes_sent, group.in_use);
-        self.ctx.work.steps(2 * self.remotes.len() + self.writers.len());
-        let is_wanted = self.writers.iter().any(|(_, writer)| writer.wanted_multicast_groups() & (1 << at) != 0);
+        ctx.work.steps(2 * self.remotes.len() + endpoints.writers.len());
+        let is_wanted = endpoints.writers.iter().any(|(_, writer)| writer.wanted_multicast_groups() & (1 << at) != 0);
         match phase {
-            _ if !is_wanted => self.reset_probes(at),
+            _ if !is_wanted => self.reset_probes(ctx, endpoints, at),
             ProbePhase::Idle | ProbePhase::Queued => {}
-            ProbePhase::Probed if !in_use && !self.has_unprobed_listeners(at) => self.enter_dormant_phase(now, at),
-            ProbePhase::Probed | ProbePhase::Dormant => self.queue_multicast_probe(at, 0),
-            ProbePhase::Probing => self.evaluate_probe_answers(now, at, probes_sent),
+            ProbePhase::Probed if !in_use && !self.has_unprobed_listeners(at) => ctx.enter_dormant_phase(now, at),
+            ProbePhase::Probed | ProbePhase::Dormant => ctx.queue_multicast_probe(at, 0),
+            ProbePhase::Probing => self.evaluate_probe_answers(now, ctx, endpoints, at, probes_sent),
         }
     }
 
-    fn evaluate_probe_answers(&mut self, now: Instant, at: usize, probes_sent: usize) {
+    fn evaluate_probe_answers(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        at: usize,
+        probes_sent: usize,
+    ) {
         let bit: MulticastSet = 1 << at;
         let (mut waits, mut has_changed, mut unreachable) = (false, false, 0);
         for (_, Remote { listened_groups: groups, .. }) in
@@ -270,35 +258,21 @@ impl Participant {
             } else if probes_sent < PROBES_MAX && groups.unreachable & bit == 0 {
                 waits = true;
             } else {
-                self.ctx.counters.participants_unreachable_by_multicast += u64::from(groups.unreachable & bit == 0);
+                ctx.counters.participants_unreachable_by_multicast += u64::from(groups.unreachable & bit == 0);
                 (groups.validated, groups.unreachable) = (groups.validated & !bit, groups.unreachable | bit);
             }
             unreachable += usize::from(groups.unreachable & bit != 0);
             has_changed |= before != (groups.validated & bit, groups.unreachable & bit);
         }
-        if let Some(group) = self.ctx.multicast_groups.list.get_mut(at) {
+        if let Some(group) = ctx.multicast_groups.list.get_mut(at) {
             group.unreachable = unreachable;
         }
         match waits {
-            true => self.queue_multicast_probe(at, probes_sent),
-            false => self.end_probe_round(now, at),
+            true => ctx.queue_multicast_probe(at, probes_sent),
+            false => ctx.end_probe_round(now, at),
         }
         if has_changed {
-            self.notify_writers();
-        }
-    }
-
-    fn queue_multicast_probe(&mut self, at: usize, probes_sent: usize) {
-        if let Some(group) = self.ctx.multicast_groups.list.get_mut(at) {
-            (group.phase, group.probes_sent) = (ProbePhase::Queued, probes_sent);
-            self.ctx.jobs.push(Priority::NORMAL, Job::MulticastProbe { group: at });
-        }
-    }
-
-    fn end_probe_round(&mut self, now: Instant, at: usize) {
-        if let Some(group) = self.ctx.multicast_groups.list.get_mut(at) {
-            group.phase = ProbePhase::Probed;
-            self.ctx.timers.arm(group.timer, now.after(PROBE_PERIOD));
+            self.notify_writers(ctx, endpoints);
         }
     }
 
@@ -310,27 +284,21 @@ impl Participant {
         self.remotes.iter().any(|(_, remote)| is_unprobed(&remote.listened_groups))
     }
 
-    fn enter_dormant_phase(&mut self, now: Instant, at: usize) {
-        if let Some(group) = self.ctx.multicast_groups.list.get_mut(at) {
-            group.phase = ProbePhase::Dormant;
-            self.ctx.timers.arm(group.timer, now.after(DORMANT_PROBE_PERIOD - PROBE_PERIOD));
-        }
-    }
-
     /// Resets the probe results of a group that no writer wants.
-    fn reset_probes(&mut self, at: usize) {
-        if let Some(group) = self.ctx.multicast_groups.list.get_mut(at) {
+    fn reset_probes(&mut self, ctx: &mut Context, endpoints: &mut Endpoints, at: usize) {
+        if let Some(group) = ctx.multicast_groups.list.get_mut(at) {
             (group.phase, group.probes_sent, group.unreachable) = (ProbePhase::Idle, 0, 0);
         }
         for (_, Remote { listened_groups: groups, .. }) in self.remotes.iter_mut() {
             (groups.validated, groups.unreachable) = (groups.validated & !(1 << at), groups.unreachable & !(1 << at));
         }
-        self.notify_writers();
+        self.notify_writers(ctx, endpoints);
     }
 
     /// Notifies the writers that the reachable groups have changed.
-    fn notify_writers(&mut self) {
-        let Self { writers, remotes, remote_by_prefix, ctx, .. } = self;
+    fn notify_writers(&mut self, ctx: &mut Context, endpoints: &mut Endpoints) {
+        let Self { remotes, remote_by_prefix, .. } = self;
+        let Endpoints { writers, .. } = endpoints;
         let groups_of = |prefix: GuidPrefix| {
             let remote = remote_by_prefix.get(&prefix).and_then(|&index| remotes.get(index));
             remote.map(|remote| {
@@ -342,6 +310,80 @@ impl Participant {
         };
         for (_, writer) in writers.iter_mut() {
             writer.update_multicast_reachability(ctx, &groups_of);
+        }
+    }
+}
+
+impl Endpoints {
+    /// Builds a probe: its sequence number, and the message.
+    fn build_probe<'a>(
+        &mut self,
+        ctx: &mut Context,
+        frame: &'a mut [u8],
+    ) -> Option<(SequenceNumber, MessageBuilder<'a>)> {
+        let writer = self.writers.get_mut(PARTICIPANT_MESSAGES)?;
+        let last = ctx.multicast_groups.last_probe.max(writer.history.last_sn());
+        // The acknowledgement of all written samples has the number in between.
+        let number = last.next().next();
+        let heartbeat = writer.challenge(EntityId::UNKNOWN, number);
+        let mut builder = MessageBuilder::new(frame, &ctx.header).ok()?;
+        builder.heartbeat(&heartbeat).ok()?;
+        ctx.multicast_groups.last_probe = number;
+        Some((number, builder))
+    }
+
+    /// Builds the next probe of a writer to best-effort readers, sent by the path of its samples.
+    pub(crate) fn transmit_writer_probe(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        index: u32,
+        frame: &mut [u8],
+    ) -> Option<usize> {
+        self.writers.get_mut(index)?.take_queued_probe().then_some(())?;
+        let (number, mut builder) = self.build_probe(ctx, frame)?;
+        let writer = self.writers.get_mut(index)?;
+        let len = writer.address_probe(now, number, ctx);
+        if let Some(more) = len.checked_sub(builder.len() + SUBMESSAGE_HEADER_LEN) {
+            // Rounded down, because the length of a submessage is a multiple of four octets.
+            builder.pad((more & !3) as u16).ok()?;
+        }
+        Some(builder.len())
+    }
+}
+
+impl Context {
+    /// Removes a departed participant from its groups.
+    pub(super) fn leave_multicast_groups(&mut self, remote: &Remote) {
+        self.count_listener(&remote.listened_groups, 0);
+    }
+
+    fn count_listener(&mut self, before: &ListenedGroups, announced: MulticastSet) {
+        for (at, group) in self.multicast_groups.list.iter_mut().enumerate() {
+            let is_in = |set: MulticastSet| usize::from(set >> at & 1);
+            group.listeners = group.listeners + is_in(announced) - is_in(before.announced);
+            group.unreachable -= is_in(before.unreachable).min(group.unreachable);
+        }
+    }
+
+    fn queue_multicast_probe(&mut self, at: usize, probes_sent: usize) {
+        if let Some(group) = self.multicast_groups.list.get_mut(at) {
+            (group.phase, group.probes_sent) = (ProbePhase::Queued, probes_sent);
+            self.jobs.push(Priority::NORMAL, Job::MulticastProbe { group: at });
+        }
+    }
+
+    fn end_probe_round(&mut self, now: Instant, at: usize) {
+        if let Some(group) = self.multicast_groups.list.get_mut(at) {
+            group.phase = ProbePhase::Probed;
+            self.timers.arm(group.timer, now.after(PROBE_PERIOD));
+        }
+    }
+
+    fn enter_dormant_phase(&mut self, now: Instant, at: usize) {
+        if let Some(group) = self.multicast_groups.list.get_mut(at) {
+            group.phase = ProbePhase::Dormant;
+            self.timers.arm(group.timer, now.after(DORMANT_PROBE_PERIOD - PROBE_PERIOD));
         }
     }
 }

@@ -5,13 +5,15 @@
 //! If it considered this participant dead meanwhile, and this participant did not notice, it sends
 //! only a GAP for these numbers later. The deleted endpoint would then stay known forever.
 //!
-//! After a gap, [`Participant::review`] therefore matches the SEDP writer again, which makes it
+//! After a gap, [`Discovery::review`] therefore matches the SEDP writer again, which makes it
 //! resend its history. If the history lacks an endpoint, it is read a second time. Endpoints that
 //! are missing in both readings are unmatched; the others keep their state. One reading does not
 //! suffice, because a change may replace an announcement during it and arrive after it.
 
 use super::{SEDP_PUBLICATIONS, SEDP_PUBLICATIONS_SECURE, SEDP_SUBSCRIPTIONS, SEDP_SUBSCRIPTIONS_SECURE};
-use crate::participant::Participant;
+use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use takt_wire::{EntityId, Guid, GuidPrefix};
@@ -49,10 +51,10 @@ impl Reviews {
     }
 }
 
-impl Participant {
+impl Discovery {
     /// Handles samples of a builtin writer: starts a review if samples will never arrive, and ends
     /// one when the whole history has arrived. Visits each endpoint of the participant.
-    pub(crate) fn review(&mut self, now: Instant, writer: Guid) {
+    pub(crate) fn review(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, writer: Guid) {
         let reader = match writer.entity_id {
             EntityId::SEDP_PUB_WRITER => SEDP_PUBLICATIONS,
             EntityId::SEDP_SUB_WRITER => SEDP_SUBSCRIPTIONS,
@@ -60,39 +62,41 @@ impl Participant {
             EntityId::SEDP_SUB_SECURE_WRITER => SEDP_SUBSCRIPTIONS_SECURE,
             _ => return,
         };
-        let Some(&(_, index)) = self.sources.get(&writer).and_then(|listeners| listeners.first()) else { return };
-        let Some(local) = self.readers.get_mut(reader) else { return };
+        let Some(&(_, index)) = endpoints.sources.get(&writer).and_then(|listeners| listeners.first()) else { return };
+        let Some(local) = endpoints.readers.get_mut(reader) else { return };
         let Some(proxy) = local.proxies.get_mut(index) else { return };
         if core::mem::take(&mut proxy.has_hole) {
-            let unconfirmed = self.endpoints_of(writer);
-            self.ctx.work.steps(unconfirmed.len());
+            let unconfirmed = self.endpoints_of(ctx, writer);
+            ctx.work.steps(unconfirmed.len());
             if !unconfirmed.is_empty() {
                 self.reviews.0.insert(writer, Review { unconfirmed, is_second: false });
-                self.rematch_writer(now, reader, index, writer);
+                self.rematch_writer(now, ctx, endpoints, reader, index, writer);
             }
         } else if proxy.has_history()
             && let Some(Review { unconfirmed, is_second }) = self.reviews.0.remove(&writer)
         {
-            self.ctx.work.steps(unconfirmed.len());
+            ctx.work.steps(unconfirmed.len());
             if !unconfirmed.is_empty() && !is_second {
                 self.reviews.0.insert(writer, Review { unconfirmed, is_second: true });
-                return self.rematch_writer(now, reader, index, writer);
+                return self.rematch_writer(now, ctx, endpoints, reader, index, writer);
             }
             for guid in unconfirmed {
                 match reader {
-                    SEDP_PUBLICATIONS | SEDP_PUBLICATIONS_SECURE => self.handle_deleted_publication(now, guid),
-                    _ => self.handle_deleted_subscription(now, guid),
+                    SEDP_PUBLICATIONS | SEDP_PUBLICATIONS_SECURE => {
+                        self.handle_deleted_publication(now, ctx, endpoints, guid)
+                    }
+                    _ => self.handle_deleted_subscription(now, ctx, endpoints, guid),
                 }
             }
         }
     }
 
     /// Returns the endpoints of a participant that this SEDP writer announces.
-    fn endpoints_of(&self, writer: Guid) -> BTreeSet<Guid> {
+    fn endpoints_of(&self, ctx: &Context, writer: Guid) -> BTreeSet<Guid> {
         let first = Guid { prefix: writer.prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         let is_of = |guid: &&Guid| guid.prefix == writer.prefix;
         let is_secure = !matches!(writer.entity_id, EntityId::SEDP_PUB_WRITER | EntityId::SEDP_SUB_WRITER);
-        let announces = |topic_name: &str| self.protects_discovery(topic_name) == is_secure;
+        let announces = |topic_name: &str| ctx.protects_discovery(topic_name) == is_secure;
         if PUBLICATIONS.contains(&writer.entity_id) {
             let those = self.publications.range(first..).take_while(|(guid, _)| is_of(guid));
             those.filter(|(_, data)| announces(&data.topic_name)).map(|(guid, _)| *guid).collect()
@@ -103,12 +107,20 @@ impl Participant {
     }
 
     /// Matches a writer again, to receive its whole history.
-    fn rematch_writer(&mut self, now: Instant, reader: u32, index: u32, writer: Guid) {
+    fn rematch_writer(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        reader: u32,
+        index: u32,
+        writer: Guid,
+    ) {
         let Some(&remote) = self.remote_by_prefix.get(&writer.prefix) else { return };
-        if let Some(local) = self.readers.get_mut(reader) {
-            local.detach(now, &mut self.ctx, index);
+        if let Some(local) = endpoints.readers.get_mut(reader) {
+            local.detach(now, ctx, index);
         }
-        self.sources.remove(&writer);
-        self.add_builtin_writer(now, reader, writer, remote);
+        endpoints.sources.remove(&writer);
+        self.add_builtin_writer(now, ctx, endpoints, reader, writer, remote);
     }
 }

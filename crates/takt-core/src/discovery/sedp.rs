@@ -7,9 +7,11 @@ use super::{
     SEDP_SUBSCRIPTIONS_SECURE, review,
 };
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, ReadCursor, SampleRef, Selector};
+use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::error::WriteError;
 use crate::multicast_group::MulticastReachability;
-use crate::participant::Participant;
 use crate::presentation::SetPosition;
 use crate::reader::WriterTraits;
 use crate::time::Instant;
@@ -74,10 +76,25 @@ fn reader_terms(data: &SubscriptionData) -> (impl PartialEq + '_, impl PartialEq
     ((names, kinds, &qos.data_representation, qos.type_consistency), terms)
 }
 
-impl Participant {
-    pub(crate) fn add_builtin_reader(&mut self, now: Instant, writer: u32, guid: Guid, remote: u32) {
+/// Change of an instance of a builtin topic.
+pub(super) struct BuiltinChange<'a> {
+    pub(super) kind: ChangeKind,
+    pub(super) key_hash: KeyHash,
+    pub(super) payload: &'a [u8],
+}
+
+impl Discovery {
+    pub(crate) fn add_builtin_reader(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        writer: u32,
+        guid: Guid,
+        remote: u32,
+    ) {
         let Some(path) = self.remotes.get(remote).map(|remote| remote.metatraffic) else { return };
-        if let Some(writer) = self.writers.get_mut(writer) {
+        if let Some(writer) = endpoints.writers.get_mut(writer) {
             let wants_history = writer.data.qos.durability != Durability::Volatile;
             let reliable = writer.data.qos.reliability.kind == ReliabilityKind::Reliable;
             let traits = ReaderTraits {
@@ -87,15 +104,23 @@ impl Participant {
                 path,
                 reachability: MulticastReachability::default(),
             };
-            writer.add_proxy(now, &mut self.ctx, guid, &traits);
+            writer.add_proxy(now, ctx, guid, &traits);
         }
     }
 
-    pub(crate) fn add_builtin_writer(&mut self, now: Instant, reader: u32, guid: Guid, remote: u32) {
+    pub(crate) fn add_builtin_writer(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        reader: u32,
+        guid: Guid,
+        remote: u32,
+    ) {
         let Some(remote) = self.remotes.get(remote) else { return };
         let vendor = remote.data.vendor_id;
         let (path, liveliness) = (remote.metatraffic, Liveliness::default());
-        if let Some(local) = self.readers.get_mut(reader) {
+        if let Some(local) = endpoints.readers.get_mut(reader) {
             let durability = local.data.qos.durability;
             let lifespan = Duration::INFINITE;
             let traits = WriterTraits {
@@ -111,14 +136,20 @@ impl Participant {
                 missing_group_info: None,
                 is_service: false,
             };
-            let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);
-            self.sources.entry(guid).or_default().push((reader, proxy));
+            let proxy = local.add_proxy(now, ctx, guid, &traits);
+            endpoints.sources.entry(guid).or_default().push((reader, proxy));
         }
     }
 
     /// Handles samples of one of the two readers of publications.
-    pub(super) fn take_publications(&mut self, now: Instant, reader: u32) {
-        while let Some((announcement, instance)) = self.take_builtin(reader, EntityId::is_writer, |sample| {
+    pub(super) fn take_publications(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        reader: u32,
+    ) {
+        while let Some((announcement, instance)) = endpoints.take_builtin(ctx, reader, EntityId::is_writer, |sample| {
             parse_announcement(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
             let topic_name = match &announcement {
@@ -126,25 +157,31 @@ impl Participant {
                 Announcement::Gone(guid) => self.publications.get(guid).map(|data| &data.topic_name),
                 Announcement::Malformed => None,
             };
-            let is_unprotected = topic_name.is_some_and(|name| self.is_unprotected(reader, name));
+            let is_unprotected = topic_name.is_some_and(|name| ctx.is_unprotected(reader, name));
             match announcement {
-                _ if is_unprotected => self.ctx.counters.unprotected_announcements += 1,
+                _ if is_unprotected => ctx.counters.unprotected_announcements += 1,
                 Announcement::Announced(guid, data) => {
-                    self.conclude_departure_of(now, guid);
-                    self.handle_publication(now, data);
+                    self.conclude_departure_of(now, ctx, endpoints, guid);
+                    self.handle_publication(now, ctx, endpoints, data);
                 }
-                Announcement::Gone(guid) => self.depart(now, guid, Departure::Deleted),
-                Announcement::Malformed => self.ctx.counters.malformed_discovery += 1,
+                Announcement::Gone(guid) => self.depart(now, ctx, endpoints, guid, Departure::Deleted),
+                Announcement::Malformed => ctx.counters.malformed_discovery += 1,
             }
             if is_unprotected || !self.publications.contains_key(&Guid::from_bytes(instance.0)) {
-                self.abandon(reader, instance);
+                endpoints.abandon(reader, instance);
             }
         }
     }
 
     /// Handles samples of one of the two readers of subscriptions.
-    pub(super) fn take_subscriptions(&mut self, now: Instant, reader: u32) {
-        while let Some((announcement, instance)) = self.take_builtin(reader, EntityId::is_reader, |sample| {
+    pub(super) fn take_subscriptions(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        reader: u32,
+    ) {
+        while let Some((announcement, instance)) = endpoints.take_builtin(ctx, reader, EntityId::is_reader, |sample| {
             parse_announcement(sample, |bytes| SubscriptionData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
             let topic_name = match &announcement {
@@ -152,67 +189,26 @@ impl Participant {
                 Announcement::Gone(guid) => self.subscriptions.get(guid).map(|data| &data.topic_name),
                 Announcement::Malformed => None,
             };
-            let is_unprotected = topic_name.is_some_and(|name| self.is_unprotected(reader, name));
+            let is_unprotected = topic_name.is_some_and(|name| ctx.is_unprotected(reader, name));
             match announcement {
-                _ if is_unprotected => self.ctx.counters.unprotected_announcements += 1,
-                Announcement::Announced(_, data) => self.handle_subscription(now, data),
-                Announcement::Gone(guid) => self.handle_deleted_subscription(now, guid),
-                Announcement::Malformed => self.ctx.counters.malformed_discovery += 1,
+                _ if is_unprotected => ctx.counters.unprotected_announcements += 1,
+                Announcement::Announced(_, data) => self.handle_subscription(now, ctx, endpoints, data),
+                Announcement::Gone(guid) => self.handle_deleted_subscription(now, ctx, endpoints, guid),
+                Announcement::Malformed => ctx.counters.malformed_discovery += 1,
             }
             if is_unprotected || !self.subscriptions.contains_key(&Guid::from_bytes(instance.0)) {
-                self.abandon(reader, instance);
+                endpoints.abandon(reader, instance);
             }
         }
     }
 
-    /// Reports whether an endpoint was announced without protection although its topic protects
-    /// discovery.
-    fn is_unprotected(&self, reader: u32, topic_name: &str) -> bool {
-        matches!(reader, SEDP_PUBLICATIONS | SEDP_SUBSCRIPTIONS) && self.protects_discovery(topic_name)
-    }
-
-    /// Returns the SEDP writer that announces local writers of a topic.
-    pub(crate) fn sedp_of_publications(&self, topic_name: &str) -> u32 {
-        if self.protects_discovery(topic_name) { SEDP_PUBLICATIONS_SECURE } else { SEDP_PUBLICATIONS }
-    }
-
-    /// Returns the SEDP writer that announces local readers of a topic.
-    pub(crate) fn sedp_of_subscriptions(&self, topic_name: &str) -> u32 {
-        if self.protects_discovery(topic_name) { SEDP_SUBSCRIPTIONS_SECURE } else { SEDP_SUBSCRIPTIONS }
-    }
-
-    /// Releases an instance, so that a participant that invents endpoints cannot exhaust them.
-    pub(super) fn abandon(&mut self, reader: u32, instance: InstanceHandle) {
-        if let Some(reader) = self.readers.get_mut(reader) {
-            reader.cache.abandon(instance);
-        }
-    }
-
-    /// Handles one sample of a builtin reader. A participant may announce only its own endpoints,
-    /// of the reader's kind, and no builtin ones, which SPDP announces.
-    fn take_builtin<T>(
+    pub(super) fn handle_publication(
         &mut self,
-        reader: u32,
-        is_right_kind: impl Fn(EntityId) -> bool,
-        read: impl FnOnce(&SampleRef<'_>) -> Announcement<T>,
-    ) -> Option<(Announcement<T>, InstanceHandle)> {
-        let cache = &mut self.readers.get_mut(reader)?.cache;
-        let sample = cache.next(Selector::TAKE, &mut ReadCursor::default())?;
-        self.ctx.work.unit();
-        let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
-        let announcement = read(&sample);
-        let is_credible =
-            |guid: Guid| guid.prefix == from && !guid.entity_id.is_builtin() && is_right_kind(guid.entity_id);
-        let announcement = match announcement {
-            Announcement::Announced(guid, _) | Announcement::Gone(guid) if !is_credible(guid) => {
-                Announcement::Malformed
-            }
-            announcement => announcement,
-        };
-        Some((announcement, instance))
-    }
-
-    pub(super) fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: Box<PublicationData>,
+    ) {
         self.reviews.confirm(review::PUBLICATIONS, data.guid);
         if self.ignored.has_writer(&data) {
             return;
@@ -226,8 +222,8 @@ impl Participant {
                 multicast: data.multicast.clone(),
                 ..(**known).clone()
             };
-            if relocated == *data && self.recount_endpoint(data.guid.prefix, known.footprint(), data.footprint()) {
-                self.update_publication_locators(now, data);
+            if relocated == *data && self.recount_endpoint(ctx, data.guid.prefix, known.footprint(), data.footprint()) {
+                self.update_publication_locators(now, ctx, endpoints, data);
                 return;
             }
         }
@@ -235,31 +231,43 @@ impl Participant {
         if let Some(former) = &former {
             self.uncount_endpoint(data.guid.prefix, former.footprint());
         }
-        let has_room = self.count_endpoint(data.guid.prefix, data.footprint(), self.publications.len());
+        let has_room = self.count_endpoint(ctx, data.guid.prefix, data.footprint(), self.publications.len());
         let step = former.as_ref().map_or(Step::Rediscover, |former| step(writer_terms(former), writer_terms(&data)));
         if !has_room || step == Step::Rediscover {
-            self.unmatch_writer(now, data.guid);
-            self.type_checks.remove_endpoint(&mut self.ctx, data.guid);
+            endpoints.unmatch_writer(now, ctx, data.guid);
+            self.type_checks.remove_endpoint(ctx, data.guid);
         }
         if !has_room {
             if let Some(former) = former {
-                self.withdraw_publication(now, &former, Departure::Lost);
+                self.builtin_topics.withdraw_publication(now, ctx, endpoints, &former, Departure::Lost);
             }
             return;
         }
         match step {
-            Step::Rediscover | Step::Rematch => self.match_publication(now, &data),
-            Step::Refresh => self.refresh_publication(now, &data),
+            Step::Rediscover | Step::Rematch => self.match_publication(now, ctx, endpoints, &data),
+            Step::Refresh => self.refresh_publication(now, ctx, endpoints, &data),
         }
-        self.present_publication(now, &data);
+        self.builtin_topics.present_publication(now, ctx, endpoints, &data);
         if let Some(former) = former {
-            self.withdraw_topic(now, &former.topic_name, &former.type_name, Departure::Deleted);
+            self.builtin_topics.withdraw_topic(
+                now,
+                ctx,
+                endpoints,
+                (&former.topic_name, &former.type_name),
+                Departure::Deleted,
+            );
         }
-        self.schedule_introduction(now, data.guid.prefix);
+        self.schedule_introduction(now, ctx, data.guid.prefix);
         self.publications.insert(data.guid, data);
     }
 
-    pub(super) fn handle_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
+    pub(super) fn handle_subscription(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: Box<SubscriptionData>,
+    ) {
         self.reviews.confirm(review::SUBSCRIPTIONS, data.guid);
         if self.ignored.has_reader(&data) {
             return;
@@ -273,8 +281,8 @@ impl Participant {
                 multicast: data.multicast.clone(),
                 ..(**known).clone()
             };
-            if relocated == *data && self.recount_endpoint(data.guid.prefix, known.footprint(), data.footprint()) {
-                self.update_subscription_locators(now, data);
+            if relocated == *data && self.recount_endpoint(ctx, data.guid.prefix, known.footprint(), data.footprint()) {
+                self.update_subscription_locators(now, ctx, endpoints, data);
                 return;
             }
         }
@@ -282,54 +290,72 @@ impl Participant {
         if let Some(former) = &former {
             self.uncount_endpoint(data.guid.prefix, former.footprint());
         }
-        let has_room = self.count_endpoint(data.guid.prefix, data.footprint(), self.subscriptions.len());
+        let has_room = self.count_endpoint(ctx, data.guid.prefix, data.footprint(), self.subscriptions.len());
         let step = former.as_ref().map_or(Step::Rediscover, |former| step(reader_terms(former), reader_terms(&data)));
         if !has_room || step == Step::Rediscover {
-            self.unmatch_reader(data.guid);
-            self.type_checks.remove_endpoint(&mut self.ctx, data.guid);
+            endpoints.unmatch_reader(ctx, data.guid);
+            self.type_checks.remove_endpoint(ctx, data.guid);
         }
         if !has_room {
             if let Some(former) = former {
-                self.withdraw_subscription(now, &former, Departure::Lost);
+                self.builtin_topics.withdraw_subscription(now, ctx, endpoints, &former, Departure::Lost);
             }
             return;
         }
         if step != Step::Refresh {
-            self.match_subscription(now, &data);
+            self.match_subscription(now, ctx, endpoints, &data);
         }
         if former.as_ref().is_some_and(|former| former.content_filter != data.content_filter) {
-            self.refilter(&data);
+            endpoints.refilter(ctx, &data);
         }
-        self.present_subscription(now, &data);
+        self.builtin_topics.present_subscription(now, ctx, endpoints, &data);
         if let Some(former) = former {
-            self.withdraw_topic(now, &former.topic_name, &former.type_name, Departure::Deleted);
+            self.builtin_topics.withdraw_topic(
+                now,
+                ctx,
+                endpoints,
+                (&former.topic_name, &former.type_name),
+                Departure::Deleted,
+            );
         }
-        self.schedule_introduction(now, data.guid.prefix);
+        self.schedule_introduction(now, ctx, data.guid.prefix);
         self.subscriptions.insert(data.guid, data);
     }
 
     /// Adopts changed locators of a remote writer. The state of its matches stays.
-    fn update_publication_locators(&mut self, now: Instant, data: Box<PublicationData>) {
-        self.present_publication(now, &data);
+    fn update_publication_locators(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: Box<PublicationData>,
+    ) {
+        self.builtin_topics.present_publication(now, ctx, endpoints, &data);
         let prefix = data.guid.prefix;
         self.publications.insert(data.guid, data);
-        self.redirect_endpoints(prefix);
-        self.match_unreachable(now, prefix);
+        self.redirect_endpoints(ctx, endpoints, prefix);
+        self.match_unreachable(now, ctx, endpoints, prefix);
     }
 
     /// Adopts changed locators of a remote reader. The state of its matches stays.
-    fn update_subscription_locators(&mut self, now: Instant, data: Box<SubscriptionData>) {
-        self.present_subscription(now, &data);
+    fn update_subscription_locators(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: Box<SubscriptionData>,
+    ) {
+        self.builtin_topics.present_subscription(now, ctx, endpoints, &data);
         let prefix = data.guid.prefix;
         self.subscriptions.insert(data.guid, data);
-        self.redirect_endpoints(prefix);
-        self.match_unreachable(now, prefix);
+        self.redirect_endpoints(ctx, endpoints, prefix);
+        self.match_unreachable(now, ctx, endpoints, prefix);
     }
 
     /// Reports whether the limits admit one more endpoint of `footprint` bytes, and counts it.
     /// `known` is the number of endpoints of its kind.
-    fn count_endpoint(&mut self, prefix: GuidPrefix, footprint: usize, known: usize) -> bool {
-        let limits = &self.ctx.limits;
+    fn count_endpoint(&mut self, ctx: &mut Context, prefix: GuidPrefix, footprint: usize, known: usize) -> bool {
+        let limits = &ctx.limits;
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index));
         let fits = |remote: &&mut Remote| {
             known < limits.default_max_instances
@@ -345,15 +371,15 @@ impl Participant {
                 true
             }
             None => {
-                self.ctx.counters.refused_remote_entities += 1;
+                ctx.counters.refused_remote_entities += 1;
                 false
             }
         }
     }
 
     /// Updates the footprint of an endpoint. Returns whether the limits admit it.
-    fn recount_endpoint(&mut self, prefix: GuidPrefix, before: usize, after: usize) -> bool {
-        let limits = &self.ctx.limits;
+    fn recount_endpoint(&mut self, ctx: &mut Context, prefix: GuidPrefix, before: usize, after: usize) -> bool {
+        let limits = &ctx.limits;
         let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index)) else {
             return false;
         };
@@ -374,104 +400,160 @@ impl Participant {
         }
     }
 
-    pub(super) fn remove_publication(&mut self, now: Instant, guid: Guid) -> Option<Box<PublicationData>> {
+    pub(super) fn remove_publication(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        guid: Guid,
+    ) -> Option<Box<PublicationData>> {
         let data = self.publications.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
-        self.unmatch_writer(now, guid);
-        self.type_checks.remove_endpoint(&mut self.ctx, guid);
+        endpoints.unmatch_writer(now, ctx, guid);
+        self.type_checks.remove_endpoint(ctx, guid);
         Some(data)
     }
 
-    pub(super) fn remove_subscription(&mut self, guid: Guid) -> Option<Box<SubscriptionData>> {
+    pub(super) fn remove_subscription(
+        &mut self,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        guid: Guid,
+    ) -> Option<Box<SubscriptionData>> {
         let data = self.subscriptions.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
-        self.unmatch_reader(guid);
-        self.type_checks.remove_endpoint(&mut self.ctx, guid);
+        endpoints.unmatch_reader(ctx, guid);
+        self.type_checks.remove_endpoint(ctx, guid);
         Some(data)
     }
 
     /// Removes a writer that its participant has deleted.
-    pub(super) fn handle_deleted_publication(&mut self, now: Instant, guid: Guid) {
-        if let Some(data) = self.remove_publication(now, guid) {
-            self.withdraw_publication(now, &data, Departure::Deleted);
+    pub(super) fn handle_deleted_publication(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        guid: Guid,
+    ) {
+        if let Some(data) = self.remove_publication(now, ctx, endpoints, guid) {
+            self.builtin_topics.withdraw_publication(now, ctx, endpoints, &data, Departure::Deleted);
         }
     }
 
     /// Removes a reader that its participant has deleted.
-    pub(super) fn handle_deleted_subscription(&mut self, now: Instant, guid: Guid) {
-        if let Some(data) = self.remove_subscription(guid) {
-            self.withdraw_subscription(now, &data, Departure::Deleted);
+    pub(super) fn handle_deleted_subscription(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        guid: Guid,
+    ) {
+        if let Some(data) = self.remove_subscription(ctx, endpoints, guid) {
+            self.builtin_topics.withdraw_subscription(now, ctx, endpoints, &data, Departure::Deleted);
         }
     }
 
     /// Removes all endpoints of a participant, builtin ones included.
-    pub(crate) fn remove_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
+    pub(crate) fn remove_endpoints_of(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        prefix: GuidPrefix,
+        departure: Departure,
+    ) {
         let all = Guid::from_bytes([0; 16]).entity_id;
         let from = Guid { prefix, entity_id: all };
         while let Some((&guid, _)) = self.publications.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             if let Some(data) = self.publications.remove(&guid) {
-                self.withdraw_publication(now, &data, departure);
+                self.builtin_topics.withdraw_publication(now, ctx, endpoints, &data, departure);
             }
         }
         while let Some((&guid, _)) = self.subscriptions.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             if let Some(data) = self.subscriptions.remove(&guid) {
-                self.withdraw_subscription(now, &data, departure);
+                self.builtin_topics.withdraw_subscription(now, ctx, endpoints, &data, departure);
             }
         }
-        self.type_checks.remove_participant(&mut self.ctx, prefix);
+        self.type_checks.remove_participant(ctx, prefix);
         let mut matched_readers = BTreeSet::new();
-        while let Some((&guid, _)) = self.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
-            for (reader, proxy) in self.sources.remove(&guid).unwrap_or_default() {
-                if let Some(of) = self.readers.get_mut(reader) {
-                    of.detach(now, &mut self.ctx, proxy);
+        while let Some((&guid, _)) = endpoints.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
+            for (reader, proxy) in endpoints.sources.remove(&guid).unwrap_or_default() {
+                if let Some(of) = endpoints.readers.get_mut(reader) {
+                    of.detach(now, ctx, proxy);
                     matched_readers.insert(reader);
                 }
             }
         }
         for reader in matched_readers {
-            if let Some(reader) = self.readers.get_mut(reader) {
+            if let Some(reader) = endpoints.readers.get_mut(reader) {
                 let last = Guid::new(prefix, EntityId([u8::MAX; 4]));
-                reader.remove_writers(now, &mut self.ctx, &(Guid::new(prefix, EntityId::UNKNOWN)..=last));
+                reader.remove_writers(now, ctx, &(Guid::new(prefix, EntityId::UNKNOWN)..=last));
             }
         }
-        for (_, writer) in self.writers.iter_mut() {
-            writer.remove_proxies_of(&mut self.ctx, prefix);
+        for (_, writer) in endpoints.writers.iter_mut() {
+            writer.remove_proxies_of(ctx, prefix);
         }
         self.unreachable.retain(|(remote, _)| remote.prefix != prefix);
         self.reviews.remove(prefix);
     }
 
     /// Announces a local writer to all participants.
-    pub(crate) fn announce_publication(&mut self, now: Instant, data: &PublicationData) {
-        let sedp = self.sedp_of_publications(&data.topic_name);
-        self.write_builtin(now, sedp, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
-        let announced = self.writers.get(sedp).map(|sedp| sedp.history.last_sn());
-        let index = self.writer_ids.get(&data.guid.entity_id).copied();
-        if let (Some(announced), Some(writer)) = (announced, index.and_then(|index| self.writers.get_mut(index))) {
+    pub(crate) fn announce_publication(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: &PublicationData,
+    ) {
+        let sedp = ctx.sedp_of_publications(&data.topic_name);
+        let payload = data.to_bytes();
+        let change = BuiltinChange { kind: ChangeKind::Alive, key_hash: data.guid.to_bytes(), payload: &payload };
+        self.write_builtin(now, ctx, endpoints, sedp, change);
+        let announced = endpoints.writers.get(sedp).map(|sedp| sedp.history.last_sn());
+        let index = endpoints.writer_ids.get(&data.guid.entity_id).copied();
+        if let (Some(announced), Some(writer)) = (announced, index.and_then(|index| endpoints.writers.get_mut(index))) {
             writer.announced = announced;
         }
     }
 
     /// Announces a local reader to all participants.
-    pub(crate) fn announce_subscription(&mut self, now: Instant, data: &SubscriptionData) {
-        let sedp = self.sedp_of_subscriptions(&data.topic_name);
-        self.write_builtin(now, sedp, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
+    pub(crate) fn announce_subscription(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        data: &SubscriptionData,
+    ) {
+        let sedp = ctx.sedp_of_subscriptions(&data.topic_name);
+        let payload = data.to_bytes();
+        let change = BuiltinChange { kind: ChangeKind::Alive, key_hash: data.guid.to_bytes(), payload: &payload };
+        self.write_builtin(now, ctx, endpoints, sedp, change);
     }
 
     /// Announces the deletion of a local endpoint to all participants.
-    pub(crate) fn retract_endpoint(&mut self, now: Instant, builtin_writer: u32, guid: Guid) {
+    pub(crate) fn retract_endpoint(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        builtin_writer: u32,
+        guid: Guid,
+    ) {
         let key = PublicationData::key_payload(guid);
-        self.write_builtin(now, builtin_writer, ChangeKind::DisposedUnregistered, guid.to_bytes(), &key);
+        let kind = ChangeKind::DisposedUnregistered;
+        let change = BuiltinChange { kind, key_hash: guid.to_bytes(), payload: &key };
+        self.write_builtin(now, ctx, endpoints, builtin_writer, change);
     }
 
     pub(super) fn write_builtin(
         &mut self,
         now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
         writer: u32,
-        kind: ChangeKind,
-        key_hash: KeyHash,
-        payload: &[u8],
+        change: BuiltinChange<'_>,
     ) {
+        let BuiltinChange { kind, key_hash, payload } = change;
         let is_sedp = matches!(
             writer,
             SEDP_PUBLICATIONS | SEDP_SUBSCRIPTIONS | SEDP_PUBLICATIONS_SECURE | SEDP_SUBSCRIPTIONS_SECURE
@@ -490,15 +572,67 @@ impl Participant {
             origin: None,
         };
         let last_probe =
-            if writer == PARTICIPANT_MESSAGES { self.ctx.multicast_groups.last_probe } else { SequenceNumber::ZERO };
-        let Some(writer) = self.writers.get_mut(writer) else { return };
+            if writer == PARTICIPANT_MESSAGES { ctx.multicast_groups.last_probe } else { SequenceNumber::ZERO };
+        let Some(writer) = endpoints.writers.get_mut(writer) else { return };
         writer.skip_to(last_probe);
-        let result = writer.write(now, &mut self.ctx, &write, |slot| {
+        let result = writer.write(now, ctx, &write, |slot| {
             slot.copy_from_slice(payload);
             Some(payload.len())
         });
         if matches!(result, Err(WriteError::WouldBlock | WriteError::Refused(_))) {
-            self.ctx.counters.refused_local_announcements += 1;
+            ctx.counters.refused_local_announcements += 1;
         }
+    }
+}
+
+impl Endpoints {
+    /// Releases an instance, so that a participant that invents endpoints cannot exhaust them.
+    pub(super) fn abandon(&mut self, reader: u32, instance: InstanceHandle) {
+        if let Some(reader) = self.readers.get_mut(reader) {
+            reader.cache.abandon(instance);
+        }
+    }
+
+    /// Handles one sample of a builtin reader. A participant may announce only its own endpoints,
+    /// of the reader's kind, and no builtin ones, which SPDP announces.
+    fn take_builtin<T>(
+        &mut self,
+        ctx: &mut Context,
+        reader: u32,
+        is_right_kind: impl Fn(EntityId) -> bool,
+        read: impl FnOnce(&SampleRef<'_>) -> Announcement<T>,
+    ) -> Option<(Announcement<T>, InstanceHandle)> {
+        let cache = &mut self.readers.get_mut(reader)?.cache;
+        let sample = cache.next(Selector::TAKE, &mut ReadCursor::default())?;
+        ctx.work.unit();
+        let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
+        let announcement = read(&sample);
+        let is_credible =
+            |guid: Guid| guid.prefix == from && !guid.entity_id.is_builtin() && is_right_kind(guid.entity_id);
+        let announcement = match announcement {
+            Announcement::Announced(guid, _) | Announcement::Gone(guid) if !is_credible(guid) => {
+                Announcement::Malformed
+            }
+            announcement => announcement,
+        };
+        Some((announcement, instance))
+    }
+}
+
+impl Context {
+    /// Reports whether an endpoint was announced without protection although its topic protects
+    /// discovery.
+    fn is_unprotected(&self, reader: u32, topic_name: &str) -> bool {
+        matches!(reader, SEDP_PUBLICATIONS | SEDP_SUBSCRIPTIONS) && self.protects_discovery(topic_name)
+    }
+
+    /// Returns the SEDP writer that announces local writers of a topic.
+    pub(crate) fn sedp_of_publications(&self, topic_name: &str) -> u32 {
+        if self.protects_discovery(topic_name) { SEDP_PUBLICATIONS_SECURE } else { SEDP_PUBLICATIONS }
+    }
+
+    /// Returns the SEDP writer that announces local readers of a topic.
+    pub(crate) fn sedp_of_subscriptions(&self, topic_name: &str) -> u32 {
+        if self.protects_discovery(topic_name) { SEDP_SUBSCRIPTIONS_SECURE } else { SEDP_SUBSCRIPTIONS }
     }
 }

@@ -24,8 +24,11 @@
 //! marks a server, [`SERVER_PROPERTY`], is specific to this implementation.
 
 use super::Remote;
+use super::spdp::Announcement;
 use crate::context::{Context, Job};
-use crate::participant::{Participant, Received};
+use crate::discovery::{Discovery, SpdpSource};
+use crate::endpoints::Endpoints;
+use crate::participant::Received;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::collections::{BTreeSet, VecDeque};
@@ -36,7 +39,7 @@ use takt_exec::Priority;
 use takt_wire::builder::{DataEmit, MessageBuilder};
 use takt_wire::discovery::ParticipantData;
 use takt_wire::message::{InfoSource, Payload};
-use takt_wire::{EntityId, GuidPrefix, Locator, SequenceNumber};
+use takt_wire::{EntityId, GuidPrefix, Locator};
 
 /// Property that marks a participant as a server; its value is `1`.
 pub const SERVER_PROPERTY: &str = "takt.discovery.server";
@@ -120,12 +123,10 @@ fn wants_all(data: &ParticipantData) -> bool {
     data.properties.get(INTEREST_PROPERTY) == Some("all")
 }
 
-impl Participant {
+impl Discovery {
     /// Returns the configured discovery servers ([`Config::servers`](crate::Config::servers)) that
-    /// do not answer: no participant that claims to be a server is known at their address. Right
-    /// after the start these are all servers. Visits each remote participant once for each
-    /// server.
-    pub fn silent_servers(&self) -> Vec<Locator> {
+    /// do not answer: no participant that claims to be a server is known at their address.
+    pub(crate) fn silent_servers(&self) -> Vec<Locator> {
         let answers = |server: &Locator| {
             let mut remotes = self.remotes.iter().map(|(_, remote)| remote);
             remotes.any(|remote| {
@@ -148,25 +149,27 @@ impl Participant {
     pub(super) fn handle_introduction(
         &mut self,
         now: Instant,
-        from: &Received,
-        (sender, prefix): (GuidPrefix, GuidPrefix),
-        (sn, payload): (SequenceNumber, &[u8]),
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        from: &SpdpSource,
+        announcement: Announcement<'_>,
         octets: &mut usize,
     ) -> bool {
-        let Some(server) = self.remote_by_prefix.get(&sender).and_then(|&index| self.remotes.get(index)) else {
+        let prefix = announcement.prefix;
+        let Some(server) = self.remote_by_prefix.get(&from.sender).and_then(|&index| self.remotes.get(index)) else {
             return false;
         };
         if !self.is_trusted_server(server) {
             return false;
         }
-        self.ctx.counters.introductions_received += 1;
+        ctx.counters.introductions_received += 1;
         if let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index)) {
             remote.introduction.introduced = true;
             return true;
         }
-        let from = Received { multicast: false, ..*from };
+        let received = Received { multicast: false, ..from.received };
         self.is_introduction = true;
-        self.handle_announcement(now, &from, prefix, sn, payload);
+        self.handle_announcement(now, ctx, endpoints, &received, announcement);
         self.is_introduction = false;
         if let Some(&index) = self.remote_by_prefix.get(&prefix) {
             if let Some(remote) = self.remotes.get_mut(index) {
@@ -180,25 +183,25 @@ impl Participant {
     }
 
     /// Schedules the introduction of a participant whose endpoints have changed.
-    pub(super) fn schedule_introduction(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(super) fn schedule_introduction(&mut self, now: Instant, ctx: &mut Context, prefix: GuidPrefix) {
         let Some(server) = &mut self.discovery_server else { return };
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if let Some(remote) = self.remotes.get_mut(index) {
             remote.introduction.repeats_left = REPEATS;
             server.due.insert(index);
-            self.ctx.timers.arm_by(server.timer, now.after(COLLECTION_TIME));
+            ctx.timers.arm_by(server.timer, now.after(COLLECTION_TIME));
         }
     }
 
     /// Counts an announcement of a participant, and repeats its introduction if that is due.
-    pub(super) fn repeat_introduction(&mut self, now: Instant, index: u32) {
+    pub(super) fn repeat_introduction(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(server) = &mut self.discovery_server else { return };
         let Some(Remote { introduction, .. }) = self.remotes.get_mut(index) else { return };
         introduction.announcements = introduction.announcements.wrapping_add(1);
         if introduction.repeats_left > 0 || introduction.announcements.is_multiple_of(LATER_REPEAT_INTERVAL) {
             introduction.repeats_left = introduction.repeats_left.saturating_sub(1);
             server.due.insert(index);
-            self.ctx.timers.arm_by(server.timer, now.after(COLLECTION_TIME));
+            ctx.timers.arm_by(server.timer, now.after(COLLECTION_TIME));
         }
     }
 
@@ -210,24 +213,24 @@ impl Participant {
     }
 
     /// Queues the due introductions. Takes a step for each.
-    pub(crate) fn handle_introductions(&mut self) {
+    pub(crate) fn handle_introductions(&mut self, ctx: &mut Context) {
         let Some(server) = &mut self.discovery_server else { return };
-        self.ctx.work.steps(server.due.len());
+        ctx.work.steps(server.due.len());
         for participant in core::mem::take(&mut server.due) {
-            self.ctx.jobs.push(Priority::NORMAL, Job::Introduction { participant });
+            ctx.jobs.push(Priority::NORMAL, Job::Introduction { participant });
         }
     }
 
     /// Builds the introduction of a participant to all participants it concerns.
-    pub(crate) fn transmit_introduction(&mut self, index: u32, frame: &mut [u8]) -> Option<usize> {
+    pub(crate) fn transmit_introduction(&mut self, ctx: &mut Context, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get(index).filter(|remote| !remote.is_on_probation())?;
         let destinations = self.introduction_destinations(remote);
         let (others, endpoints) = (self.remotes.len(), self.publications.len() + self.subscriptions.len());
-        self.ctx.work.steps(others + endpoints);
+        ctx.work.steps(others + endpoints);
         if destinations.is_empty() {
             return None;
         }
-        let mut builder = MessageBuilder::new(frame, &self.header).ok()?;
+        let mut builder = MessageBuilder::new(frame, &ctx.header).ok()?;
         let (version, vendor) = (remote.data.protocol_version, remote.data.vendor_id);
         builder.info_source(&InfoSource { version, vendor, prefix: remote.prefix }).ok()?;
         builder
@@ -241,8 +244,8 @@ impl Participant {
             .ok()?;
         let len = builder.len();
         let limit = destinations.iter().map(|(_, max_message)| *max_message).min()?;
-        self.destinations.extend(destinations.into_iter().map(|(at, _)| at));
-        self.ctx.counters.introductions_sent += 1;
+        ctx.destinations.extend(destinations.into_iter().map(|(at, _)| at));
+        ctx.counters.introductions_sent += 1;
         (len <= limit).then_some(len)
     }
 

@@ -14,7 +14,8 @@
 
 use super::reachability::Host;
 use super::spdp::Remote;
-use crate::participant::Participant;
+use crate::context::Context;
+use crate::discovery::Discovery;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
@@ -50,15 +51,15 @@ impl Remote {
     }
 }
 
-impl Participant {
+impl Discovery {
     /// Reports whether a message of a participant is accepted from an address. Always true for an
     /// unknown participant or one with an unvalidated address, which has no matches to protect.
-    pub(crate) fn accepts_source(&mut self, source: &Locator, prefix: GuidPrefix) -> bool {
+    pub(crate) fn accepts_source(&mut self, ctx: &mut Context, source: &Locator, prefix: GuidPrefix) -> bool {
         if !self.checks_sources || *source == Locator::INVALID {
             return true;
         }
         let host = Host::of(source);
-        if prefix == self.header.prefix {
+        if prefix == ctx.header.prefix {
             return host.is_none() || self.reachability.is_on_this_host(source);
         }
         let Some(remote) = self.sender(prefix).filter(|remote| !remote.is_on_probation()) else { return true };

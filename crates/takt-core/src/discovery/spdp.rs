@@ -9,17 +9,19 @@ use super::footprint::Footprint;
 use super::matching::RefusalReason;
 use super::moving::Move;
 use super::multicast::ListenedGroups;
+use super::sedp::BuiltinChange;
 use super::server::{IntroductionState, mark_as_server};
 use super::source_addresses::SourceAddresses;
 use super::static_endpoints::SEDP;
 use super::validation::{PendingMessages, Probation};
 use super::{Departure, OWN_ENDPOINT_SET, PARTICIPANTS_SECURE, SharedMemoryPath};
 use crate::cache::{ChangeKind, InstanceState, ReadCursor, Selector};
-use crate::config::Limits;
+use crate::config::Config;
 use crate::context::{Context, Job};
-use crate::counters::Counters;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::event::Event;
-use crate::participant::{Participant, Received};
+use crate::participant::Received;
 use crate::security::{Announced, RemoteSecurity};
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -277,29 +279,82 @@ impl Announcer {
     }
 }
 
-impl Participant {
+/// Origin of a message of SPDP.
+#[derive(Clone, Copy)]
+pub(crate) struct SpdpSource {
+    pub(crate) received: Received,
+    /// Participant that sent the datagram.
+    pub(crate) sender: GuidPrefix,
+    /// Participant on whose behalf it was sent (RTPS 2.5 §8.3.4).
+    pub(crate) prefix: GuidPrefix,
+    /// The datagram came from an address of its sender.
+    pub(crate) is_authentic: bool,
+}
+
+/// Serialized announcement of a participant.
+#[derive(Clone, Copy)]
+pub(super) struct Announcement<'a> {
+    pub(super) prefix: GuidPrefix,
+    pub(super) sn: SequenceNumber,
+    pub(super) payload: &'a [u8],
+}
+
+/// Builds the announcement of this participant (RTPS 2.5 §8.5.3.2).
+pub(crate) fn describe(config: &Config, security: Option<Announced>) -> ParticipantData {
+    let mut data = ParticipantData {
+        guid: Guid { prefix: config.guid_prefix, entity_id: EntityId::PARTICIPANT },
+        protocol_version: ProtocolVersion::V2_5,
+        vendor_id: VendorId::TAKT,
+        domain_id: Some(config.domain_id),
+        metatraffic_unicast: config.locators.metatraffic_unicast.clone(),
+        metatraffic_multicast: config.locators.metatraffic_multicast.clone(),
+        default_unicast: config.locators.default_unicast.clone(),
+        default_multicast: config.locators.default_multicast.clone(),
+        lease_duration: config.lease_duration.into(),
+        available_builtin_endpoints: OWN_ENDPOINT_SET,
+        user_data: config.qos.user_data.clone(),
+        entity_name: config.qos.entity_name.clone(),
+        properties: config.qos.property.clone(),
+        ..ParticipantData::default()
+    };
+    if config.static_endpoints.is_some() {
+        data.available_builtin_endpoints &= !SEDP;
+    }
+    if config.is_server {
+        mark_as_server(&mut data);
+    }
+    if let Some(security) = security {
+        data.available_builtin_endpoints |= builtin_endpoints::SECURE;
+        data.identity_token = Some(security.identity_token);
+        data.permissions_token = Some(security.permissions_token);
+        data.security_info = Some(security.security_info);
+    }
+    data
+}
+
+impl Discovery {
     /// Updates the longest observed latencies in the announcement. Endpoints without limit and
     /// bound report none.
-    pub(crate) fn report_latencies(&mut self) {
-        self.ctx.work.steps(self.readers.len() + self.writers.len());
-        let of_readers = self.readers.iter().filter_map(|(_, reader)| {
+    pub(crate) fn report_latencies(&mut self, ctx: &mut Context, endpoints: &mut Endpoints) {
+        ctx.work.steps(endpoints.readers.len() + endpoints.writers.len());
+        let of_readers = endpoints.readers.iter().filter_map(|(_, reader)| {
             let worst_ns = reader.cache.latency.as_ref()?.worst_ns();
             Some(ObservedLatency { entity: reader.entity_id, worst_ns })
         });
-        let of_writers = self.writers.iter().map(|(_, writer)| ObservedLatency {
+        let of_writers = endpoints.writers.iter().map(|(_, writer)| ObservedLatency {
             entity: writer.data.guid.entity_id,
             worst_ns: writer.longest_write_ns,
         });
         let all = of_readers.chain(of_writers).filter(|report| report.worst_ns > 0);
         let reports: Vec<ObservedLatency> = all.take(LATENCIES_MAX).collect();
         if !ObservedLatency::all_of(&self.announcer.data.properties).eq(reports.iter().copied()) {
-            self.announcer.edit(&mut self.ctx, |data| ObservedLatency::put(&reports, &mut data.properties));
+            self.announcer.edit(ctx, |data| ObservedLatency::put(&reports, &mut data.properties));
         }
     }
 
     /// Updates the refusals by the network's controller in the announcement.
-    pub(crate) fn report_refusals(&mut self) {
-        self.ctx.work.steps(self.refusals.len());
+    pub(crate) fn report_refusals(&mut self, ctx: &mut Context) {
+        ctx.work.steps(self.refusals.len());
         let of_network = self.refusals.iter().rev().filter_map(|refusal| {
             let RefusalReason::Network { reason } = &refusal.reason else { return None };
             let (local, remote) = (refusal.local.entity_id, refusal.remote);
@@ -307,71 +362,44 @@ impl Participant {
         });
         let reports: Vec<ReportedRefusal> = of_network.take(REPORTED_REFUSALS_MAX).collect();
         if !ReportedRefusal::all_of(&self.announcer.data.properties).eq(reports.iter().cloned()) {
-            self.announcer.edit(&mut self.ctx, |data| ReportedRefusal::put(&reports, &mut data.properties));
+            self.announcer.edit(ctx, |data| ReportedRefusal::put(&reports, &mut data.properties));
         }
     }
 
-    /// Builds the announcement of this participant (RTPS 2.5 §8.5.3.2).
-    pub(crate) fn describe(config: &crate::config::Config, security: Option<Announced>) -> ParticipantData {
-        let mut data = ParticipantData {
-            guid: Guid { prefix: config.guid_prefix, entity_id: EntityId::PARTICIPANT },
-            protocol_version: ProtocolVersion::V2_5,
-            vendor_id: VendorId::TAKT,
-            domain_id: Some(config.domain_id),
-            metatraffic_unicast: config.locators.metatraffic_unicast.clone(),
-            metatraffic_multicast: config.locators.metatraffic_multicast.clone(),
-            default_unicast: config.locators.default_unicast.clone(),
-            default_multicast: config.locators.default_multicast.clone(),
-            lease_duration: config.lease_duration.into(),
-            available_builtin_endpoints: OWN_ENDPOINT_SET,
-            user_data: config.qos.user_data.clone(),
-            entity_name: config.qos.entity_name.clone(),
-            properties: config.qos.property.clone(),
-            ..ParticipantData::default()
-        };
-        if config.static_endpoints.is_some() {
-            data.available_builtin_endpoints &= !SEDP;
-        }
-        if config.is_server {
-            mark_as_server(&mut data);
-        }
-        if let Some(security) = security {
-            data.available_builtin_endpoints |= builtin_endpoints::SECURE;
-            data.identity_token = Some(security.identity_token);
-            data.permissions_token = Some(security.permissions_token);
-            data.security_info = Some(security.security_info);
-        }
-        data
-    }
-
-    pub(crate) fn transmit_announcement(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
+    pub(crate) fn transmit_announcement(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        frame: &mut [u8],
+    ) -> Option<usize> {
         self.announcer.queued = false;
         self.announcer.last = Some(now);
-        self.announce_securely(now);
-        self.destinations.extend_from_slice(&self.initial_peers);
-        self.destinations.extend(self.lost.locators(now));
-        let len = self.announcer.build(&self.header, frame).ok()?;
+        self.announce_securely(now, ctx, endpoints);
+        ctx.destinations.extend_from_slice(&self.initial_peers);
+        ctx.destinations.extend(self.lost.locators(now));
+        let len = self.announcer.build(&ctx.header, frame).ok()?;
         let to_known = self.announcer.to_known > 0;
         let to_all = self.announcer.closing || to_known;
         self.announcer.to_known = self.announcer.to_known.saturating_sub(1);
-        self.ctx.work.steps(self.remotes.len());
+        ctx.work.steps(self.remotes.len());
         for (_, remote) in self.remotes.iter_mut().filter(|(_, remote)| remote.unicast_only || to_all) {
-            if remote.probation.as_mut().is_none_or(|probation| probation.spend_on_announcement(len, &mut self.ctx)) {
-                self.destinations.push(remote.metatraffic.locator);
+            if remote.probation.as_mut().is_none_or(|probation| probation.spend_on_announcement(len, ctx)) {
+                ctx.destinations.push(remote.metatraffic.locator);
             }
         }
-        self.destinations.sort_unstable();
-        self.destinations.dedup();
+        ctx.destinations.sort_unstable();
+        ctx.destinations.dedup();
         Some(len)
     }
 
     /// Passes the current announcement to secure SPDP (DDS-SEC 1.1 §7.4.5), and to handshakes.
-    fn announce_securely(&mut self, now: Instant) {
+    fn announce_securely(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
         let (closing, sn) = (self.announcer.closing, self.announcer.sn);
-        let Some(security) = self.ctx.security.as_mut() else { return };
-        let guid = Guid { prefix: self.header.prefix, entity_id: EntityId::PARTICIPANT };
+        let Some(security) = ctx.security.as_mut() else { return };
+        let guid = Guid { prefix: ctx.header.prefix, entity_id: EntityId::PARTICIPANT };
         if closing {
-            return self.retract_endpoint(now, PARTICIPANTS_SECURE, guid);
+            return self.retract_endpoint(now, ctx, endpoints, PARTICIPANTS_SECURE, guid);
         }
         if self.announcer.secured == sn {
             return;
@@ -379,23 +407,30 @@ impl Participant {
         self.announcer.secured = sn;
         security.set_participant_data(for_handshakes(&self.announcer.data));
         let payload = self.announcer.payload.clone();
-        self.write_builtin(now, PARTICIPANTS_SECURE, ChangeKind::Alive, guid.to_bytes(), &payload);
+        let change = BuiltinChange { kind: ChangeKind::Alive, key_hash: guid.to_bytes(), payload: &payload };
+        self.write_builtin(now, ctx, endpoints, PARTICIPANTS_SECURE, change);
     }
 
     /// Handles announcements and farewells of secure SPDP. A participant may announce only itself.
-    pub(super) fn take_secure_announcements(&mut self, now: Instant) {
+    pub(super) fn take_secure_announcements(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
         loop {
-            let Some(reader) = self.readers.get_mut(PARTICIPANTS_SECURE) else { return };
+            let Some(reader) = endpoints.readers.get_mut(PARTICIPANTS_SECURE) else { return };
             let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
-            self.ctx.work.unit();
+            ctx.work.unit();
             let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
             let payload = sample.info.valid_data.then(|| sample.payload.to_vec());
             let is_gone = sample.info.instance_state == InstanceState::NotAliveDisposed;
             reader.cache.abandon(instance);
             match payload {
-                Some(payload) => self.handle_secure_announcement(now, from, &payload),
+                Some(payload) => self.handle_secure_announcement(now, ctx, endpoints, from, &payload),
                 None if is_gone => {
-                    self.depart(now, Guid { prefix: from, entity_id: EntityId::PARTICIPANT }, Departure::Deleted);
+                    self.depart(
+                        now,
+                        ctx,
+                        endpoints,
+                        Guid { prefix: from, entity_id: EntityId::PARTICIPANT },
+                        Departure::Deleted,
+                    );
                 }
                 None => {}
             }
@@ -407,17 +442,19 @@ impl Participant {
     pub(crate) fn handle_spdp(
         &mut self,
         now: Instant,
-        from: &Received,
-        (sender, prefix, is_authentic): (GuidPrefix, GuidPrefix, bool),
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        from: &SpdpSource,
         data: &Data<'_>,
         octets: &mut usize,
     ) {
-        if prefix == self.header.prefix || self.ignored.has_participant(prefix) {
+        let SpdpSource { received, sender, prefix, is_authentic } = *from;
+        if prefix == ctx.header.prefix || self.ignored.has_participant(prefix) {
             return;
         }
         let inline = data.inline_qos.map(InlineQos::parse).transpose();
         let Ok(inline) = inline else {
-            self.ctx.counters.malformed_submessages += 1;
+            ctx.counters.malformed_submessages += 1;
             return;
         };
         let inline = inline.unwrap_or_default();
@@ -427,7 +464,7 @@ impl Participant {
             let by_hash = inline.key_hash.map(Guid::from_bytes);
             let by_key = data.payload.bytes().and_then(|bytes| ParticipantData::parse_key(bytes).ok());
             if [by_hash, by_key].into_iter().flatten().any(|guid| guid.prefix != prefix) {
-                self.ctx.counters.malformed_discovery += 1;
+                ctx.counters.malformed_discovery += 1;
                 return;
             }
             if !is_authentic {
@@ -435,32 +472,32 @@ impl Participant {
             }
             if self.is_authenticated(prefix) {
                 // Unprotected farewells can be forged. Only secure SPDP counts.
-                self.ctx.counters.unprotected_announcements += 1;
+                ctx.counters.unprotected_announcements += 1;
                 return;
             }
             self.departed.note(now, prefix, data.sn);
-            return self.depart(now, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Deleted);
+            return self.depart(now, ctx, endpoints, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Deleted);
         }
         match data.payload {
             Payload::Data(payload) => {
                 if self.has_departures() && !self.departed.precedes_farewell(now, prefix, data.sn) {
-                    self.conclude_departure_of(now, Guid::new(prefix, EntityId::PARTICIPANT));
+                    self.conclude_departure_of(now, ctx, endpoints, Guid::new(prefix, EntityId::PARTICIPANT));
                 }
-                let prefixes = (sender, prefix);
-                if sender != prefix && self.handle_introduction(now, from, prefixes, (data.sn, payload), octets) {
+                let announcement = Announcement { prefix, sn: data.sn, payload };
+                if sender != prefix && self.handle_introduction(now, ctx, endpoints, from, announcement, octets) {
                     return;
                 }
-                if self.handle_repeated_announcement(now, from, (prefix, is_authentic), payload, octets) {
+                if self.handle_repeated_announcement(now, ctx, from, payload, octets) {
                     return;
                 }
-                self.handle_announcement(now, from, prefix, data.sn, payload);
+                self.handle_announcement(now, ctx, endpoints, &received, announcement);
                 if let Some(&index) = self.remote_by_prefix.get(&prefix)
                     && self.receive_announcement(index, *octets)
                 {
                     *octets = 0;
                 }
             }
-            _ => self.ctx.counters.malformed_discovery += 1,
+            _ => ctx.counters.malformed_discovery += 1,
         }
     }
 
@@ -469,63 +506,65 @@ impl Participant {
     fn handle_repeated_announcement(
         &mut self,
         now: Instant,
-        from: &Received,
-        (prefix, is_authentic): (GuidPrefix, bool),
+        ctx: &mut Context,
+        from: &SpdpSource,
         payload: &[u8],
         octets: &mut usize,
     ) -> bool {
+        let SpdpSource { received, prefix, is_authentic, .. } = *from;
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
         let Some(remote) = self.remotes.get_mut(index) else { return false };
         let moves = remote.moving.as_ref().is_some_and(|moving| *moving.changed.announcement == *payload);
         if !moves
-            && (!is_authentic || *remote.announcement != *payload || remote.uses_other_connection(now, from.source))
+            && (!is_authentic || *remote.announcement != *payload || remote.uses_other_connection(now, received.source))
         {
             return false;
         }
-        if remote.metatraffic.locator == from.source {
+        if remote.metatraffic.locator == received.source {
             remote.last_received_on_path = now;
         }
         if is_authentic {
-            remote.unicast_only &= !from.multicast;
+            remote.unicast_only &= !received.multicast;
             remote.last_received = now;
         }
         if moves || remote.probation.is_some() {
             if self.receive_announcement(index, *octets) {
                 *octets = 0;
             }
-            self.challenge_again(now, index);
+            self.challenge_again(now, ctx, index);
         } else {
-            self.cancel_move(index);
+            self.cancel_move(ctx, index);
         }
-        self.repeat_introduction(now, index);
+        self.repeat_introduction(now, ctx, index);
         true
     }
 
     pub(super) fn handle_announcement(
         &mut self,
         now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
         from: &Received,
-        prefix: GuidPrefix,
-        sn: SequenceNumber,
-        payload: &[u8],
+        announcement: Announcement<'_>,
     ) {
+        let Announcement { prefix, sn, payload } = announcement;
         if self.departed.precedes_farewell(now, prefix, sn) {
-            self.ctx.counters.stale_announcements += 1;
+            ctx.counters.stale_announcements += 1;
             return;
         }
         match ParticipantData::parse(payload) {
             Ok(data) if data.guid.prefix == prefix => {
-                self.handle_participant_data(now, from, data, payload);
+                self.handle_participant_data(now, ctx, endpoints, from, data, payload);
                 if let Some(&index) = self.remote_by_prefix.get(&prefix) {
                     if let Some(remote) = self.remotes.get_mut(index) {
                         remote.sn = sn;
                     }
                     if !self.is_introduction {
-                        self.repeat_introduction(now, index);
+                        self.repeat_introduction(now, ctx, index);
                     }
                 }
             }
-            _ => self.ctx.counters.malformed_discovery += 1,
+            _ => ctx.counters.malformed_discovery += 1,
         }
     }
 
@@ -533,6 +572,8 @@ impl Participant {
     pub(super) fn handle_participant_data(
         &mut self,
         now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
         from: &Received,
         data: ParticipantData,
         payload: &[u8],
@@ -544,31 +585,31 @@ impl Participant {
         }
         if let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) {
             if self.is_authenticated(data.guid.prefix) {
-                self.ctx.counters.unprotected_announcements += 1;
-                return self.renew_lease(now, index);
+                ctx.counters.unprotected_announcements += 1;
+                return self.renew_lease(now, ctx, index);
             }
-            return self.refresh_participant(now, from, index, data, payload);
+            return self.refresh_participant(now, ctx, endpoints, from, data, payload);
         }
         let mut refused = 0;
         let path = match self.is_introduction {
             true => self.reachability.choose_introduced(&data.metatraffic_unicast, from.source, &mut refused),
             false => self.reachability.choose(&data.metatraffic_unicast, from.source, &mut refused),
         };
-        self.ctx.counters.refused_locators += refused;
+        ctx.counters.refused_locators += refused;
         let Some(metatraffic) = path else {
-            self.ctx.counters.refused_remote_entities += 1;
+            ctx.counters.refused_remote_entities += 1;
             return;
         };
         let footprint = size_of::<Remote>() + data.footprint() + payload.len();
-        if !self.has_room_for_participant(now, footprint) {
-            self.ctx.counters.refused_remote_entities += 1;
+        if !self.has_room_for_participant(now, ctx, endpoints, footprint) {
+            ctx.counters.refused_remote_entities += 1;
             return;
         }
         let prefix = data.guid.prefix;
         let guid = data.guid;
-        let lease = self.ctx.timers.register(TimerKind::Lease { participant: u32::MAX });
-        let probation = Probation::new(&mut self.ctx);
-        self.ctx.counters.participants_discovered += 1;
+        let lease = ctx.timers.register(TimerKind::Lease { participant: u32::MAX });
+        let probation = Probation::new(ctx);
+        ctx.counters.participants_discovered += 1;
         let index = self.remotes.insert(Remote {
             prefix,
             data: Box::new(data),
@@ -578,7 +619,7 @@ impl Participant {
             lease,
             last_received: now,
             last_received_on_path: now,
-            arrival: self.ctx.counters.participants_discovered,
+            arrival: ctx.counters.participants_discovered,
             probation: Some(probation),
             pending_messages: PendingMessages::default(),
             shared_memory_path: None,
@@ -594,29 +635,31 @@ impl Participant {
             footprint,
         });
         self.discovery_bytes += footprint;
-        self.ctx.set_participants(self.remotes.len());
-        self.ctx.timers.set_kind(lease, TimerKind::Lease { participant: index });
+        ctx.set_participants(self.remotes.len());
+        ctx.timers.set_kind(lease, TimerKind::Lease { participant: index });
         if let Some(probation) = self.remotes.get(index).and_then(|remote| remote.probation.as_ref()) {
-            probation.set_index(index, &mut self.ctx);
+            probation.set_index(index, ctx);
         }
         self.remote_by_prefix.insert(prefix, index);
         self.lost.remove(&metatraffic.locator);
-        self.renew_lease(now, index);
-        self.ctx.notify(Event::ParticipantDiscovered(guid));
-        self.present_participant(now, index);
-        self.admit_participant(now, index);
-        self.queue_validation(index);
-        self.announcer.announce_soon(now, &mut self.ctx);
+        self.renew_lease(now, ctx, index);
+        ctx.notify(Event::ParticipantDiscovered(guid));
+        if let Some(remote) = self.remotes.get(index) {
+            self.builtin_topics.present_participant(now, ctx, endpoints, remote);
+        }
+        self.admit_participant(now, ctx, endpoints, index);
+        self.queue_validation(ctx, index);
+        self.announcer.announce_soon(now, ctx);
         let has_to_authenticate = self.remotes.get(index).is_some_and(|remote| remote.security.has_to_authenticate());
         if !has_to_authenticate && self.validation.is_known(prefix, &metatraffic.locator) {
-            self.end_probation(now, index);
+            self.end_probation(now, ctx, endpoints, index);
         }
     }
 
-    pub(super) fn renew_lease(&mut self, now: Instant, index: u32) {
+    pub(super) fn renew_lease(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         remote.last_received = now;
-        self.ctx.timers.arm(remote.lease, now.after(remote.lease_duration()));
+        ctx.timers.arm(remote.lease, now.after(remote.lease_duration()));
     }
 
     /// Renews the lease of a participant for any of its messages, because announcements may be lost
@@ -639,62 +682,75 @@ impl Participant {
     /// Makes room for one more participant if possible. The oldest participant with an unvalidated
     /// address is removed. Otherwise the one that was silent for longest is removed, if it was
     /// silent for longer than [`IDLE`] and never had a matched endpoint.
-    fn has_room_for_participant(&mut self, now: Instant, footprint: usize) -> bool {
-        self.ctx.work.steps(3 * self.remotes.len());
+    fn has_room_for_participant(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        footprint: usize,
+    ) -> bool {
+        ctx.work.steps(3 * self.remotes.len());
         let unvalidated = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some()).count();
-        if unvalidated >= self.ctx.limits.max_unvalidated_participants {
+        if unvalidated >= ctx.limits.max_unvalidated_participants {
             let candidates = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some());
             if let Some((_, oldest)) = candidates.min_by_key(|(_, remote)| remote.arrival) {
                 let prefix = oldest.prefix;
-                self.remove_participant(now, prefix, Departure::Lost);
+                self.remove_participant(now, ctx, endpoints, prefix, Departure::Lost);
             }
         }
-        if self.remotes.len() >= self.ctx.limits.max_participants {
+        if self.remotes.len() >= ctx.limits.max_participants {
             let is_idle = |remote: &Remote| {
                 remote.probation.is_none() && !remote.exchanges && now.since(remote.last_received) >= IDLE
             };
             let idle = self.remotes.iter().filter(|(_, remote)| is_idle(remote));
             if let Some(prefix) = idle.min_by_key(|(_, remote)| remote.last_received).map(|(_, remote)| remote.prefix) {
-                self.ctx.counters.participants_displaced += 1;
-                self.remove_participant(now, prefix, Departure::Lost);
+                ctx.counters.participants_displaced += 1;
+                self.remove_participant(now, ctx, endpoints, prefix, Departure::Lost);
             }
         }
-        self.remotes.len() < self.ctx.limits.max_participants
-            && self.discovery_bytes + footprint <= self.ctx.limits.max_discovery_bytes
+        self.remotes.len() < ctx.limits.max_participants
+            && self.discovery_bytes + footprint <= ctx.limits.max_discovery_bytes
     }
 
     /// Handles the lease timer: removes a participant from which nothing was received within its
     /// lease. Standstills of this participant do not count.
-    pub(crate) fn handle_lease_end(&mut self, now: Instant, index: u32) {
+    pub(crate) fn handle_lease_end(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
         if let Some(remote) = self.remotes.get(index) {
             let end = remote
                 .last_received
-                .after(remote.lease_duration() + self.ctx.standstills.excused_since(remote.last_received));
+                .after(remote.lease_duration() + ctx.standstills.excused_since(remote.last_received));
             if end > now {
                 let end = end.max(now.after(LEASE_MIN));
-                return self.ctx.timers.arm(remote.lease, end);
+                return ctx.timers.arm(remote.lease, end);
             }
             let prefix = remote.prefix;
-            self.ctx.counters.leases_expired += 1;
-            self.remove_participant(now, prefix, Departure::Lost);
+            ctx.counters.leases_expired += 1;
+            self.remove_participant(now, ctx, endpoints, prefix, Departure::Lost);
         }
     }
 
     /// Removes a participant and its endpoints.
-    pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
+    pub(super) fn remove_participant(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        prefix: GuidPrefix,
+        departure: Departure,
+    ) {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
-        self.remove_endpoints_of(now, prefix, departure);
-        self.abandon_type_requests(prefix);
-        self.cancel_move(index);
+        self.remove_endpoints_of(now, ctx, endpoints, prefix, departure);
+        self.abandon_type_requests(ctx, prefix);
+        self.cancel_move(ctx, index);
         self.cancel_introduction(index);
         if let Some(mut remote) = self.remotes.remove(index) {
-            self.ctx.set_participants(self.remotes.len());
-            self.close_channels(remote.security.writers());
-            if let Some(security) = self.ctx.security.as_mut() {
+            ctx.set_participants(self.remotes.len());
+            endpoints.close_channels(ctx, remote.security.writers());
+            if let Some(security) = ctx.security.as_mut() {
                 security.participant_lost(prefix);
             }
             match remote.probation.take() {
-                Some(probation) => probation.close(&mut self.ctx),
+                Some(probation) => probation.close(ctx),
                 None if departure == Departure::Lost => {
                     self.validation.add_known(prefix, &remote.metatraffic.locator);
                     if remote.unicast_only {
@@ -703,38 +759,13 @@ impl Participant {
                 }
                 None => {}
             }
-            self.leave_multicast_groups(&remote);
-            self.withdraw_participant(now, &remote, departure);
+            ctx.leave_multicast_groups(&remote);
+            self.builtin_topics.withdraw_participant(now, ctx, endpoints, &remote, departure);
             self.discovery_bytes -= remote.footprint;
-            self.ctx.timers.release(remote.lease);
-            self.ctx.notify(Event::ParticipantLost(remote.data.guid));
+            ctx.timers.release(remote.lease);
+            ctx.notify(Event::ParticipantLost(remote.data.guid));
         }
         // The departure changed instances of the builtin readers; these changes are discarded here.
-        self.handle_builtin_data(now);
-    }
-
-    /// Returns the participants known now.
-    #[must_use]
-    pub fn discovered_participants(&self) -> Vec<ParticipantData> {
-        self.remotes.iter().map(|(_, remote)| (*remote.data).clone()).collect()
-    }
-
-    /// Returns the discovery data of a remote participant.
-    #[must_use]
-    pub fn participant_data(&self, guid: Guid) -> Option<&ParticipantData> {
-        let index = *self.remote_by_prefix.get(&guid.prefix)?;
-        self.remotes.get(index).map(|remote| &*remote.data)
-    }
-
-    /// Returns the limits of this participant.
-    #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.ctx.limits
-    }
-
-    /// Returns the counters of this participant.
-    #[must_use]
-    pub fn counters(&self) -> &Counters {
-        &self.ctx.counters
+        self.handle_builtin_data(now, ctx, endpoints);
     }
 }

@@ -9,8 +9,10 @@
 //! Not supported: type lookup by the type information of static endpoints, and policies that are
 //! not compared.
 
+use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::error::Error;
-use crate::participant::Participant;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -174,7 +176,7 @@ fn check_terms(listed: &Terms, given: &Terms, topic: &str) -> Result<(), Error> 
     }
 }
 
-impl Participant {
+impl Discovery {
     /// Assigns the static entity ID to a new local writer, if the list is in use.
     pub(crate) fn assign_static_writer_id(&mut self, data: &mut PublicationData, keyed: bool) -> Result<(), Error> {
         if let Some(list) = &mut self.static_endpoints {
@@ -199,24 +201,30 @@ impl Participant {
     }
 
     /// Adds the listed endpoints of a participant whose address was validated.
-    pub(super) fn present_static_endpoints(&mut self, now: Instant, index: u32) {
+    pub(super) fn present_static_endpoints(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+    ) {
         let Some(list) = &self.static_endpoints else { return };
         let Some(remote) = self.remotes.get(index) else { return };
         let prefix = remote.prefix;
         let Some(known) = list.participants.get(&remote.data.entity_name.0).cloned() else {
-            self.ctx.counters.unlisted_participants += 1;
+            ctx.counters.unlisted_participants += 1;
             return;
         };
         let participant = remote.data.guid;
         for data in known.publications {
-            self.ctx.work.unit();
+            ctx.work.unit();
             let guid = Guid { prefix, ..data.guid };
-            self.handle_publication(now, Box::new(PublicationData { guid, participant, ..data }));
+            self.handle_publication(now, ctx, endpoints, Box::new(PublicationData { guid, participant, ..data }));
         }
         for data in known.subscriptions {
-            self.ctx.work.unit();
+            ctx.work.unit();
             let guid = Guid { prefix, ..data.guid };
-            self.handle_subscription(now, Box::new(SubscriptionData { guid, participant, ..data }));
+            self.handle_subscription(now, ctx, endpoints, Box::new(SubscriptionData { guid, participant, ..data }));
         }
     }
 }

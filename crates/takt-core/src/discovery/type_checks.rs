@@ -2,17 +2,18 @@
 //!
 //! Types are opaque bytes here. Equal type information denotes the same type. If it differs, the
 //! driver is notified by [`Event::TypeChecks`], takes the pairs with
-//! [`Participant::poll_type_check`] and answers with [`Participant::set_type_verdict`]. The match
-//! waits for the answer without a time limit. Unless [`Participant::check_types`] was called, type
-//! names decide. They also decide if one side has no type information, unless the reader's
-//! `force_type_validation` is set.
+//! [`crate::Participant::poll_type_check`] and answers with
+//! [`crate::Participant::set_type_verdict`]. The match waits for the answer without a time limit.
+//! Unless [`crate::Participant::check_types`] was called, type names decide. They also decide if
+//! one side has no type information, unless the reader's `force_type_validation` is set.
 //!
 //! Bounds: one entry for each pair with the same topic and type name whose type information
 //! differs, until one of the two is deleted.
 
 use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::event::Event;
-use crate::participant::Participant;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -35,7 +36,7 @@ pub enum TypeVerdict {
     /// The types are compatible, or nothing is known and nothing forbids the match.
     Compatible,
     /// The types are compatible here, but another implementation may refuse the pair: see
-    /// [`Participant::cautions`].
+    /// [`crate::Participant::cautions`].
     CompatibleWithCaution {
         /// Description of the difference.
         what: Box<str>,
@@ -57,7 +58,7 @@ pub(super) enum Compatibility {
 
 #[derive(Debug, Default)]
 pub(crate) struct TypeChecks {
-    is_on: bool,
+    pub(crate) is_on: bool,
     /// Verdicts; `None`: pending.
     verdicts: BTreeMap<TypeCheck, Option<TypeVerdict>>,
     /// Pairs ordered by reader.
@@ -160,7 +161,7 @@ impl TypeChecks {
     }
 
     /// Returns the next pending pair that was not polled.
-    fn poll(&mut self) -> Option<TypeCheck> {
+    pub(crate) fn poll(&mut self) -> Option<TypeCheck> {
         loop {
             let check = self.queued.pop_front()?;
             if self.verdicts.get(&check).is_some_and(Option::is_none) {
@@ -170,43 +171,68 @@ impl TypeChecks {
     }
 }
 
-impl Participant {
-    /// Enables type checks: pairs with different type information wait for
-    /// [`Participant::set_type_verdict`].
-    pub fn check_types(&mut self) {
-        self.type_checks.is_on = true;
-    }
-
-    /// Returns the next pair whose types have to be compared.
-    pub fn poll_type_check(&mut self) -> Option<TypeCheck> {
-        self.type_checks.poll()
-    }
-
-    /// Sets the verdict on a pair, and matches it if nothing else forbids that. Has no effect if
-    /// the pair is no longer pending.
-    pub fn set_type_verdict(&mut self, now: Instant, check: TypeCheck, verdict: TypeVerdict) {
+impl Discovery {
+    /// Sets the verdict on a pair, and matches it if nothing else forbids that.
+    pub(crate) fn set_type_verdict(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        check: TypeCheck,
+        verdict: TypeVerdict,
+    ) {
         let Some(waiting) = self.type_checks.verdicts.get_mut(&check).filter(|verdict| verdict.is_none()) else {
             return;
         };
         let has_caution = matches!(verdict, TypeVerdict::CompatibleWithCaution { .. });
         *waiting = Some(verdict);
-        let publication = self.publication(check.writer).cloned();
-        let subscription = self.subscription(check.reader).cloned();
+        let publication = self.publication(ctx, endpoints, check.writer).cloned();
+        let subscription = self.subscription(ctx, endpoints, check.reader).cloned();
         let (Some(publication), Some(subscription)) = (publication, subscription) else { return };
-        if let Some(index) = self.local_reader(check.reader) {
-            self.match_reader(now, index, &publication);
+        if let Some(index) = endpoints.local_reader(check.reader) {
+            self.match_reader(now, ctx, endpoints, index, &publication);
         }
-        if let Some(index) = self.local_writer(check.writer) {
-            self.match_writer(now, index, &subscription);
+        if let Some(index) = endpoints.local_writer(ctx, check.writer) {
+            self.match_writer(now, ctx, endpoints, index, &subscription);
         }
         if has_caution {
-            self.ctx.notify(Event::PairsCautioned);
+            ctx.notify(Event::PairsCautioned);
         }
     }
 
-    fn local_writer(&self, guid: Guid) -> Option<u32> {
+    /// Returns the discovery data of a remote or local writer.
+    #[must_use]
+    pub(crate) fn publication<'a>(
+        &'a self,
+        ctx: &Context,
+        endpoints: &'a Endpoints,
+        guid: Guid,
+    ) -> Option<&'a PublicationData> {
+        if guid.prefix != ctx.header.prefix {
+            return self.publications.get(&guid).map(|data| &**data);
+        }
+        endpoints.local_writer(ctx, guid).and_then(|index| endpoints.writers.get(index)).map(|writer| &*writer.data)
+    }
+
+    /// Returns the discovery data of a remote or local reader.
+    #[must_use]
+    pub(crate) fn subscription<'a>(
+        &'a self,
+        ctx: &Context,
+        endpoints: &'a Endpoints,
+        guid: Guid,
+    ) -> Option<&'a SubscriptionData> {
+        if guid.prefix != ctx.header.prefix {
+            return self.subscriptions.get(&guid).map(|data| &**data);
+        }
+        endpoints.local_reader(guid).and_then(|index| endpoints.readers.get(index)).map(|reader| &*reader.data)
+    }
+}
+
+impl Endpoints {
+    fn local_writer(&self, ctx: &Context, guid: Guid) -> Option<u32> {
         let index = *self.writer_ids.get(&guid.entity_id)?;
-        (guid.prefix == self.header.prefix).then_some(index)
+        (guid.prefix == ctx.header.prefix).then_some(index)
     }
 
     fn local_reader(&self, guid: Guid) -> Option<u32> {
@@ -218,23 +244,5 @@ impl Participant {
             Some(index)
         })
         .find(is_it)
-    }
-
-    /// Returns the discovery data of a remote or local writer.
-    #[must_use]
-    pub fn publication(&self, guid: Guid) -> Option<&PublicationData> {
-        if guid.prefix != self.header.prefix {
-            return self.publications.get(&guid).map(|data| &**data);
-        }
-        self.local_writer(guid).and_then(|index| self.writers.get(index)).map(|writer| &*writer.data)
-    }
-
-    /// Returns the discovery data of a remote or local reader. Visits each local reader.
-    #[must_use]
-    pub fn subscription(&self, guid: Guid) -> Option<&SubscriptionData> {
-        if guid.prefix != self.header.prefix {
-            return self.subscriptions.get(&guid).map(|data| &**data);
-        }
-        self.local_reader(guid).and_then(|index| self.readers.get(index)).map(|reader| &*reader.data)
     }
 }

@@ -1,10 +1,10 @@
 //! TypeLookup service, server and client (XTypes 1.3 §7.6.3.3): serves the types of local
 //! endpoints, and requests those of remote endpoints, over a pair of builtin topics.
 //!
-//! Types are opaque bytes here. [`Participant::offer_type`] supplies the definition of a local
-//! endpoint's type. The application requests that of a remote endpoint with
-//! [`Participant::request_types`], and after [`Event::TypeAnswer`] reads it with
-//! [`Participant::take_type_answer`].
+//! Types are opaque bytes here. [`crate::Participant::offer_type`] supplies the definition of a
+//! local endpoint's type. The application requests that of a remote endpoint with
+//! [`crate::Participant::request_types`], and after [`Event::TypeAnswer`] reads it with
+//! [`crate::Participant::take_type_answer`].
 //!
 //! # Bounds
 //! - Only requests of participants with a validated address are handled (`validation`), so that a
@@ -22,15 +22,17 @@
 //! to [`REPETITION_MAX`]. All repetitions have the same number, so the reply to any of them is
 //! accepted.
 //!
-//! Not supported: time-outs (the requester gives up with [`Participant::cancel_type_request`]), and
-//! serving types that were learned from other participants.
+//! Not supported: time-outs (the requester gives up with
+//! [`crate::Participant::cancel_type_request`]), and serving types that were learned from other
+//! participants.
 
 use super::{TYPE_REPLIES, TYPE_REQUESTS};
 use crate::cache::{ChangeKind, ReadCursor, Selector};
 use crate::context::Context;
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::error::{Error, WriteError};
 use crate::event::Event;
-use crate::participant::Participant;
 use crate::presentation::SetPosition;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -83,7 +85,7 @@ pub struct TypeRequestId(i64);
 /// Reply of a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeAnswer {
-    /// Reply to [`Participant::request_types`].
+    /// Reply to [`crate::Participant::request_types`].
     Types {
         /// Each `TypeObject` in XCDR2, including the delimiter.
         types: Vec<(EquivalenceId, Box<[u8]>)>,
@@ -92,7 +94,7 @@ pub enum TypeAnswer {
         /// Whether the objects are in big endian.
         big_endian: bool,
     },
-    /// Reply to [`Participant::request_type_dependencies`].
+    /// Reply to [`crate::Participant::request_type_dependencies`].
     Dependencies {
         /// Types, with the size of their objects in bytes.
         type_ids: Vec<(EquivalenceId, u32)>,
@@ -134,6 +136,39 @@ impl TypeLookup {
     pub(crate) fn new(ctx: &mut Context) -> Self {
         let timer = ctx.timers.register(TimerKind::RepeatTypeRequests);
         Self { offered: BTreeMap::new(), references: 0, pending: BTreeMap::new(), requests: 0, timer }
+    }
+
+    /// Offers a type to remote participants.
+    pub(crate) fn offer(&mut self, offered: OfferedType) -> Result<(), Error> {
+        let types = &mut self.offered;
+        if types.contains_key(&offered.id) {
+            return Ok(());
+        }
+        if types.len() >= MAX_OFFERED_TYPES {
+            return Err(Error::OutOfResources { limit: "offered types", value: MAX_OFFERED_TYPES as u64 });
+        }
+        if offered.object.len() > MAX_REPLY_BYTES / 2 {
+            return Err(Error::OutOfResources { limit: "bytes per type object", value: MAX_REPLY_BYTES as u64 / 2 });
+        }
+        self.references += offered.dependencies.len();
+        types.insert(offered.id, offered);
+        Ok(())
+    }
+
+    /// Returns the definition of a type that was offered here.
+    pub(crate) fn definition(&self, id: &EquivalenceId) -> Option<&[u8]> {
+        self.offered.get(id).map(|offered| &*offered.object)
+    }
+
+    /// Takes the reply to a request, once.
+    pub(crate) fn take_answer(&mut self, request: TypeRequestId) -> Option<TypeAnswer> {
+        self.pending.get(&request)?.answer.as_ref()?;
+        self.pending.remove(&request)?.answer
+    }
+
+    /// Forgets a request, whose reply is no longer needed.
+    pub(crate) fn cancel(&mut self, request: TypeRequestId) {
+        self.pending.remove(&request);
     }
 
     /// Returns the most visits that a reply takes to types and references, or a repetition to
@@ -188,99 +223,72 @@ impl TypeLookup {
     }
 }
 
-impl Participant {
-    /// Offers a type to remote participants. Offering an identifier again has no effect.
-    ///
-    /// # Errors
-    /// [`Error::OutOfResources`] if there are too many types, or if this one does not fit into a
-    /// reply.
-    pub fn offer_type(&mut self, offered: OfferedType) -> Result<(), Error> {
-        let types = &mut self.type_lookup.offered;
-        if types.contains_key(&offered.id) {
-            return Ok(());
-        }
-        if types.len() >= MAX_OFFERED_TYPES {
-            return Err(Error::OutOfResources { limit: "offered types", value: MAX_OFFERED_TYPES as u64 });
-        }
-        if offered.object.len() > MAX_REPLY_BYTES / 2 {
-            return Err(Error::OutOfResources { limit: "bytes per type object", value: MAX_REPLY_BYTES as u64 / 2 });
-        }
-        self.type_lookup.references += offered.dependencies.len();
-        types.insert(offered.id, offered);
-        Ok(())
-    }
-
-    /// Returns the definition of a type that was offered here.
-    #[must_use]
-    pub fn offered_type(&self, id: &EquivalenceId) -> Option<&[u8]> {
-        self.type_lookup.offered.get(id).map(|offered| &*offered.object)
-    }
-
+impl Discovery {
     /// Reports whether a participant is known and announces that it serves types.
     #[must_use]
-    pub fn serves_types(&self, participant: GuidPrefix) -> bool {
+    pub(crate) fn serves_types(&self, participant: GuidPrefix) -> bool {
         const SERVER: u32 = builtin_endpoints::TYPE_LOOKUP_REQUEST_READER | builtin_endpoints::TYPE_LOOKUP_REPLY_WRITER;
         let remote = self.remote_by_prefix.get(&participant).and_then(|&index| self.remotes.get(index));
         remote.is_some_and(|remote| remote.data.available_builtin_endpoints & SERVER == SERVER)
     }
 
     /// Requests types from a participant. [`Event::TypeAnswer`] reports the reply, which may lack
-    /// some types. Some servers answer only one of the two forms of request.
-    ///
-    /// # Errors
-    /// [`Error::BadParameter`] if the participant serves no types or too many are requested,
-    /// [`Error::OutOfResources`] if too many requests wait.
-    pub fn request_types(
+    /// some types.
+    pub(crate) fn request_types(
         &mut self,
         now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
         participant: GuidPrefix,
         type_ids: &[EquivalenceId],
         form: UnionForm,
     ) -> Result<TypeRequestId, Error> {
-        self.request(now, participant, type_ids, form, Operation::Types)
+        self.request(now, ctx, endpoints, participant, Operation::Types(type_ids.to_vec()), form)
     }
 
-    /// Requests the types that some types refer to, directly or indirectly. To continue, pass the
-    /// continuation point of the previous reply. Otherwise as [`Self::request_types`].
-    ///
-    /// # Errors
-    /// As [`Self::request_types`].
-    pub fn request_type_dependencies(
+    /// Requests the types that some types refer to, directly or indirectly.
+    pub(crate) fn request_type_dependencies(
         &mut self,
         now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
         participant: GuidPrefix,
         type_ids: &[EquivalenceId],
         from: ContinuationPoint,
     ) -> Result<TypeRequestId, Error> {
-        self.request(now, participant, type_ids, UnionForm::default(), |ids| Operation::Dependencies(ids, from))
+        let operation = Operation::Dependencies(type_ids.to_vec(), from);
+        self.request(now, ctx, endpoints, participant, operation, UnionForm::default())
     }
 
     fn request(
         &mut self,
         now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
         participant: GuidPrefix,
-        type_ids: &[EquivalenceId],
+        operation: Operation,
         form: UnionForm,
-        operation: impl FnOnce(Vec<EquivalenceId>) -> Operation,
     ) -> Result<TypeRequestId, Error> {
         if !self.serves_types(participant) {
             return Err(Error::BadParameter { what: "the participant offers no type lookup service".to_string() });
         }
-        if type_ids.len() > TYPE_IDS_MAX {
+        if let Operation::Types(ids) | Operation::Dependencies(ids, _) = &operation
+            && ids.len() > TYPE_IDS_MAX
+        {
             return Err(Error::OutOfResources { limit: "types per request", value: TYPE_IDS_MAX as u64 });
         }
         if self.type_lookup.pending.len() >= MAX_PENDING_REQUESTS {
             return Err(Error::OutOfResources { limit: "type requests", value: MAX_PENDING_REQUESTS as u64 });
         }
-        let number = self.next_request_number();
-        let writer = Guid { prefix: self.header.prefix, entity_id: EntityId::TYPE_LOOKUP_REQUEST_WRITER };
+        let number = self.next_request_number(ctx);
+        let writer = Guid { prefix: ctx.header.prefix, entity_id: EntityId::TYPE_LOOKUP_REQUEST_WRITER };
         let addressee = Addressee::Participant(Guid { prefix: participant, entity_id: EntityId::PARTICIPANT });
         let id = RequestId { writer, number };
-        let payload = TypeRequest { id, addressee, operation: operation(type_ids.to_vec()), form }.to_bytes();
+        let payload = TypeRequest { id, addressee, operation, form }.to_bytes();
         let id = TypeRequestId(number);
         let (payload, period) = (payload.into(), FIRST_REPETITION);
         self.type_lookup.pending.insert(id, Pending { participant, payload, due: now, period, answer: None });
-        if !self.send_type_request(now, id) {
+        if !self.send_type_request(now, ctx, endpoints, id) {
             self.type_lookup.pending.remove(&id);
             return Err(Error::OutOfResources { limit: "type requests", value: u64::from(REPLY_DEPTH) });
         }
@@ -289,76 +297,168 @@ impl Participant {
 
     /// Returns the next request number. The start differs between participants, because some
     /// servers send every reply to all participants, and only the number identifies the requester.
-    fn next_request_number(&mut self) -> i64 {
-        let [.., a, b, c, d] = self.header.prefix.0;
+    fn next_request_number(&mut self, ctx: &mut Context) -> i64 {
+        let [.., a, b, c, d] = ctx.header.prefix.0;
         self.type_lookup.requests += 1;
         (i64::from(u32::from_be_bytes([a, b, c, d])) << 16) + self.type_lookup.requests
     }
 
     /// Sends a waiting request, unless its participant is not validated yet, and schedules its
     /// repetition. Returns false if there is no room.
-    fn send_type_request(&mut self, now: Instant, id: TypeRequestId) -> bool {
+    fn send_type_request(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        id: TypeRequestId,
+    ) -> bool {
         let Some(pending) = self.type_lookup.pending.get_mut(&id) else { return true };
         pending.due = now.after(pending.period);
         pending.period = (2 * pending.period).min(REPETITION_MAX);
-        self.ctx.timers.arm_by(self.type_lookup.timer, pending.due);
+        ctx.timers.arm_by(self.type_lookup.timer, pending.due);
         let reader = Guid { prefix: pending.participant, entity_id: EntityId::TYPE_LOOKUP_REQUEST_READER };
         let payload = pending.payload.clone();
-        !self.has_proxy(TYPE_REQUESTS, reader) || self.write_directed(now, TYPE_REQUESTS, reader, &payload)
+        !endpoints.has_proxy(TYPE_REQUESTS, reader)
+            || endpoints.write_directed(now, ctx, TYPE_REQUESTS, reader, &payload)
     }
 
     /// Repeats requests without a reply.
-    pub(crate) fn handle_type_request_timeout(&mut self, now: Instant) {
-        self.repeat_type_requests(now, |pending| pending.due <= now);
+    pub(crate) fn handle_type_request_timeout(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+        self.repeat_type_requests(now, ctx, endpoints, |pending| pending.due <= now);
         let waiting = self.type_lookup.pending.values().filter(|pending| pending.answer.is_none());
         if let Some(due) = waiting.map(|pending| pending.due).min() {
-            self.ctx.timers.arm(self.type_lookup.timer, due);
+            ctx.timers.arm(self.type_lookup.timer, due);
         }
     }
 
     /// Sends the waiting requests to a participant that was validated.
-    pub(super) fn send_type_requests_to(&mut self, now: Instant, participant: GuidPrefix) {
-        self.repeat_type_requests(now, |pending| pending.participant == participant);
+    pub(super) fn send_type_requests_to(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        participant: GuidPrefix,
+    ) {
+        self.repeat_type_requests(now, ctx, endpoints, |pending| pending.participant == participant);
     }
 
     /// Sends the selected waiting requests; visits all of them. A request without room is sent
     /// when it is due again. At most the writer's history depth is sent at once, because further
     /// requests would replace unsent ones.
-    fn repeat_type_requests(&mut self, now: Instant, is_due: impl Fn(&Pending) -> bool) {
-        self.ctx.work.steps(self.type_lookup.pending.len());
+    fn repeat_type_requests(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        is_due: impl Fn(&Pending) -> bool,
+    ) {
+        ctx.work.steps(self.type_lookup.pending.len());
         let waiting =
             self.type_lookup.pending.iter().filter(|(_, pending)| pending.answer.is_none() && is_due(pending));
         let due: Vec<_> = waiting.map(|(id, _)| *id).collect();
         let (first, rest) = due.split_at(due.len().min(REPLY_DEPTH as usize));
         for id in first {
-            self.send_type_request(now, *id);
+            self.send_type_request(now, ctx, endpoints, *id);
         }
         for id in rest {
             if let Some(pending) = self.type_lookup.pending.get_mut(id) {
                 pending.due = now.after(FIRST_REPETITION);
-                self.ctx.timers.arm_by(self.type_lookup.timer, pending.due);
+                ctx.timers.arm_by(self.type_lookup.timer, pending.due);
             }
         }
     }
 
-    /// Takes the reply to a request, once.
-    pub fn take_type_answer(&mut self, request: TypeRequestId) -> Option<TypeAnswer> {
-        self.type_lookup.pending.get(&request)?.answer.as_ref()?;
-        self.type_lookup.pending.remove(&request)?.answer
+    /// Handles requests of remote participants.
+    pub(super) fn take_type_requests(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+        loop {
+            let Some(reader) = endpoints.readers.get_mut(TYPE_REQUESTS) else { return };
+            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            ctx.work.unit();
+            if !sample.info.valid_data {
+                continue;
+            }
+            let from = sample.info.publication.prefix;
+            match TypeRequest::parse(sample.payload) {
+                Ok(request) => self.serve_types(now, ctx, endpoints, from, &request),
+                Err(_) => ctx.counters.malformed_discovery += 1,
+            }
+        }
     }
 
-    /// Cancels a request. To be called for each request whose reply is no longer needed.
-    pub fn cancel_type_request(&mut self, request: TypeRequestId) {
-        self.type_lookup.pending.remove(&request);
+    fn serve_types(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        from: GuidPrefix,
+        request: &TypeRequest,
+    ) {
+        let for_us = match request.addressee {
+            Addressee::Participant(guid) => guid.prefix == ctx.header.prefix,
+            Addressee::Any => true,
+            Addressee::Other => false,
+        };
+        if !for_us {
+            return;
+        }
+        let Some(payload) = self.type_lookup.answer(request, &mut ctx.work) else { return };
+        let reader = Guid { prefix: from, entity_id: EntityId::TYPE_LOOKUP_REPLY_READER };
+        if endpoints.has_proxy(TYPE_REPLIES, reader)
+            && endpoints.write_directed(now, ctx, TYPE_REPLIES, reader, &payload)
+        {
+            ctx.counters.type_requests_served += 1;
+        } else {
+            ctx.counters.refused_type_requests += 1;
+        }
     }
 
+    /// Handles replies to own requests or to those of other participants.
+    pub(super) fn take_type_replies(&mut self, ctx: &mut Context, endpoints: &mut Endpoints) {
+        let own = ctx.header.prefix;
+        loop {
+            let Some(reader) = endpoints.readers.get_mut(TYPE_REPLIES) else { return };
+            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            ctx.work.unit();
+            if !sample.info.valid_data {
+                continue;
+            }
+            let from = sample.info.publication.prefix;
+            let Ok(reply) = TypeReply::parse(sample.payload) else {
+                ctx.counters.malformed_discovery += 1;
+                continue;
+            };
+            // INTEROP(CycloneDDS 0.10.2): names its own writer as that of the request, so only the
+            // number identifies the request.
+            let id = TypeRequestId(reply.request.number);
+            match self.type_lookup.pending.get_mut(&id).filter(|pending| pending.participant == from) {
+                Some(pending) if pending.answer.is_none() => {
+                    pending.answer = Some(answer_of(reply));
+                    ctx.notify(Event::TypeAnswer(id));
+                }
+                // INTEROP(CycloneDDS 0.10.2, 11.0.1): sends each reply to all participants.
+                _ => ctx.counters.unsolicited_type_replies += u64::from(reply.request.writer.prefix == own),
+            }
+        }
+    }
+
+    /// Ends the requests to a departed participant.
+    pub(super) fn abandon_type_requests(&mut self, ctx: &mut Context, prefix: GuidPrefix) {
+        let waiting = |pending: &Pending| pending.participant == prefix && pending.answer.is_none();
+        for (id, pending) in self.type_lookup.pending.iter_mut().filter(|(_, pending)| waiting(pending)) {
+            pending.answer = Some(TypeAnswer::Gone);
+            ctx.notify(Event::TypeAnswer(*id));
+        }
+    }
+}
+
+impl Endpoints {
     /// Reports whether a local builtin writer is matched with a reader.
     fn has_proxy(&self, writer: u32, reader: Guid) -> bool {
         self.writers.get(writer).is_some_and(|writer| writer.proxy_index(reader).is_some())
     }
 
     /// Writes to one reader of a builtin topic. Returns false if there is no room.
-    fn write_directed(&mut self, now: Instant, writer: u32, reader: Guid, payload: &[u8]) -> bool {
+    fn write_directed(&mut self, now: Instant, ctx: &mut Context, writer: u32, reader: Guid, payload: &[u8]) -> bool {
         let write = Write {
             kind: ChangeKind::Alive,
             key_hash: [0; 16],
@@ -370,84 +470,11 @@ impl Participant {
             origin: None,
         };
         let Some(writer) = self.writers.get_mut(writer) else { return false };
-        let result = writer.write(now, &mut self.ctx, &write, |slot| {
+        let result = writer.write(now, ctx, &write, |slot| {
             slot.copy_from_slice(payload);
             Some(payload.len())
         });
         !matches!(result, Err(WriteError::WouldBlock | WriteError::Refused(_)))
-    }
-
-    /// Handles requests of remote participants.
-    pub(super) fn take_type_requests(&mut self, now: Instant) {
-        loop {
-            let Some(reader) = self.readers.get_mut(TYPE_REQUESTS) else { return };
-            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
-            self.ctx.work.unit();
-            if !sample.info.valid_data {
-                continue;
-            }
-            let from = sample.info.publication.prefix;
-            match TypeRequest::parse(sample.payload) {
-                Ok(request) => self.serve_types(now, from, &request),
-                Err(_) => self.ctx.counters.malformed_discovery += 1,
-            }
-        }
-    }
-
-    fn serve_types(&mut self, now: Instant, from: GuidPrefix, request: &TypeRequest) {
-        let for_us = match request.addressee {
-            Addressee::Participant(guid) => guid.prefix == self.header.prefix,
-            Addressee::Any => true,
-            Addressee::Other => false,
-        };
-        if !for_us {
-            return;
-        }
-        let Some(payload) = self.type_lookup.answer(request, &mut self.ctx.work) else { return };
-        let reader = Guid { prefix: from, entity_id: EntityId::TYPE_LOOKUP_REPLY_READER };
-        if self.has_proxy(TYPE_REPLIES, reader) && self.write_directed(now, TYPE_REPLIES, reader, &payload) {
-            self.ctx.counters.type_requests_served += 1;
-        } else {
-            self.ctx.counters.refused_type_requests += 1;
-        }
-    }
-
-    /// Handles replies to own requests or to those of other participants.
-    pub(super) fn take_type_replies(&mut self) {
-        let own = self.header.prefix;
-        loop {
-            let Some(reader) = self.readers.get_mut(TYPE_REPLIES) else { return };
-            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
-            self.ctx.work.unit();
-            if !sample.info.valid_data {
-                continue;
-            }
-            let from = sample.info.publication.prefix;
-            let Ok(reply) = TypeReply::parse(sample.payload) else {
-                self.ctx.counters.malformed_discovery += 1;
-                continue;
-            };
-            // INTEROP(CycloneDDS 0.10.2): names its own writer as that of the request, so only the
-            // number identifies the request.
-            let id = TypeRequestId(reply.request.number);
-            match self.type_lookup.pending.get_mut(&id).filter(|pending| pending.participant == from) {
-                Some(pending) if pending.answer.is_none() => {
-                    pending.answer = Some(answer_of(reply));
-                    self.ctx.notify(Event::TypeAnswer(id));
-                }
-                // INTEROP(CycloneDDS 0.10.2, 11.0.1): sends each reply to all participants.
-                _ => self.ctx.counters.unsolicited_type_replies += u64::from(reply.request.writer.prefix == own),
-            }
-        }
-    }
-
-    /// Ends the requests to a departed participant.
-    pub(super) fn abandon_type_requests(&mut self, prefix: GuidPrefix) {
-        let waiting = |pending: &Pending| pending.participant == prefix && pending.answer.is_none();
-        for (id, pending) in self.type_lookup.pending.iter_mut().filter(|(_, pending)| waiting(pending)) {
-            pending.answer = Some(TypeAnswer::Gone);
-            self.ctx.notify(Event::TypeAnswer(*id));
-        }
     }
 }
 
@@ -468,8 +495,6 @@ fn answer_of(reply: TypeReply<'_>) -> TypeAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
-    use crate::context::Timing;
     use alloc::vec;
 
     #[test]
@@ -479,13 +504,7 @@ mod tests {
             hash[..2].copy_from_slice(&number.to_le_bytes());
             EquivalenceId::new(EquivalenceId::COMPLETE, hash)
         };
-        let timing = Timing {
-            heartbeat_first: Duration::ZERO,
-            heartbeat_period: Duration::ZERO,
-            nack_delay: Duration::ZERO,
-            nack_suppression: Duration::ZERO,
-        };
-        let mut types = TypeLookup::new(&mut Context::new(Limits::default(), timing));
+        let mut types = TypeLookup::new(&mut Context::for_tests());
         let dependencies: Box<[EquivalenceId]> = (1..=1_000).map(id).collect();
         types.references = dependencies.len();
         types.offered.insert(id(0), OfferedType { id: id(0), object: Box::default(), dependencies, minimal: None });

@@ -26,8 +26,10 @@
 use super::reachability::Host;
 use super::{Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::context::{Context, Job};
+use crate::discovery::Discovery;
+use crate::endpoints::Endpoints;
 use crate::event::Event;
-use crate::participant::{Participant, Received};
+use crate::participant::Received;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use crate::writer::Path;
@@ -305,7 +307,7 @@ impl Remote {
     }
 }
 
-impl Participant {
+impl Discovery {
     /// Credits the octets of a participant's announcement. Returns whether they were charged to its
     /// account.
     pub(super) fn receive_announcement(&mut self, index: u32, octets: usize) -> bool {
@@ -314,18 +316,18 @@ impl Participant {
     }
 
     /// Sends a farewell to a participant, so that it rediscovers this one.
-    pub(super) fn queue_farewell(&mut self, now: Instant, index: u32) {
+    pub(super) fn queue_farewell(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         if let Some(remote) = self.remotes.get_mut(index) {
             remote.pending_messages.farewell = true;
-            self.queue_validation(index);
-            self.announcer.restart(now, &mut self.ctx);
+            self.queue_validation(ctx, index);
+            self.announcer.restart(now, ctx);
         }
     }
 
     /// Schedules another challenge of a participant on probation after one of its messages, because
     /// it may know this participant by now. A participant that has answered already waits for its
     /// handshake.
-    pub(crate) fn challenge_again(&mut self, now: Instant, index: u32) {
+    pub(crate) fn challenge_again(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         if !remote.answers_challenges() {
             return;
@@ -337,21 +339,21 @@ impl Participant {
         let period = CHALLENGE_PERIOD_MIN * 2_u32.pow(probation.challenges.min(CHALLENGE_DOUBLINGS));
         let earliest = probation.last_challenge.map_or(now, |last| last.after(period));
         if earliest > now {
-            return self.ctx.timers.arm_by(probation.timer, earliest);
+            return ctx.timers.arm_by(probation.timer, earliest);
         }
         probation.challenge_due = true;
-        self.queue_validation(index);
+        self.queue_validation(ctx, index);
     }
 
     /// Handles a message that names this participant: the sender knows it.
-    pub(crate) fn handle_addressed_message(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(crate) fn handle_addressed_message(&mut self, now: Instant, ctx: &mut Context, prefix: GuidPrefix) {
         if let Some(&index) = self.remote_by_prefix.get(&prefix) {
-            self.challenge_again(now, index);
+            self.challenge_again(now, ctx, index);
         }
     }
 
     /// Handles the challenge timer.
-    pub(crate) fn handle_challenge_timeout(&mut self, now: Instant, index: u32) {
+    pub(crate) fn handle_challenge_timeout(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let guid = remote.data.guid;
         if let Some((probation, _)) = remote.trial() {
@@ -359,15 +361,15 @@ impl Participant {
             let is_late = probation.first_challenge.is_some_and(|first| now.since(first) >= ANSWER_TIMEOUT);
             let is_silent = is_late && probation.challenges >= UNSOLICITED_CHALLENGES;
             if is_silent && !core::mem::replace(&mut probation.is_reported, true) {
-                self.ctx.notify(Event::ParticipantSilent(guid));
+                ctx.notify(Event::ParticipantSilent(guid));
             }
-            self.queue_validation(index);
+            self.queue_validation(ctx, index);
         }
     }
 
     /// Reports whether a participant with a validated address is at the host of `locator`.
     #[must_use]
-    pub fn knows_participant_at(&self, locator: &Locator) -> bool {
+    pub(crate) fn knows_participant_at(&self, locator: &Locator) -> bool {
         let host = Host::of(locator);
         let here = self.reachability.is_on_this_host(locator);
         self.remotes.iter().any(|(_, remote)| {
@@ -377,9 +379,8 @@ impl Participant {
     }
 
     /// Returns the participants that announce themselves and have not answered for [two
-    /// seconds](ANSWER_TIMEOUT), so that none of their endpoints is known. Visits each known
-    /// participant.
-    pub fn silent_participants(&self) -> impl Iterator<Item = SilentParticipant> {
+    /// seconds](ANSWER_TIMEOUT), so that none of their endpoints is known.
+    pub(crate) fn silent_participants(&self) -> impl Iterator<Item = SilentParticipant> {
         self.remotes.iter().filter_map(|(_, remote)| {
             let probation = remote.probation.as_ref().filter(|probation| probation.is_reported)?;
             let (guid, label, challenges) = (remote.data.guid, remote.data.label(), probation.challenges);
@@ -387,23 +388,23 @@ impl Participant {
         })
     }
 
-    pub(super) fn queue_validation(&mut self, index: u32) {
+    pub(super) fn queue_validation(&mut self, ctx: &mut Context, index: u32) {
         if let Some(remote) = self.remotes.get_mut(index)
             && !core::mem::replace(&mut remote.pending_messages.queued, true)
         {
-            self.ctx.jobs.push(Priority::NORMAL, Job::DirectedAnnouncement { participant: index });
+            ctx.jobs.push(Priority::NORMAL, Job::DirectedAnnouncement { participant: index });
         }
     }
 
     /// Handles a heartbeat that addresses this participant alone and offers no samples. It may be a
     /// challenge, which is answered even if its writer is unknown.
-    pub(crate) fn handle_challenge(&mut self, prefix: GuidPrefix, heartbeat: &Heartbeat) {
+    pub(crate) fn handle_challenge(&mut self, ctx: &mut Context, prefix: GuidPrefix, heartbeat: &Heartbeat) {
         let Some(position) = CHALLENGERS.iter().position(|(_, writer, _)| heartbeat.writer == *writer) else { return };
         let may_be = heartbeat.last_sn < heartbeat.first_sn && is_challenge(heartbeat.first_sn);
         let Some(&index) = self.remote_by_prefix.get(&prefix).filter(|_| may_be) else { return };
         if let Some(remote) = self.remotes.get_mut(index) {
             remote.pending_messages.answers[position] = Some(heartbeat.first_sn);
-            self.queue_validation(index);
+            self.queue_validation(ctx, index);
         }
     }
 
@@ -412,6 +413,8 @@ impl Participant {
     pub(crate) fn handle_challenge_answer(
         &mut self,
         now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
         from: &Received,
         prefix: GuidPrefix,
         acknack: &AckNack,
@@ -430,7 +433,7 @@ impl Participant {
                 return;
             }
             probation.wrong_answers = probation.wrong_answers.saturating_add(1);
-            self.ctx.counters.wrong_answers += 1;
+            ctx.counters.wrong_answers += 1;
             return;
         }
         probation.answered[position] = true;
@@ -445,13 +448,13 @@ impl Participant {
             if let Some(probation) = &mut remote.probation {
                 probation.credit = usize::MAX;
             }
-            return self.send_delayed_message(now, index);
+            return self.send_delayed_message(now, ctx, endpoints, index);
         }
-        match self.has_room_at(&at) {
-            true if is_new => self.end_probation(now, index),
-            true => self.end_move(now, index),
+        match self.has_room_at(ctx, &at) {
+            true if is_new => self.end_probation(now, ctx, endpoints, index),
+            true => self.end_move(now, ctx, endpoints, index),
             false => {
-                self.ctx.counters.refused_remote_entities += 1;
+                ctx.counters.refused_remote_entities += 1;
                 // Other participants may leave the address: it is challenged again then.
                 if let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) {
                     probation.await_answers();
@@ -462,57 +465,71 @@ impl Participant {
 
     /// Reports whether one more participant at an address may be validated, so that one host cannot
     /// take all slots.
-    fn has_room_at(&self, at: &Locator) -> bool {
+    fn has_room_at(&self, ctx: &Context, at: &Locator) -> bool {
         let there = self
             .remotes
             .iter()
             .filter(|(_, remote)| remote.probation.is_none() && Host::of(&remote.metatraffic.locator) == Host::of(at));
-        self.reachability.is_on_this_host(at) || there.count() < self.ctx.limits.max_participants_per_address
+        self.reachability.is_on_this_host(at) || there.count() < ctx.limits.max_participants_per_address
     }
 
     /// Ends the probation: discovery continues.
-    pub(crate) fn end_probation(&mut self, now: Instant, index: u32) {
+    pub(crate) fn end_probation(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
         if let Some(probation) = self.remotes.get_mut(index).and_then(|remote| remote.probation.take()) {
-            probation.close(&mut self.ctx);
-            self.ctx.counters.participants_validated += 1;
+            probation.close(ctx);
+            ctx.counters.participants_validated += 1;
         }
-        self.update_shared_memory_path(index);
-        self.update_multicast_groups(index);
-        self.match_builtin_endpoints(now, index);
-        self.present_static_endpoints(now, index);
+        self.update_shared_memory_path(ctx, index);
+        self.update_multicast_groups(ctx, endpoints, index);
+        self.match_builtin_endpoints(now, ctx, endpoints, index);
+        self.present_static_endpoints(now, ctx, endpoints, index);
         if let Some(prefix) = self.remotes.get(index).map(|remote| remote.prefix) {
-            self.send_type_requests_to(now, prefix);
-            self.schedule_introduction(now, prefix);
+            self.send_type_requests_to(now, ctx, endpoints, prefix);
+            self.schedule_introduction(now, ctx, prefix);
         }
     }
 
     /// Builds the next datagram to a participant outside its endpoints' protocol: the announcement,
     /// or a challenge and the answers to its own. Queues itself again if there is more.
-    pub(crate) fn transmit_validation(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
+    pub(crate) fn transmit_validation(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+        frame: &mut [u8],
+    ) -> Option<usize> {
         let remote = self.remotes.get_mut(index)?;
         if !core::mem::take(&mut remote.pending_messages.queued) {
             return None;
         }
         if core::mem::take(&mut remote.pending_messages.farewell) {
-            let len = self.announcer.build_farewell(&self.header, remote.prefix, frame).ok()?;
-            let may_send = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
-            self.destinations.extend(may_send.then_some(remote.metatraffic.locator));
-            self.queue_validation(index);
+            let len = self.announcer.build_farewell(&ctx.header, remote.prefix, frame).ok()?;
+            let may_send = remote.trial().is_none_or(|(probation, _)| probation.spend(len, ctx));
+            ctx.destinations.extend(may_send.then_some(remote.metatraffic.locator));
+            self.queue_validation(ctx, index);
             return Some(len);
         }
         if let Some(probation) = &mut remote.probation
             && core::mem::take(&mut probation.announcement_due)
         {
-            let len = self.announcer.build(&self.header, frame).ok()?;
-            let may_send = probation.spend_on_announcement(len, &mut self.ctx);
-            self.destinations.extend(may_send.then_some(remote.metatraffic.locator));
-            self.queue_validation(index);
+            let len = self.announcer.build(&ctx.header, frame).ok()?;
+            let may_send = probation.spend_on_announcement(len, ctx);
+            ctx.destinations.extend(may_send.then_some(remote.metatraffic.locator));
+            self.queue_validation(ctx, index);
             return Some(len);
         }
-        self.transmit_challenge(now, index, frame)
+        self.transmit_challenge(now, ctx, endpoints, index, frame)
     }
 
-    fn transmit_challenge(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
+    fn transmit_challenge(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+        frame: &mut [u8],
+    ) -> Option<usize> {
         let remote = self.remotes.get_mut(index)?;
         let (prefix, here) = (remote.prefix, remote.metatraffic);
         let answers = core::mem::take(&mut remote.pending_messages.answers);
@@ -522,7 +539,7 @@ impl Participant {
         let only_answers = there.is_some() && answers.iter().any(Option::is_some);
         let path = there.unwrap_or(here);
         let len = frame.len().min(path.max_message).min(here.max_message);
-        let mut builder = MessageBuilder::new(&mut frame[..len], &self.header).ok()?;
+        let mut builder = MessageBuilder::new(&mut frame[..len], &ctx.header).ok()?;
         builder.info_destination(prefix).ok()?;
         let empty = builder.len();
         for ((_, writer, reader), number) in CHALLENGERS.into_iter().zip(answers) {
@@ -533,7 +550,7 @@ impl Participant {
         if due {
             let numbers = self.validation.challenge(prefix, &path.locator);
             for ((writer, _, reader), number) in CHALLENGERS.into_iter().zip(numbers) {
-                let heartbeat = self.writers.get_mut(writer)?.challenge(reader, number);
+                let heartbeat = endpoints.writers.get_mut(writer)?.challenge(reader, number);
                 builder.heartbeat(&heartbeat).ok()?;
             }
         }
@@ -541,17 +558,17 @@ impl Participant {
         if len == empty {
             return None;
         }
-        let may_send = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
+        let may_send = remote.trial().is_none_or(|(probation, _)| probation.spend(len, ctx));
         if due
             && may_send
             && let Some((probation, _)) = remote.trial()
         {
-            probation.challenged(now, &mut self.ctx);
+            probation.challenged(now, ctx);
         }
-        self.destinations.extend(may_send.then_some(path.locator));
+        ctx.destinations.extend(may_send.then_some(path.locator));
         if only_answers {
-            self.destinations.push(here.locator);
-            self.queue_validation(index);
+            ctx.destinations.push(here.locator);
+            self.queue_validation(ctx, index);
         }
         Some(len)
     }

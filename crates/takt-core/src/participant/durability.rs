@@ -7,8 +7,9 @@
 //! discovery, this claim is not verified.
 
 use super::Participant;
-use super::endpoints::{NewChange, live_reader, live_writer};
+use super::endpoints::NewChange;
 use crate::cache::InstanceHandle;
+use crate::endpoints::{Endpoints, live_reader, live_writer};
 use crate::error::{Error, WriteError};
 use crate::presentation::SetPosition;
 use crate::slots::{ReaderHandle, WriterHandle};
@@ -36,7 +37,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn make_relay(&mut self, handle: WriterHandle) -> Result<(), Error> {
-        self.writer(handle)?.make_relay();
+        self.endpoints.writer(handle)?.make_relay();
         Ok(())
     }
 
@@ -53,7 +54,7 @@ impl Participant {
         origin: SampleIdentity,
         payload: &[u8],
     ) -> Result<SequenceNumber, WriteError> {
-        let Self { writers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { writers, .. }, ctx, .. } = self;
         ctx.work.unit();
         let write = Write {
             kind: change.kind,
@@ -77,7 +78,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn discard_instance(&mut self, handle: WriterHandle, instance: InstanceHandle) -> Result<(), Error> {
-        let Self { writers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { writers, .. }, ctx, .. } = self;
         live_writer(writers, handle)?.discard_instance(ctx, instance);
         Ok(())
     }
@@ -89,7 +90,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn discard_relayed(&mut self, handle: WriterHandle, origin: Guid, above: SequenceNumber) -> Result<(), Error> {
-        let Self { writers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { writers, .. }, ctx, .. } = self;
         live_writer(writers, handle)?.discard_relayed(ctx, origin, above);
         Ok(())
     }
@@ -100,7 +101,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn last_announced(&mut self, handle: ReaderHandle, writer: Guid) -> Result<Option<SequenceNumber>, Error> {
-        Ok(self.reader(handle)?.last_announced(writer))
+        Ok(self.endpoints.reader(handle)?.last_announced(writer))
     }
 
     /// Returns the sequence number of a writer's last change; 0 before the first.
@@ -108,7 +109,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn last_written(&mut self, handle: WriterHandle) -> Result<SequenceNumber, Error> {
-        Ok(self.writer(handle)?.history.last_sn())
+        Ok(self.endpoints.writer(handle)?.history.last_sn())
     }
 
     /// Makes a reader acknowledge samples only by [`Self::acknowledge_taken`]. Must be called
@@ -117,7 +118,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn acknowledge_explicitly(&mut self, handle: ReaderHandle) -> Result<(), Error> {
-        self.reader(handle)?.acknowledge_explicitly();
+        self.endpoints.reader(handle)?.acknowledge_explicitly();
         Ok(())
     }
 
@@ -127,7 +128,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn acknowledge_taken(&mut self, handle: ReaderHandle) -> Result<(), Error> {
-        let Self { readers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { readers, .. }, ctx, .. } = self;
         ctx.work.unit();
         live_reader(readers, handle)?.acknowledge_taken(ctx);
         Ok(())
@@ -140,7 +141,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn first_unstored(&mut self, handle: ReaderHandle) -> Result<Vec<SampleIdentity>, Error> {
-        Ok(self.reader(handle)?.first_unstored().collect())
+        Ok(self.endpoints.reader(handle)?.first_unstored().collect())
     }
 
     /// Returns the readers of durability services that are matched with a writer, and the last
@@ -149,9 +150,9 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn durability_services(&mut self, handle: WriterHandle) -> Result<Vec<(Guid, SequenceNumber)>, Error> {
-        let matched: Vec<_> = self.writer(handle)?.acknowledged_by().collect();
+        let matched: Vec<_> = self.endpoints.writer(handle)?.acknowledged_by().collect();
         let is_service = |reader: &Guid| {
-            self.subscriptions.get(reader).is_some_and(|data| is_durability_service(&data.qos.user_data))
+            self.discovery.subscriptions.get(reader).is_some_and(|data| is_durability_service(&data.qos.user_data))
         };
         Ok(matched.into_iter().filter(|(reader, _)| is_service(reader)).collect())
     }

@@ -7,10 +7,12 @@ use crate::cache::{
     SampleQuery, SampleRef, Selector,
 };
 use crate::content_filter::{FilterFactory, ReaderFilter};
+use crate::context::Context;
+use crate::endpoints::{Endpoints, live_reader, live_writer};
 use crate::error::{Error, WriteError};
 use crate::presentation::SetPosition;
 use crate::reader::{REORDER_WINDOW, Reader};
-use crate::slots::{PublisherHandle, ReaderHandle, Slots, SubscriberHandle, WriterHandle};
+use crate::slots::{PublisherHandle, ReaderHandle, SubscriberHandle, WriterHandle};
 use crate::time::Instant;
 use crate::writer::{Content, Directed, MAX_DIRECTED, Write, Writer, WriterHistory};
 use alloc::boxed::Box;
@@ -169,45 +171,7 @@ pub(super) fn check_reader(qos: &DataReaderQos) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the writer of a handle. Without `ok_or`, which would construct and drop an error on each
-/// call.
-pub(super) fn live_writer(writers: &mut Slots<Writer>, handle: WriterHandle) -> Result<&mut Writer, Error> {
-    match writers.get_mut(handle.index) {
-        Some(writer) if writer.handle == handle => Ok(writer),
-        _ => Err(Error::AlreadyDeleted),
-    }
-}
-
-/// Returns the reader of a handle.
-pub(super) fn live_reader(readers: &mut Slots<Reader>, handle: ReaderHandle) -> Result<&mut Reader, Error> {
-    match readers.get_mut(handle.index) {
-        Some(reader) if reader.handle == handle => Ok(reader),
-        _ => Err(Error::AlreadyDeleted),
-    }
-}
-
 impl Participant {
-    /// Returns the payload memory for a writer of at most `samples` samples.
-    pub(super) fn writer_memory(&self, samples: usize, max_serialized_len: Option<usize>) -> PoolSize {
-        let limit = self.ctx.limits.endpoint_memory_bytes;
-        max_serialized_len.map_or(limit.into(), |len| PoolSize::of_payloads(samples, len, limit))
-    }
-
-    /// Returns the payload memory in bytes for a reader of at most `samples` samples.
-    pub(super) fn memory_bytes(&self, samples: usize, max_serialized_len: Option<usize>) -> usize {
-        let limit = self.ctx.limits.endpoint_memory_bytes;
-        max_serialized_len.map_or(limit, |len| PayloadPool::capacity_for(samples, len).min(limit))
-    }
-
-    pub(super) fn next_entity_key(&mut self) -> Result<u32, Error> {
-        let key = self.next_entity_key;
-        if key > 0x00ff_ffff {
-            return Err(Error::OutOfResources { limit: "entity keys", value: u64::from(key) });
-        }
-        self.next_entity_key += 1;
-        Ok(key)
-    }
-
     /// Creates a writer and announces it.
     ///
     /// # Errors
@@ -231,11 +195,11 @@ impl Participant {
         check_names(&spec.topic_name, &spec.type_name)?;
         check_writer(&spec.qos)?;
         if let Some(group) = spec.group {
-            self.publisher(group)?;
+            self.endpoints.publisher(group)?;
         }
-        let entity_id = EntityId::user_writer(self.next_entity_key()?, spec.keyed);
+        let entity_id = EntityId::user_writer(self.endpoints.next_entity_key()?, spec.keyed);
         let mut data = Box::new(PublicationData {
-            guid: Guid { prefix: self.header.prefix, entity_id },
+            guid: Guid { prefix: self.ctx.header.prefix, entity_id },
             participant: self.guid(),
             topic_name: spec.topic_name,
             type_name: spec.type_name,
@@ -249,20 +213,21 @@ impl Participant {
             qos: spec.qos,
             ..PublicationData::default()
         });
-        self.assign_static_writer_id(&mut data, spec.keyed)?;
+        self.discovery.assign_static_writer_id(&mut data, spec.keyed)?;
         let entity_id = data.guid.entity_id;
-        let protection = self.admit_writer(&mut data)?;
+        let protection = self.ctx.admit_writer(&mut data)?;
         let limits = history_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
-        let history = WriterHistory::new(limits, self.writer_memory(limits.max_samples + 1, spec.max_serialized_len));
-        let next = self.writers.vacant();
-        let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
+        let history =
+            WriterHistory::new(limits, self.ctx.writer_memory(limits.max_samples + 1, spec.max_serialized_len));
+        let next = self.endpoints.writers.vacant();
+        let handle = WriterHandle { index: next, generation: self.endpoints.writers.generation(next) };
         let mut writer = Writer::new(handle, data, spec.keyed, spec.flows, history, now, &mut self.ctx);
         writer.group = spec.group.map(|group| group.index);
         writer.set_protection(protection, &self.ctx);
         // Writer-side filtering would disclose properties of protected payloads.
         writer.filters.factory = spec.filters.filter(|_| !protection.payload);
-        self.writers.insert(writer);
-        self.writer_ids.insert(entity_id, handle.index);
+        self.endpoints.writers.insert(writer);
+        self.endpoints.writer_ids.insert(entity_id, handle.index);
         Ok(handle)
     }
 
@@ -289,13 +254,13 @@ impl Participant {
         check_names(&spec.topic_name, &spec.type_name)?;
         check_reader(&spec.qos)?;
         if let Some(group) = spec.group {
-            self.subscriber(group)?;
+            self.endpoints.subscriber(group)?;
         }
         let keyed = spec.key.is_some();
-        let entity_id = EntityId::user_reader(self.next_entity_key()?, keyed);
+        let entity_id = EntityId::user_reader(self.endpoints.next_entity_key()?, keyed);
         let (content_filter, filter) = spec.content_filter.map(|filter| (filter.property, filter.filter)).unzip();
         let mut data = Box::new(SubscriptionData {
-            guid: Guid { prefix: self.header.prefix, entity_id },
+            guid: Guid { prefix: self.ctx.header.prefix, entity_id },
             participant: self.guid(),
             topic_name: spec.topic_name,
             type_name: spec.type_name,
@@ -309,19 +274,19 @@ impl Participant {
             qos: spec.qos,
             ..SubscriptionData::default()
         });
-        self.assign_static_reader_id(&mut data, keyed)?;
-        let protection = self.admit_reader(&mut data)?;
+        self.discovery.assign_static_reader_id(&mut data, keyed)?;
+        let protection = self.ctx.admit_reader(&mut data)?;
         let limits = cache_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
         let samples = limits.max_samples + REORDER_WINDOW as usize;
-        let cache = ReaderCache::new(limits, self.memory_bytes(samples, spec.max_serialized_len));
-        let next = self.readers.vacant();
-        let handle = ReaderHandle { index: next, generation: self.readers.generation(next) };
+        let cache = ReaderCache::new(limits, self.ctx.memory_bytes(samples, spec.max_serialized_len));
+        let next = self.endpoints.readers.vacant();
+        let handle = ReaderHandle { index: next, generation: self.endpoints.readers.generation(next) };
         let mut reader = Reader::new(handle, data, keyed, spec.key, cache, &mut self.ctx);
         reader.group = spec.group.map(|group| group.index);
         reader.max_serialized_len = spec.max_serialized_len;
         reader.set_protection(protection);
         reader.filter = filter;
-        self.readers.insert(reader);
+        self.endpoints.readers.insert(reader);
         Ok(handle)
     }
 
@@ -330,25 +295,26 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn delete_writer(&mut self, now: Instant, handle: WriterHandle) -> Result<(), Error> {
-        let writer = self.writer(handle)?;
+        let writer = self.endpoints.writer(handle)?;
         let (guid, is_enabled) = (writer.data.guid, writer.is_enabled);
         let topic_name = writer.data.topic_name.clone();
-        if let Some(mut writer) = self.writers.remove(handle.index) {
+        if let Some(mut writer) = self.endpoints.writers.remove(handle.index) {
             writer.close(&mut self.ctx);
-            if let Some(publisher) = writer.group.and_then(|index| self.publishers.get_mut(index)) {
+            if let Some(publisher) = writer.group.and_then(|index| self.endpoints.publishers.get_mut(index)) {
                 publisher.remove_writer(handle.index);
             }
         }
-        self.writer_ids.remove(&guid.entity_id);
-        self.release_static_id(guid.entity_id);
-        self.remove_protection(guid.entity_id);
+        self.endpoints.writer_ids.remove(&guid.entity_id);
+        self.discovery.release_static_id(guid.entity_id);
+        self.ctx.remove_protection(guid.entity_id);
         if !is_enabled {
             return Ok(());
         }
-        self.unmatch_writer(now, guid);
-        self.type_checks.remove_endpoint(&mut self.ctx, guid);
-        self.retract_endpoint(now, self.sedp_of_publications(&topic_name), guid);
-        self.schedule_assertions(now);
+        self.endpoints.unmatch_writer(now, &mut self.ctx, guid);
+        self.discovery.type_checks.remove_endpoint(&mut self.ctx, guid);
+        let sedp = self.ctx.sedp_of_publications(&topic_name);
+        self.discovery.retract_endpoint(now, &mut self.ctx, &mut self.endpoints, sedp, guid);
+        self.discovery.schedule_assertions(now, &mut self.ctx, &mut self.endpoints);
         Ok(())
     }
 
@@ -357,36 +323,29 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn delete_reader(&mut self, now: Instant, handle: ReaderHandle) -> Result<(), Error> {
-        let reader = self.reader(handle)?;
+        let reader = self.endpoints.reader(handle)?;
         let (guid, is_enabled) = (reader.data.guid, reader.is_enabled);
         let topic_name = reader.data.topic_name.clone();
-        if let Some(mut reader) = self.readers.remove(handle.index) {
+        if let Some(mut reader) = self.endpoints.readers.remove(handle.index) {
             reader.close(&mut self.ctx);
-            if let Some(subscriber) = reader.group.and_then(|index| self.subscribers.get_mut(index)) {
+            if let Some(subscriber) = reader.group.and_then(|index| self.endpoints.subscribers.get_mut(index)) {
                 subscriber.readers.retain(|index| *index != handle.index);
             }
         }
-        self.release_static_id(guid.entity_id);
-        self.remove_protection(guid.entity_id);
-        if self.remove_builtin_reader(handle.index) || !is_enabled {
+        self.discovery.release_static_id(guid.entity_id);
+        self.ctx.remove_protection(guid.entity_id);
+        if self.discovery.remove_builtin_reader(handle.index) || !is_enabled {
             return Ok(());
         }
-        self.sources.retain(|_, listeners| {
+        self.endpoints.sources.retain(|_, listeners| {
             listeners.retain(|(reader, _)| *reader != handle.index);
             !listeners.is_empty()
         });
-        self.unmatch_reader(guid);
-        self.type_checks.remove_endpoint(&mut self.ctx, guid);
-        self.retract_endpoint(now, self.sedp_of_subscriptions(&topic_name), guid);
+        self.endpoints.unmatch_reader(&mut self.ctx, guid);
+        self.discovery.type_checks.remove_endpoint(&mut self.ctx, guid);
+        let sedp = self.ctx.sedp_of_subscriptions(&topic_name);
+        self.discovery.retract_endpoint(now, &mut self.ctx, &mut self.endpoints, sedp, guid);
         Ok(())
-    }
-
-    pub(super) fn writer(&mut self, handle: WriterHandle) -> Result<&mut Writer, Error> {
-        live_writer(&mut self.writers, handle)
-    }
-
-    pub(crate) fn reader(&mut self, handle: ReaderHandle) -> Result<&mut Reader, Error> {
-        live_reader(&mut self.readers, handle)
     }
 
     /// Writes a change: `fill` serializes it into the history and returns the length used, or
@@ -433,7 +392,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn has_loan_readers(&mut self, handle: WriterHandle) -> Result<bool, Error> {
-        Ok(self.writer(handle)?.has_loan_readers())
+        Ok(self.endpoints.writer(handle)?.has_loan_readers())
     }
 
     /// Returns the destinations of a writer's new samples.
@@ -441,7 +400,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn destinations(&mut self, handle: WriterHandle) -> Result<&[Locator], Error> {
-        Ok(self.writer(handle)?.destinations())
+        Ok(self.endpoints.writer(handle)?.destinations())
     }
 
     /// Sets whether loaned samples stay in the writer's shared memory until they are read. This
@@ -451,7 +410,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn set_keeps_loans(&mut self, handle: ReaderHandle, keeps_loans: bool) -> Result<(), Error> {
-        self.reader(handle)?.keeps_loans = keeps_loans;
+        self.endpoints.reader(handle)?.keeps_loans = keeps_loans;
         Ok(())
     }
 
@@ -467,7 +426,7 @@ impl Participant {
                 Error::OutOfResources { limit: "readers per directed write", value: MAX_DIRECTED as u64 }.into()
             );
         }
-        let Self { writers, publishers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { writers, publishers, .. }, ctx, .. } = self;
         ctx.work.unit();
         let writer = live_writer(writers, handle)?;
         let write = Write {
@@ -490,7 +449,7 @@ impl Participant {
                 sn
             }
         };
-        self.manually_asserted(now, handle.index);
+        self.discovery.manually_asserted(now, &mut self.ctx, &mut self.endpoints, handle.index);
         Ok(sn)
     }
 
@@ -500,7 +459,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn would_replace_unsent(&mut self, handle: WriterHandle, key_hash: KeyHash) -> Result<bool, Error> {
-        Ok(self.writer(handle)?.would_replace_unsent(key_hash))
+        Ok(self.endpoints.writer(handle)?.would_replace_unsent(key_hash))
     }
 
     /// Returns the matches whose writer and reader state contradicting numbers
@@ -509,15 +468,15 @@ impl Participant {
     #[must_use]
     pub fn contradictions(&self) -> Vec<(Guid, Guid, Vec<String>)> {
         let mut all = Vec::new();
-        for (_, writer) in self.writers.iter() {
+        for (_, writer) in self.endpoints.writers.iter() {
             for (_, proxy) in writer.proxies.iter() {
                 let reader = self.subscription_data(proxy.guid);
                 let found = reader.map(|reader| contradictions(&writer.data.qos, &reader.qos)).unwrap_or_default();
                 all.push((writer.data.guid, proxy.guid, found));
             }
         }
-        for (_, reader) in self.readers.iter() {
-            for (_, proxy) in reader.proxies.iter().filter(|(_, proxy)| proxy.guid.prefix != self.header.prefix) {
+        for (_, reader) in self.endpoints.readers.iter() {
+            for (_, proxy) in reader.proxies.iter().filter(|(_, proxy)| proxy.guid.prefix != self.ctx.header.prefix) {
                 let writer = self.publication_data(proxy.guid);
                 let found = writer.map(|writer| contradictions(&writer.qos, &reader.data.qos)).unwrap_or_default();
                 all.push((proxy.guid, reader.data.guid, found));
@@ -532,7 +491,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn flush_writer(&mut self, now: Instant, handle: WriterHandle) -> Result<(), Error> {
-        let Self { writers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { writers, .. }, ctx, .. } = self;
         live_writer(writers, handle)?.flush(now, ctx);
         Ok(())
     }
@@ -543,7 +502,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn is_acknowledged(&mut self, handle: WriterHandle, upto: Option<SequenceNumber>) -> Result<bool, Error> {
-        let writer = self.writer(handle)?;
+        let writer = self.endpoints.writer(handle)?;
         Ok(writer.is_acknowledged(upto.unwrap_or(writer.history.last_sn())))
     }
 
@@ -559,7 +518,7 @@ impl Participant {
         selector: Selector,
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
-        Ok(self.history_for_reading(now, handle, cursor)?.next(selector, cursor))
+        Ok(self.endpoints.history_for_reading(now, &mut self.ctx, handle, cursor)?.next(selector, cursor))
     }
 
     /// As [`Self::read_next`], without a copy of loaned payloads: the payload of a loaned sample is
@@ -574,7 +533,7 @@ impl Participant {
         selector: Selector,
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
-        Ok(self.history_for_reading(now, handle, cursor)?.next_loaned(selector, cursor))
+        Ok(self.endpoints.history_for_reading(now, &mut self.ctx, handle, cursor)?.next_loaned(selector, cursor))
     }
 
     /// As [`Self::read_next`], restricted to samples that match a query, but not in the query's
@@ -590,7 +549,11 @@ impl Participant {
         query: &dyn SampleQuery,
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
-        Ok(self.history_for_reading(now, handle, cursor)?.next_where(selector, Some(query), cursor))
+        Ok(self.endpoints.history_for_reading(now, &mut self.ctx, handle, cursor)?.next_where(
+            selector,
+            Some(query),
+            cursor,
+        ))
     }
 
     /// Returns the samples that match the selector and a query, in the query's order, for
@@ -605,7 +568,10 @@ impl Participant {
         selector: Selector,
         query: &dyn SampleQuery,
     ) -> Result<Vec<OrderedSample>, Error> {
-        Ok(self.history_for_reading(now, handle, &ReadCursor::default())?.sorted(selector, query))
+        Ok(self
+            .endpoints
+            .history_for_reading(now, &mut self.ctx, handle, &ReadCursor::default())?
+            .sorted(selector, query))
     }
 
     /// Reads or takes one of [`Self::ordered_samples`]; `None` if the sample is gone.
@@ -620,31 +586,7 @@ impl Participant {
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
         self.ctx.work.unit();
-        Ok(self.reader(handle)?.cache.next_of(sample, selector, cursor))
-    }
-
-    /// Returns a reader's history after the removal of expired and taken samples, and after the
-    /// delivery of samples that waited for room. The delivery is suspended while a pass iterates
-    /// over instances. Otherwise the pass would see only a part of a coherent set: the instances
-    /// that it has yet to visit.
-    fn history_for_reading(
-        &mut self,
-        now: Instant,
-        handle: ReaderHandle,
-        cursor: &ReadCursor,
-    ) -> Result<&mut ReaderCache, Error> {
-        if let Some(subscriber) = self.reader(handle)?.group {
-            self.check_access(subscriber)?;
-        }
-        let Self { readers, ctx, .. } = self;
-        ctx.work.unit();
-        let reader = live_reader(readers, handle)?;
-        reader.cache.release_taken();
-        reader.expire(now, ctx);
-        if !(reader.cache.by_instance && cursor.has_begun()) {
-            reader.unblock(now, ctx);
-        }
-        Ok(&mut reader.cache)
+        Ok(self.endpoints.reader(handle)?.cache.next_of(sample, selector, cursor))
     }
 
     /// Reports whether the reader has a sample that the selector matches. Marks no sample as read.
@@ -652,7 +594,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn has_samples(&mut self, handle: ReaderHandle, selector: &Selector) -> Result<bool, Error> {
-        Ok(self.reader(handle)?.cache.has(selector))
+        Ok(self.endpoints.reader(handle)?.cache.has(selector))
     }
 
     /// Reports whether the reader has a sample that both the selector and a query match.
@@ -665,7 +607,7 @@ impl Participant {
         selector: &Selector,
         query: &dyn SampleQuery,
     ) -> Result<bool, Error> {
-        Ok(self.reader(handle)?.cache.has_where(selector, Some(query)))
+        Ok(self.endpoints.reader(handle)?.cache.has_where(selector, Some(query)))
     }
 
     /// Ends a pass of takes: frees the samples that the last take returned, and delivers waiting
@@ -674,13 +616,13 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn end_read(&mut self, now: Instant, handle: ReaderHandle) -> Result<(), Error> {
-        let Self { readers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { readers, .. }, ctx, .. } = self;
         ctx.work.unit();
         let reader = live_reader(readers, handle)?;
         reader.cache.release_taken();
         reader.mark_taken(ctx);
         reader.unblock(now, ctx);
-        self.present_due_groups(now);
+        self.endpoints.present_due_groups(now, &mut self.ctx);
         Ok(())
     }
 
@@ -690,7 +632,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn key_of(&mut self, handle: ReaderHandle, instance: InstanceHandle) -> Result<Option<&[u8]>, Error> {
-        Ok(self.reader(handle)?.cache.key_of(instance))
+        Ok(self.endpoints.reader(handle)?.cache.key_of(instance))
     }
 
     /// Returns the GUID of the writer.
@@ -698,7 +640,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn writer_guid(&mut self, handle: WriterHandle) -> Result<Guid, Error> {
-        Ok(self.writer(handle)?.data.guid)
+        Ok(self.endpoints.writer(handle)?.data.guid)
     }
 
     /// Returns the GUID of the reader.
@@ -706,7 +648,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn reader_guid(&mut self, handle: ReaderHandle) -> Result<Guid, Error> {
-        Ok(self.reader(handle)?.data.guid)
+        Ok(self.endpoints.reader(handle)?.data.guid)
     }
 
     /// Returns the readers that PUBLICATION_MATCHED counts: those matched with the writer whose
@@ -715,7 +657,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn matched_subscriptions(&mut self, handle: WriterHandle) -> Result<Vec<Guid>, Error> {
-        let proxies = self.writer(handle)?.proxies.iter();
+        let proxies = self.endpoints.writer(handle)?.proxies.iter();
         Ok(proxies.filter(|(_, proxy)| proxy.is_counted).map(|(_, proxy)| proxy.guid).collect())
     }
 
@@ -728,7 +670,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn silent_readers(&mut self, handle: WriterHandle) -> Result<Vec<Guid>, Error> {
-        Ok(self.writer(handle)?.silent_readers())
+        Ok(self.endpoints.writer(handle)?.silent_readers())
     }
 
     /// Returns the writers matched with a reader.
@@ -736,31 +678,35 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn matched_publications(&mut self, handle: ReaderHandle) -> Result<Vec<Guid>, Error> {
-        Ok(self.reader(handle)?.proxies.iter().map(|(_, proxy)| proxy.guid).collect())
+        Ok(self.endpoints.reader(handle)?.proxies.iter().map(|(_, proxy)| proxy.guid).collect())
     }
 
     /// Returns the discovery data of a local or remote reader.
     #[must_use]
     pub fn subscription_data(&self, guid: Guid) -> Option<SubscriptionData> {
-        let local = || self.readers.iter().find(|(_, reader)| reader.data.guid == guid).map(|(_, reader)| &reader.data);
-        self.subscriptions.get(&guid).or_else(local).map(|data| (**data).clone())
+        let local = || {
+            self.endpoints.readers.iter().find(|(_, reader)| reader.data.guid == guid).map(|(_, reader)| &reader.data)
+        };
+        self.discovery.subscriptions.get(&guid).or_else(local).map(|data| (**data).clone())
     }
 
     /// Returns the discovery data of a local or remote writer.
     #[must_use]
     pub fn publication_data(&self, guid: Guid) -> Option<PublicationData> {
-        let local = || self.writers.iter().find(|(_, writer)| writer.data.guid == guid).map(|(_, writer)| &writer.data);
-        self.publications.get(&guid).or_else(local).map(|data| (**data).clone())
+        let local = || {
+            self.endpoints.writers.iter().find(|(_, writer)| writer.data.guid == guid).map(|(_, writer)| &writer.data)
+        };
+        self.discovery.publications.get(&guid).or_else(local).map(|data| (**data).clone())
     }
 
     /// Returns all known remote writers.
     pub fn discovered_publications(&self) -> impl Iterator<Item = &PublicationData> {
-        self.publications.values().map(|data| &**data)
+        self.discovery.publications.values().map(|data| &**data)
     }
 
     /// Returns all known remote readers.
     pub fn discovered_subscriptions(&self) -> impl Iterator<Item = &SubscriptionData> {
-        self.subscriptions.values().map(|data| &**data)
+        self.discovery.subscriptions.values().map(|data| &**data)
     }
 
     /// Asserts a writer whose liveliness is `MANUAL_BY_TOPIC` (DDS 1.4 §2.2.2.4.2.22), by a
@@ -769,8 +715,49 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn assert_writer_liveliness(&mut self, now: Instant, handle: WriterHandle) -> Result<(), Error> {
-        let Self { writers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { writers, .. }, ctx, .. } = self;
         live_writer(writers, handle)?.assert_liveliness(now, ctx);
         Ok(())
+    }
+}
+
+impl Endpoints {
+    /// Returns a reader's history after the removal of expired and taken samples, and after the
+    /// delivery of samples that waited for room. The delivery is suspended while a pass iterates
+    /// over instances. Otherwise the pass would see only a part of a coherent set: the instances
+    /// that it has yet to visit.
+    fn history_for_reading(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        handle: ReaderHandle,
+        cursor: &ReadCursor,
+    ) -> Result<&mut ReaderCache, Error> {
+        if let Some(subscriber) = self.reader(handle)?.group {
+            self.check_access(subscriber)?;
+        }
+        let Self { readers, .. } = self;
+        ctx.work.unit();
+        let reader = live_reader(readers, handle)?;
+        reader.cache.release_taken();
+        reader.expire(now, ctx);
+        if !(reader.cache.by_instance && cursor.has_begun()) {
+            reader.unblock(now, ctx);
+        }
+        Ok(&mut reader.cache)
+    }
+}
+
+impl Context {
+    /// Returns the payload memory for a writer of at most `samples` samples.
+    pub(super) fn writer_memory(&self, samples: usize, max_serialized_len: Option<usize>) -> PoolSize {
+        let limit = self.limits.endpoint_memory_bytes;
+        max_serialized_len.map_or(limit.into(), |len| PoolSize::of_payloads(samples, len, limit))
+    }
+
+    /// Returns the payload memory in bytes for a reader of at most `samples` samples.
+    pub(super) fn memory_bytes(&self, samples: usize, max_serialized_len: Option<usize>) -> usize {
+        let limit = self.limits.endpoint_memory_bytes;
+        max_serialized_len.map_or(limit, |len| PayloadPool::capacity_for(samples, len).min(limit))
     }
 }

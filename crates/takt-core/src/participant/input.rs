@@ -2,6 +2,8 @@
 
 use super::Participant;
 use crate::context::Context;
+use crate::discovery::SpdpSource;
+use crate::endpoints::Endpoints;
 use crate::reader::{Reader, Stamp};
 use crate::security;
 use crate::slots::Slots;
@@ -48,7 +50,7 @@ impl Participant {
     /// the payloads.
     pub fn handle_with_buffer(&mut self, now: Instant, from: Received, datagram: &[u8], buffer: SharedBuffer<'_>) {
         self.ctx.counters.datagrams_received += 1;
-        if !self.is_enabled {
+        if !self.discovery.is_enabled {
             return;
         }
         let Ok(message) = MessageView::parse(datagram) else {
@@ -76,12 +78,13 @@ impl Participant {
         is_protected: bool,
     ) {
         let source = message.header().prefix;
-        if from.multicast && source == self.header.prefix {
+        if from.multicast && source == self.ctx.header.prefix {
             // Local readers receive the samples of local writers without the network.
             return;
         }
         let is_authentic = self.is_authentic(&from, source);
-        let len = if is_authentic { self.message_received(now, source, message.len()) } else { message.len() };
+        let len =
+            if is_authentic { self.discovery.message_received(now, source, message.len()) } else { message.len() };
         let mut interpreter = Interpreter {
             sender: source,
             source,
@@ -106,7 +109,12 @@ impl Participant {
                         |participant, sender, plain| {
                             interpreter.protection.sender = Some(sender);
                             if sender == EntityId::VOLATILE_MESSAGE_WRITER {
-                                participant.confirm_session(now, source);
+                                participant.discovery.confirm_session(
+                                    now,
+                                    &mut participant.ctx,
+                                    &mut participant.endpoints,
+                                    source,
+                                );
                             }
                             let mut opened = Submessages::of(plain);
                             while let Some(envelope) = opened.next_envelope() {
@@ -126,7 +134,7 @@ impl Participant {
             }
         }
         if self.ctx.security.is_some() {
-            self.send_delayed_message_to(now, source);
+            self.discovery.send_delayed_message_to(now, &mut self.ctx, &mut self.endpoints, source);
         }
     }
 
@@ -172,13 +180,19 @@ impl Participant {
         }
         if data.writer == EntityId::SPDP_WRITER {
             let Interpreter { sender, source, is_authentic, .. } = *interpreter;
-            return self.handle_spdp(now, from, (sender, source, is_authentic), data, &mut interpreter.octets);
+            let from = SpdpSource { received: *from, sender, prefix: source, is_authentic };
+            let Self { ctx, endpoints, discovery, .. } = self;
+            return discovery.handle_spdp(now, ctx, endpoints, &from, data, &mut interpreter.octets);
         }
         if !interpreter.is_authentic {
             return;
         }
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
-        match data.payload.bytes().filter(|_| self.has_protected_payload(&interpreter.protection, &writer)) {
+        match data
+            .payload
+            .bytes()
+            .filter(|_| self.endpoints.has_protected_payload(&self.ctx, &interpreter.protection, &writer))
+        {
             None => self.deliver_data(now, interpreter, data, buffer, false),
             Some(protected) => self.with_opened_payload(writer, protected, ENCAPSULATION_LEN, |participant, plain| {
                 let data = Data { payload: data.payload.replaced(plain), ..*data };
@@ -210,7 +224,7 @@ impl Participant {
     /// Passes the fragments of a sample to its matched readers.
     fn handle_data_frag(&mut self, now: Instant, interpreter: &Interpreter, data: &DataFrag<'_>) {
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
-        match self.has_protected_payload(&interpreter.protection, &writer) {
+        match self.endpoints.has_protected_payload(&self.ctx, &interpreter.protection, &writer) {
             false => self.deliver_data_frag(now, interpreter, data, false),
             true => self.with_opened_payload(writer, data.rest, data.payload.len(), |participant, plain| {
                 let payload = &plain[..data.payload.len()];
@@ -232,7 +246,7 @@ impl Participant {
 
     /// Reports whether the source address may send for a participant; counts rejected messages.
     fn is_authentic(&mut self, from: &Received, source: GuidPrefix) -> bool {
-        let is_authentic = self.accepts_source(&from.source, source);
+        let is_authentic = self.discovery.accepts_source(&mut self.ctx, &from.source, source);
         self.ctx.counters.foreign_datagrams += u64::from(!is_authentic);
         is_authentic
     }
@@ -252,10 +266,10 @@ impl Participant {
                 interpreter.timestamp = Timestamp::INVALID;
             }
             Submessage::InfoDestination(prefix) => {
-                interpreter.names_us = *prefix == self.header.prefix;
+                interpreter.names_us = *prefix == self.ctx.header.prefix;
                 interpreter.for_us = interpreter.names_us || *prefix == GuidPrefix::default();
                 if interpreter.names_us {
-                    self.handle_addressed_message(now, interpreter.source);
+                    self.discovery.handle_addressed_message(now, &mut self.ctx, interpreter.source);
                 }
             }
             Submessage::Unknown { .. } => self.ctx.counters.unknown_submessages += 1,
@@ -267,11 +281,18 @@ impl Participant {
             _ if !interpreter.for_us => {}
             // A submessage that may validate another address.
             Submessage::AckNack(acknack) if !interpreter.is_authentic && acknack.writer.is_builtin() => {
-                self.handle_challenge_answer(now, from, interpreter.source, acknack);
+                self.discovery.handle_challenge_answer(
+                    now,
+                    &mut self.ctx,
+                    &mut self.endpoints,
+                    from,
+                    interpreter.source,
+                    acknack,
+                );
             }
             Submessage::Heartbeat(heartbeat) if !interpreter.is_authentic => {
                 if interpreter.names_us && heartbeat.writer.is_builtin() {
-                    self.handle_challenge(interpreter.source, heartbeat);
+                    self.discovery.handle_challenge(&mut self.ctx, interpreter.source, heartbeat);
                 }
             }
             _ if !interpreter.is_authentic => {}
@@ -295,7 +316,7 @@ impl Participant {
                 self.ctx.counters.nack_frags_received += 1;
                 let reader = Guid { prefix: interpreter.source, entity_id: nack.reader };
                 if let Some(index) = self.writer_for(interpreter, nack.writer, nack.reader)
-                    && let Some(writer) = self.writers.get_mut(index)
+                    && let Some(writer) = self.endpoints.writers.get_mut(index)
                 {
                     writer.handle_nack_frag(now, &mut self.ctx, reader, nack);
                 }
@@ -307,25 +328,27 @@ impl Participant {
         let source = interpreter.source;
         self.ctx.counters.acknacks_received += 1;
         if acknack.writer.is_builtin() {
-            self.handle_challenge_answer(now, from, source, acknack);
+            self.discovery.handle_challenge_answer(now, &mut self.ctx, &mut self.endpoints, from, source, acknack);
         }
         let Some(index) = self.writer_for(interpreter, acknack.writer, acknack.reader) else { return };
         let shortened = match acknack.writer {
-            EntityId::P2P_MESSAGE_WRITER => self.handle_probe_answer(source, acknack),
+            EntityId::P2P_MESSAGE_WRITER => {
+                self.discovery.handle_probe_answer(&mut self.ctx, &mut self.endpoints, source, acknack)
+            }
             _ => None,
         };
         let acknack = shortened.as_ref().unwrap_or(acknack);
         let reader = Guid { prefix: source, entity_id: acknack.reader };
-        if let Some(writer) = self.writers.get_mut(index) {
+        if let Some(writer) = self.endpoints.writers.get_mut(index) {
             writer.handle_acknack(now, &mut self.ctx, reader, acknack);
         }
-        self.confirm_matches(reader, acknack.writer);
+        self.discovery.confirm_matches(&mut self.ctx, &mut self.endpoints, reader, acknack.writer);
     }
 
     fn handle_heartbeat(&mut self, now: Instant, interpreter: &Interpreter, heartbeat: &Heartbeat) {
         self.ctx.counters.heartbeats_received += 1;
         if interpreter.names_us && heartbeat.writer.is_builtin() {
-            self.handle_challenge(interpreter.source, heartbeat);
+            self.discovery.handle_challenge(&mut self.ctx, interpreter.source, heartbeat);
         }
         let writer = Guid { prefix: interpreter.source, entity_id: heartbeat.writer };
         self.for_readers(interpreter, writer, heartbeat.reader, |reader, ctx, proxy| {
@@ -337,19 +360,19 @@ impl Participant {
     /// Returns the local writer that a reader of the sender addresses, if the submessage is
     /// protected as required.
     fn writer_for(&mut self, interpreter: &Interpreter, writer: EntityId, reader: EntityId) -> Option<u32> {
-        let index = match self.channel_writer(interpreter.source, writer) {
+        let index = match self.discovery.channel_writer(interpreter.source, writer) {
             Some(index) => index,
-            None => *self.writer_ids.get(&writer)?,
+            None => *self.endpoints.writer_ids.get(&writer)?,
         };
         if self.ctx.security.is_none() {
             return Some(index);
         }
         let is_sealed = interpreter.protection.is_sealed_by(reader);
-        if self.writers.get(index)?.protection.submessage && !is_sealed {
+        if self.endpoints.writers.get(index)?.protection.submessage && !is_sealed {
             self.ctx.counters.unprotected_submessages += 1;
             return None;
         }
-        self.is_message_as_required(&interpreter.protection, reader).then_some(index)
+        self.ctx.is_message_as_required(&interpreter.protection, reader).then_some(index)
     }
 
     /// Calls a function for each local reader that is matched with `writer` and addressed by the
@@ -362,11 +385,11 @@ impl Participant {
         addressee: EntityId,
         mut call: impl FnMut(&mut Reader, &mut Context, u32),
     ) -> bool {
-        if self.ctx.security.is_some() && !self.is_message_as_required(&interpreter.protection, writer.entity_id) {
+        if self.ctx.security.is_some() && !self.ctx.is_message_as_required(&interpreter.protection, writer.entity_id) {
             return true;
         }
         let is_sealed = interpreter.protection.is_sealed_by(writer.entity_id);
-        let Self { sources, readers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { sources, readers, .. }, ctx, .. } = self;
         let Some(listeners) = sources.get(&writer) else { return false };
         ctx.work.steps(listeners.len());
         let readers: &mut Slots<Reader> = readers;
@@ -385,14 +408,14 @@ impl Participant {
     }
 
     fn after_data(&mut self, now: Instant, writer: Guid, has_readers: bool) {
-        self.present_due_groups(now);
+        self.endpoints.present_due_groups(now, &mut self.ctx);
         if !has_readers {
             self.ctx.counters.unmatched_data += 1;
         } else if writer.entity_id.is_builtin() {
-            self.handle_builtin_data(now);
-            self.review(now, writer);
+            self.discovery.handle_builtin_data(now, &mut self.ctx, &mut self.endpoints);
+            self.discovery.review(now, &mut self.ctx, &mut self.endpoints, writer);
             if matches!(writer.entity_id, EntityId::STATELESS_MESSAGE_WRITER | EntityId::VOLATILE_MESSAGE_WRITER) {
-                self.await_security_message(now);
+                self.ctx.await_security_message(now);
             }
         }
     }

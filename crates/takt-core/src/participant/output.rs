@@ -55,56 +55,58 @@ impl Participant {
         loop {
             let (priority, job) = self.ctx.jobs.pop()?;
             self.ctx.work.unit();
-            self.destinations.clear();
+            self.ctx.destinations.clear();
             (self.ctx.loan, self.ctx.payload_tail) = (None, None);
             let mut flow = FlowTag::default();
             let len = match self.ctx.security {
                 None => self.build(now, job, frame, &mut flow),
                 Some(_) => self.build_protected(now, job, frame, &mut flow),
             };
-            if let Some(len) = len.filter(|_| !self.destinations.is_empty()) {
+            if let Some(len) = len.filter(|_| !self.ctx.destinations.is_empty()) {
                 self.ctx.counters.datagrams_sent += 1;
                 let loan = self.ctx.loan.take();
                 let payload = self.ctx.payload_tail.take().and_then(|tail| {
-                    let writer = self.writers.get(tail.writer)?;
+                    let writer = self.endpoints.writers.get(tail.writer)?;
                     writer.history.pool.bytes(tail.payload).get(tail.range)
                 });
                 let payload = payload.unwrap_or_default();
-                return Some(Transmit { len, flow, priority, destinations: &self.destinations, loan, payload });
+                return Some(Transmit { len, flow, priority, destinations: &self.ctx.destinations, loan, payload });
             }
         }
     }
 
     pub(crate) fn build(&mut self, now: Instant, job: Job, frame: &mut [u8], flow: &mut FlowTag) -> Option<usize> {
-        let Self { writers, readers, ctx, header, destinations, .. } = self;
+        let Self { ctx, endpoints, discovery, .. } = self;
         match job {
-            Job::Announce => self.transmit_announcement(now, frame),
-            Job::Introduction { participant } => self.transmit_introduction(participant, frame),
-            Job::DirectedAnnouncement { participant } => self.transmit_validation(now, participant, frame),
-            Job::MulticastProbe { group } => self.transmit_multicast_probe(now, group, frame),
+            Job::Announce => discovery.transmit_announcement(now, ctx, endpoints, frame),
+            Job::Introduction { participant } => discovery.transmit_introduction(ctx, participant, frame),
+            Job::DirectedAnnouncement { participant } => {
+                discovery.transmit_validation(now, ctx, endpoints, participant, frame)
+            }
+            Job::MulticastProbe { group } => discovery.transmit_multicast_probe(now, ctx, endpoints, group, frame),
             Job::WriterProbe { writer } => {
-                *flow = writers.get(writer)?.flows.live;
-                self.transmit_writer_probe(now, writer, frame)
+                *flow = endpoints.writers.get(writer)?.flows.live;
+                endpoints.transmit_writer_probe(now, ctx, writer, frame)
             }
             Job::Data { writer } => {
-                let writer = writers.get_mut(writer)?;
+                let writer = endpoints.writers.get_mut(writer)?;
                 *flow = writer.flows.live;
-                writer.transmit_data(now, ctx, header, frame, destinations)
+                writer.transmit_data(now, ctx, frame)
             }
             Job::Repair { writer, proxy } => {
-                let writer = writers.get_mut(writer)?;
+                let writer = endpoints.writers.get_mut(writer)?;
                 *flow = writer.repair_flow(proxy);
-                writer.transmit_repair(now, proxy, ctx, header, frame, destinations)
+                writer.transmit_repair(now, proxy, ctx, frame)
             }
             Job::Heartbeat { writer } => {
-                let writer = writers.get_mut(writer)?;
+                let writer = endpoints.writers.get_mut(writer)?;
                 *flow = writer.flows.live;
-                writer.transmit_heartbeat(ctx, header, frame, destinations)
+                writer.transmit_heartbeat(ctx, frame)
             }
             Job::AckNack { reader, proxy } => {
-                let reader = readers.get_mut(reader)?;
+                let reader = endpoints.readers.get_mut(reader)?;
                 *flow = reader.flow;
-                reader.transmit_acknack(now, proxy, ctx, header, frame, destinations)
+                reader.transmit_acknack(now, proxy, ctx, frame)
             }
         }
     }
@@ -134,10 +136,10 @@ impl Participant {
     fn next_plain_len_max(&self) -> usize {
         match self.ctx.jobs.first() {
             Some(Job::Data { writer } | Job::WriterProbe { writer }) => {
-                self.writers.get(*writer).map_or(0, |writer| writer.message_len_max(&self.ctx))
+                self.endpoints.writers.get(*writer).map_or(0, |writer| writer.message_len_max(&self.ctx))
             }
             Some(Job::Repair { writer, proxy }) => {
-                let Some(writer) = self.writers.get(*writer) else { return 0 };
+                let Some(writer) = self.endpoints.writers.get(*writer) else { return 0 };
                 let proxy = writer.proxies.get(*proxy);
                 proxy.map_or(0, |proxy| writer.with_grown_reserve(proxy.path.max_message, &self.ctx))
             }
@@ -148,12 +150,12 @@ impl Participant {
     /// Returns the unicast locators on which this participant listens for discovery.
     #[must_use]
     pub fn metatraffic_unicast(&self) -> &[Locator] {
-        &self.locators.metatraffic_unicast
+        &self.discovery.locators.metatraffic_unicast
     }
 
     /// Returns the unicast locators on which this participant listens for user data.
     #[must_use]
     pub fn default_unicast(&self) -> &[Locator] {
-        &self.locators.default_unicast
+        &self.discovery.locators.default_unicast
     }
 }

@@ -5,9 +5,10 @@
 //! announced. Matches that became incompatible end, matches that became compatible begin, and all
 //! others are kept.
 
-use super::endpoints;
-use super::{Participant, cache_limits, history_limits};
+use super::{Participant, cache_limits, endpoints, history_limits};
 use crate::cache::{LatencyMonitor, LatencyTerms, ReaderCache};
+use crate::context::Context;
+use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::locator_kinds::LocatorKinds;
 use crate::reader::{REORDER_WINDOW, Reader};
@@ -88,8 +89,8 @@ impl Participant {
     /// Enables a participant that was created disabled: it announces itself and listens. Its
     /// endpoints are enabled separately.
     pub fn enable(&mut self, now: Instant) {
-        if !core::mem::replace(&mut self.is_enabled, true) {
-            self.announcer.start(now, &mut self.ctx);
+        if !core::mem::replace(&mut self.discovery.is_enabled, true) {
+            self.discovery.announcer.start(now, &mut self.ctx);
         }
     }
 
@@ -98,20 +99,20 @@ impl Participant {
     /// # Errors
     /// [`Error::NotEnabled`] if the participant is not.
     pub fn enable_writer(&mut self, now: Instant, handle: WriterHandle) -> Result<(), Error> {
-        if !self.is_enabled {
+        if !self.discovery.is_enabled {
             return Err(Error::NotEnabled);
         }
-        if self.writer(handle)?.is_enabled {
+        if self.endpoints.writer(handle)?.is_enabled {
             return Ok(());
         }
-        let Self { writers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { writers, .. }, ctx, .. } = self;
         let Some(writer) = writers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
         writer.enable(now, ctx);
-        self.join_publisher(handle.index);
-        let data = self.writer(handle)?.data.clone();
-        self.announce_publication(now, &data);
-        self.match_local_writer(now, handle.index);
-        self.schedule_assertions(now);
+        self.endpoints.join_publisher(&mut self.ctx, handle.index);
+        let data = self.endpoints.writer(handle)?.data.clone();
+        self.discovery.announce_publication(now, &mut self.ctx, &mut self.endpoints, &data);
+        self.discovery.match_local_writer(now, &mut self.ctx, &mut self.endpoints, handle.index);
+        self.discovery.schedule_assertions(now, &mut self.ctx, &mut self.endpoints);
         Ok(())
     }
 
@@ -120,21 +121,21 @@ impl Participant {
     /// # Errors
     /// [`Error::NotEnabled`] if the participant is not.
     pub fn enable_reader(&mut self, now: Instant, handle: ReaderHandle) -> Result<(), Error> {
-        if !self.is_enabled {
+        if !self.discovery.is_enabled {
             return Err(Error::NotEnabled);
         }
         let since = self.ctx.wall_clock(now);
-        let reader = self.reader(handle)?;
+        let reader = self.endpoints.reader(handle)?;
         if !core::mem::replace(&mut reader.is_enabled, true) {
             let contract = Contract::of(&reader.data.qos.user_data, &reader.data.qos.property);
             let requested_ns = contract.e2e_latency.and_then(|latency| latency.as_nanos());
             let terms =
                 LatencyTerms { limit_ns: requested_ns.or(reader.latency_terms.limit_ns), ..reader.latency_terms };
             reader.cache.latency = LatencyMonitor::new(terms, since).map(Box::new);
-            self.join_subscriber(handle.index);
-            let data = self.reader(handle)?.data.clone();
-            self.announce_subscription(now, &data);
-            self.match_local_reader(now, handle.index);
+            self.endpoints.join_subscriber(handle.index);
+            let data = self.endpoints.reader(handle)?.data.clone();
+            self.discovery.announce_subscription(now, &mut self.ctx, &mut self.endpoints, &data);
+            self.discovery.match_local_reader(now, &mut self.ctx, &mut self.endpoints, handle.index);
         }
         Ok(())
     }
@@ -142,7 +143,7 @@ impl Participant {
     /// Changes the participant's policies. USER_DATA is announced. The name and the properties stay
     /// as first announced.
     pub fn set_qos(&mut self, qos: &DomainParticipantQos) {
-        self.announcer.edit(&mut self.ctx, |data| data.user_data = qos.user_data.clone());
+        self.discovery.announcer.edit(&mut self.ctx, |data| data.user_data = qos.user_data.clone());
     }
 
     /// Changes a writer's policies.
@@ -153,9 +154,9 @@ impl Participant {
     /// policies stay unchanged.
     pub fn set_writer_qos(&mut self, now: Instant, handle: WriterHandle, qos: DataWriterQos) -> Result<(), Error> {
         endpoints::check_writer(&qos)?;
-        let writer = self.writer(handle)?;
+        let writer = self.endpoints.writer(handle)?;
         if !writer.is_enabled {
-            return self.recreate_writer(now, handle, qos);
+            return self.endpoints.recreate_writer(now, &mut self.ctx, handle, qos);
         }
         check_writer(&writer.data.qos, &qos)?;
         let mut data = writer.data.clone();
@@ -169,9 +170,9 @@ impl Participant {
     /// As [`Self::set_writer_qos`].
     pub fn set_reader_qos(&mut self, now: Instant, handle: ReaderHandle, qos: DataReaderQos) -> Result<(), Error> {
         endpoints::check_reader(&qos)?;
-        let reader = self.reader(handle)?;
+        let reader = self.endpoints.reader(handle)?;
         if !reader.is_enabled {
-            return self.recreate_reader(handle, qos);
+            return self.endpoints.recreate_reader(&mut self.ctx, handle, qos);
         }
         check_reader(&reader.data.qos, &qos)?;
         let mut data = reader.data.clone();
@@ -184,7 +185,7 @@ impl Participant {
     /// # Errors
     /// [`Error::ImmutablePolicy`] if the writer is enabled and PRESENTATION differs.
     pub fn set_publisher_qos(&mut self, now: Instant, handle: WriterHandle, qos: &PublisherQos) -> Result<(), Error> {
-        let writer = self.writer(handle)?;
+        let writer = self.endpoints.writer(handle)?;
         let is_same = !writer.is_enabled || writer.data.presentation == qos.presentation;
         first_changed(&[(is_same, PolicyId::Presentation)])?;
         let mut data = writer.data.clone();
@@ -199,7 +200,7 @@ impl Participant {
     /// # Errors
     /// As [`Self::set_publisher_qos`].
     pub fn set_subscriber_qos(&mut self, now: Instant, handle: ReaderHandle, qos: &SubscriberQos) -> Result<(), Error> {
-        let reader = self.reader(handle)?;
+        let reader = self.endpoints.reader(handle)?;
         let is_same = !reader.is_enabled || reader.data.presentation == qos.presentation;
         first_changed(&[(is_same, PolicyId::Presentation)])?;
         let mut data = reader.data.clone();
@@ -219,7 +220,7 @@ impl Participant {
         handle: WriterHandle,
         value: &TopicData,
     ) -> Result<(), Error> {
-        let mut data = self.writer(handle)?.data.clone();
+        let mut data = self.endpoints.writer(handle)?.data.clone();
         data.topic_data = value.clone();
         self.change_writer(now, handle, data)
     }
@@ -234,7 +235,7 @@ impl Participant {
         handle: ReaderHandle,
         value: &TopicData,
     ) -> Result<(), Error> {
-        let mut data = self.reader(handle)?.data.clone();
+        let mut data = self.endpoints.reader(handle)?.data.clone();
         data.topic_data = value.clone();
         self.change_reader(now, handle, data)
     }
@@ -245,8 +246,8 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn suspend_writer(&mut self, handle: WriterHandle, is_suspended: bool) -> Result<(), Error> {
-        self.writer(handle)?;
-        if let Some(writer) = self.writers.get_mut(handle.index) {
+        self.endpoints.writer(handle)?;
+        if let Some(writer) = self.endpoints.writers.get_mut(handle.index) {
             writer.suspend(is_suspended, &mut self.ctx);
         }
         Ok(())
@@ -263,7 +264,7 @@ impl Participant {
         flows: WriterFlows,
         unicast: Vec<Locator>,
     ) -> Result<(), Error> {
-        let writer = self.writer(handle)?;
+        let writer = self.endpoints.writer(handle)?;
         writer.flows = flows;
         let mut data = writer.data.clone();
         data.unicast = unicast;
@@ -276,7 +277,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn restrict_writer_locators(&mut self, handle: WriterHandle, kinds: LocatorKinds) -> Result<(), Error> {
-        self.writer(handle)?.kinds = kinds;
+        self.endpoints.writer(handle)?.kinds = kinds;
         Ok(())
     }
 
@@ -291,29 +292,8 @@ impl Participant {
         flow: FlowTag,
         kinds: LocatorKinds,
     ) -> Result<(), Error> {
-        let reader = self.reader(handle)?;
+        let reader = self.endpoints.reader(handle)?;
         (reader.flow, reader.kinds) = (flow, kinds);
-        Ok(())
-    }
-
-    /// Sets the priority of a writer's datagrams; [`Priority::NORMAL`] by default. Jobs in the
-    /// queue keep their priority.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn set_writer_priority(&mut self, handle: WriterHandle, priority: Priority) -> Result<(), Error> {
-        self.writer(handle)?.priority = priority;
-        self.ctx.make_room(priority);
-        Ok(())
-    }
-
-    /// Sets the priority of a reader's acknowledgements; [`Priority::NORMAL`] by default.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn set_reader_priority(&mut self, handle: ReaderHandle, priority: Priority) -> Result<(), Error> {
-        self.reader(handle)?.priority = priority;
-        self.ctx.make_room(priority);
         Ok(())
     }
 
@@ -323,7 +303,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn set_reader_latency_terms(&mut self, handle: ReaderHandle, terms: LatencyTerms) -> Result<(), Error> {
-        self.reader(handle)?.latency_terms = terms;
+        self.endpoints.reader(handle)?.latency_terms = terms;
         Ok(())
     }
 
@@ -332,7 +312,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn set_writer_host_stages(&mut self, handle: WriterHandle, stages: Option<HostStages>) -> Result<(), Error> {
-        self.writer(handle)?.data.host_stages = stages;
+        self.endpoints.writer(handle)?.data.host_stages = stages;
         Ok(())
     }
 
@@ -342,7 +322,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn record_write_time(&mut self, handle: WriterHandle, ns: u64) -> Result<(), Error> {
-        let writer = self.writer(handle)?;
+        let writer = self.endpoints.writer(handle)?;
         writer.longest_write_ns = writer.longest_write_ns.max(ns);
         Ok(())
     }
@@ -352,15 +332,15 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn set_reader_host_stages(&mut self, handle: ReaderHandle, stages: Option<HostStages>) -> Result<(), Error> {
-        self.reader(handle)?.data.host_stages = stages;
+        self.endpoints.reader(handle)?.data.host_stages = stages;
         Ok(())
     }
 
     /// Returns how many remote endpoints of a topic name have another type.
     #[must_use]
     pub fn inconsistent_topics(&self, topic_name: &str) -> u32 {
-        let writers = self.writers.iter().filter(|(_, writer)| writer.data.topic_name == topic_name);
-        let readers = self.readers.iter().filter(|(_, reader)| reader.data.topic_name == topic_name);
+        let writers = self.endpoints.writers.iter().filter(|(_, writer)| writer.data.topic_name == topic_name);
+        let readers = self.endpoints.readers.iter().filter(|(_, reader)| reader.data.topic_name == topic_name);
         let of_writers: u32 = writers.map(|(_, writer)| writer.inconsistent_topic.total_count).sum();
         of_writers + readers.map(|(_, reader)| reader.inconsistent_topic.total_count).sum::<u32>()
     }
@@ -371,11 +351,11 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn has_history(&mut self, handle: ReaderHandle) -> Result<bool, Error> {
-        Ok(self.reader(handle)?.has_history())
+        Ok(self.endpoints.reader(handle)?.has_history())
     }
 
     fn change_writer(&mut self, now: Instant, handle: WriterHandle, data: Box<PublicationData>) -> Result<(), Error> {
-        let Self { writers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { writers, .. }, ctx, .. } = self;
         let Some(writer) = writers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
         let has_same_terms = writer_terms(&writer.data) == writer_terms(&data);
         writer.adopt(now, ctx, &data.qos);
@@ -385,11 +365,11 @@ impl Participant {
             writer.commit_waiting(ctx);
         }
         if writer.is_enabled {
-            self.announce_publication(now, &data);
+            self.discovery.announce_publication(now, &mut self.ctx, &mut self.endpoints, &data);
             if has_same_terms {
-                self.refresh_publication(now, &data);
+                self.discovery.refresh_publication(now, &mut self.ctx, &mut self.endpoints, &data);
             } else {
-                self.match_local_writer(now, handle.index);
+                self.discovery.match_local_writer(now, &mut self.ctx, &mut self.endpoints, handle.index);
             }
         }
         Ok(())
@@ -401,30 +381,79 @@ impl Participant {
         handle: ReaderHandle,
         data: Box<SubscriptionData>,
     ) -> Result<(), Error> {
-        let Self { readers, ctx, .. } = self;
+        let Self { endpoints: Endpoints { readers, .. }, ctx, .. } = self;
         let Some(reader) = readers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
         let has_same_terms = reader_terms(&reader.data) == reader_terms(&data);
         reader.adopt(now, ctx, &data.qos);
         reader.data = data.clone();
         if reader.is_enabled {
-            self.announce_subscription(now, &data);
+            self.discovery.announce_subscription(now, &mut self.ctx, &mut self.endpoints, &data);
             if !has_same_terms {
-                self.match_local_reader(now, handle.index);
+                self.discovery.match_local_reader(now, &mut self.ctx, &mut self.endpoints, handle.index);
             }
         }
         Ok(())
     }
 
+    /// Sets the priority of a reader's acknowledgements; [`Priority::NORMAL`] by default.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_reader_priority(&mut self, handle: ReaderHandle, priority: Priority) -> Result<(), Error> {
+        self.endpoints.set_reader_priority(&mut self.ctx, handle, priority)
+    }
+
+    /// Sets the priority of a writer's datagrams; [`Priority::NORMAL`] by default. Jobs in the
+    /// queue keep their priority.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_writer_priority(&mut self, handle: WriterHandle, priority: Priority) -> Result<(), Error> {
+        self.endpoints.set_writer_priority(&mut self.ctx, handle, priority)
+    }
+}
+
+impl Endpoints {
+    /// Sets the priority of a writer's datagrams; [`Priority::NORMAL`] by default.
+    pub(crate) fn set_writer_priority(
+        &mut self,
+        ctx: &mut Context,
+        handle: WriterHandle,
+        priority: Priority,
+    ) -> Result<(), Error> {
+        self.writer(handle)?.priority = priority;
+        ctx.make_room(priority);
+        Ok(())
+    }
+
+    /// Sets the priority of a reader's acknowledgements; [`Priority::NORMAL`] by default.
+    pub(crate) fn set_reader_priority(
+        &mut self,
+        ctx: &mut Context,
+        handle: ReaderHandle,
+        priority: Priority,
+    ) -> Result<(), Error> {
+        self.reader(handle)?.priority = priority;
+        ctx.make_room(priority);
+        Ok(())
+    }
+
     /// Rebuilds a writer with other policies before it is enabled.
-    fn recreate_writer(&mut self, now: Instant, handle: WriterHandle, qos: DataWriterQos) -> Result<(), Error> {
-        let limits = history_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
+    fn recreate_writer(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        handle: WriterHandle,
+        qos: DataWriterQos,
+    ) -> Result<(), Error> {
+        let limits = history_limits(qos.history, &qos.resource_limits, &ctx.limits);
         let writer = self.writer(handle)?;
         let max_len = writer.data.max_sample_serialized.map(|len| len as usize);
         let (mut data, keyed, flows, group) = (writer.data.clone(), writer.keyed, writer.flows, writer.group);
         let (kinds, priority) = (writer.kinds, writer.priority);
         data.qos = qos;
-        let history = WriterHistory::new(limits, self.writer_memory(limits.max_samples + 1, max_len));
-        let Self { writers, ctx, .. } = self;
+        let history = WriterHistory::new(limits, ctx.writer_memory(limits.max_samples + 1, max_len));
+        let Self { writers, .. } = self;
         if let Some(writer) = writers.get_mut(handle.index) {
             writer.close(ctx);
             let factory = writer.filters.factory.take();
@@ -432,21 +461,21 @@ impl Participant {
             (writer.group, writer.kinds) = (group, kinds);
             writer.filters.factory = factory;
         }
-        self.set_writer_priority(handle, priority)
+        self.set_writer_priority(ctx, handle, priority)
     }
 
     /// Rebuilds a reader with other policies before it is enabled.
-    fn recreate_reader(&mut self, handle: ReaderHandle, qos: DataReaderQos) -> Result<(), Error> {
-        let limits = cache_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
+    fn recreate_reader(&mut self, ctx: &mut Context, handle: ReaderHandle, qos: DataReaderQos) -> Result<(), Error> {
+        let limits = cache_limits(qos.history, &qos.resource_limits, &ctx.limits);
         let reader = self.reader(handle)?;
         let (mut data, key, max_len) = (reader.data.clone(), reader.take_key(), reader.max_serialized_len);
         let filter = reader.filter.take();
         let (group, flow, kinds) = (reader.group, reader.flow, reader.kinds);
         let (priority, latency_terms) = (reader.priority, reader.latency_terms);
         data.qos = qos;
-        let memory_bytes = self.memory_bytes(limits.max_samples + REORDER_WINDOW as usize, max_len);
+        let memory_bytes = ctx.memory_bytes(limits.max_samples + REORDER_WINDOW as usize, max_len);
         let cache = ReaderCache::new(limits, memory_bytes);
-        let Self { readers, ctx, .. } = self;
+        let Self { readers, .. } = self;
         if let Some(reader) = readers.get_mut(handle.index) {
             reader.close(ctx);
             let keyed = key.is_some();
@@ -456,6 +485,6 @@ impl Participant {
             (reader.group, reader.flow, reader.kinds) = (group, flow, kinds);
             reader.latency_terms = latency_terms;
         }
-        self.set_reader_priority(handle, priority)
+        self.set_reader_priority(ctx, handle, priority)
     }
 }

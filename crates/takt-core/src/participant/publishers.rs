@@ -3,6 +3,7 @@
 
 use super::Participant;
 use crate::context::Context;
+use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::presentation::{SetPosition, is_of_group};
 use crate::slots::{PublisherHandle, Slots};
@@ -16,7 +17,7 @@ use takt_wire::{EntityId, SequenceNumber};
 /// Publisher whose writers share more than policies.
 #[derive(Debug)]
 pub(crate) struct Publisher {
-    handle: PublisherHandle,
+    pub(crate) handle: PublisherHandle,
     entity_id: EntityId,
     presentation: Presentation,
     /// Nesting depth of `begin_coherent_changes`.
@@ -88,10 +89,10 @@ impl Participant {
     /// # Errors
     /// [`Error::OutOfResources`] if the participant has had too many entities.
     pub fn create_publisher(&mut self, presentation: Presentation) -> Result<PublisherHandle, Error> {
-        let entity_id = EntityId::user_publisher(self.next_entity_key()?);
-        let index = self.publishers.vacant();
-        let handle = PublisherHandle { index, generation: self.publishers.generation(index) };
-        self.publishers.insert(Publisher {
+        let entity_id = EntityId::user_publisher(self.endpoints.next_entity_key()?);
+        let index = self.endpoints.publishers.vacant();
+        let handle = PublisherHandle { index, generation: self.endpoints.publishers.generation(index) };
+        self.endpoints.publishers.insert(Publisher {
             handle,
             entity_id,
             presentation,
@@ -109,40 +110,14 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn delete_publisher(&mut self, handle: PublisherHandle) -> Result<(), Error> {
-        let members = core::mem::take(&mut self.publisher(handle)?.writers);
+        let members = core::mem::take(&mut self.endpoints.publisher(handle)?.writers);
         for index in members {
-            if let Some(writer) = self.writers.get_mut(index) {
+            if let Some(writer) = self.endpoints.writers.get_mut(index) {
                 writer.leave();
             }
         }
-        self.publishers.remove(handle.index);
+        self.endpoints.publishers.remove(handle.index);
         Ok(())
-    }
-
-    /// Adds a newly enabled writer to its publisher. The writer announces the publisher only if
-    /// that one assigns group sequence numbers.
-    pub(super) fn join_publisher(&mut self, index: u32) {
-        let Some(writer) = self.writers.get_mut(index) else { return };
-        if !writer.join() {
-            return;
-        }
-        if let Some(publisher) = writer.group.and_then(|group| self.publishers.get_mut(group)) {
-            publisher.presentation = writer.data.presentation;
-            publisher.writers.push(index);
-            // Readers wait for this writer's group information, and the publisher may never advance
-            // again.
-            writer.advance_gsn(publisher.gsn, false, &mut self.ctx);
-            if is_of_group(&publisher.presentation) {
-                writer.data.group_entity_id = publisher.entity_id;
-            }
-        }
-    }
-
-    pub(super) fn publisher(&mut self, handle: PublisherHandle) -> Result<&mut Publisher, Error> {
-        match self.publishers.get_mut(handle.index) {
-            Some(publisher) if publisher.handle == handle => Ok(publisher),
-            _ => Err(Error::AlreadyDeleted),
-        }
     }
 
     /// Begins a coherent set of all changes of the publisher's writers, if its PRESENTATION has
@@ -152,7 +127,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn begin_coherent_changes(&mut self, handle: PublisherHandle) -> Result<(), Error> {
-        self.publisher(handle)?.depth += 1;
+        self.endpoints.publisher(handle)?.depth += 1;
         Ok(())
     }
 
@@ -164,7 +139,7 @@ impl Participant {
     /// [`Error::AlreadyDeleted`].
     pub fn end_coherent_changes(&mut self, now: Instant, handle: PublisherHandle) -> Result<(), Error> {
         self.ctx.work.unit();
-        let publisher = self.publisher(handle)?;
+        let publisher = self.endpoints.publisher(handle)?;
         if publisher.depth == 0 {
             return Err(Error::PreconditionNotMet { what: "begin_coherent_changes was not called".to_string() });
         }
@@ -184,13 +159,34 @@ impl Participant {
         let members = core::mem::take(&mut publisher.writers);
         self.ctx.work.steps(members.len());
         for &index in &members {
-            if let Some(writer) = self.writers.get_mut(index) {
+            if let Some(writer) = self.endpoints.writers.get_mut(index) {
                 writer.end_set(now, &mut self.ctx, end);
             }
         }
-        if let Ok(publisher) = self.publisher(handle) {
+        if let Ok(publisher) = self.endpoints.publisher(handle) {
             publisher.writers = members;
         }
         Ok(())
+    }
+}
+
+impl Endpoints {
+    /// Adds a newly enabled writer to its publisher. The writer announces the publisher only if
+    /// that one assigns group sequence numbers.
+    pub(super) fn join_publisher(&mut self, ctx: &mut Context, index: u32) {
+        let Some(writer) = self.writers.get_mut(index) else { return };
+        if !writer.join() {
+            return;
+        }
+        if let Some(publisher) = writer.group.and_then(|group| self.publishers.get_mut(group)) {
+            publisher.presentation = writer.data.presentation;
+            publisher.writers.push(index);
+            // Readers wait for this writer's group information, and the publisher may never advance
+            // again.
+            writer.advance_gsn(publisher.gsn, false, ctx);
+            if is_of_group(&publisher.presentation) {
+                writer.data.group_entity_id = publisher.entity_id;
+            }
+        }
     }
 }

@@ -18,7 +18,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn publication_matched_status(&mut self, handle: WriterHandle) -> Result<MatchedStatus, Error> {
-        Ok(self.writer(handle)?.matched.read())
+        Ok(self.endpoints.writer(handle)?.matched.read())
     }
 
     /// Returns the number of readers that `PUBLICATION_MATCHED` counts now. Resets nothing.
@@ -26,7 +26,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn publication_match_count(&mut self, handle: WriterHandle) -> Result<usize, Error> {
-        Ok(self.writer(handle)?.matched.current_count as usize)
+        Ok(self.endpoints.writer(handle)?.matched.current_count as usize)
     }
 
     /// Returns the number of writers that `SUBSCRIPTION_MATCHED` counts now. Resets nothing.
@@ -34,7 +34,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn subscription_match_count(&mut self, handle: ReaderHandle) -> Result<usize, Error> {
-        Ok(self.reader(handle)?.matched.current_count as usize)
+        Ok(self.endpoints.reader(handle)?.matched.current_count as usize)
     }
 
     /// Reports whether any matched reader of a writer is RELIABLE.
@@ -42,7 +42,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn has_reliable_readers(&mut self, handle: WriterHandle) -> Result<bool, Error> {
-        Ok(self.writer(handle)?.acknowledged_by().next().is_some())
+        Ok(self.endpoints.writer(handle)?.acknowledged_by().next().is_some())
     }
 
     /// Returns at most `max` matched reliable readers that have not acknowledged all changes of a
@@ -51,12 +51,13 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn lagging_readers(&mut self, handle: WriterHandle, max: usize) -> Result<(Vec<(Guid, String)>, usize), Error> {
-        let writer = self.writer(handle)?;
+        let writer = self.endpoints.writer(handle)?;
         let last = writer.history.last_sn();
         let lagging: Vec<Guid> =
             writer.acknowledged_by().filter(|(_, acked)| *acked < last).map(|(reader, _)| reader).collect();
         let count = lagging.len();
-        let named = lagging.into_iter().take(max).map(|reader| (reader, self.label_of(reader.prefix)));
+        let named =
+            lagging.into_iter().take(max).map(|reader| (reader, self.discovery.label_of(&self.ctx, reader.prefix)));
         Ok((named.collect(), count))
     }
 
@@ -65,7 +66,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn samples_lost_total(&mut self, handle: ReaderHandle) -> Result<u64, Error> {
-        Ok(self.reader(handle)?.lost.total_count)
+        Ok(self.endpoints.reader(handle)?.lost.total_count)
     }
 
     /// Reads and resets `SUBSCRIPTION_MATCHED`.
@@ -73,7 +74,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn subscription_matched_status(&mut self, handle: ReaderHandle) -> Result<MatchedStatus, Error> {
-        Ok(self.reader(handle)?.matched.read())
+        Ok(self.endpoints.reader(handle)?.matched.read())
     }
 
     /// Reads and resets `OFFERED_INCOMPATIBLE_QOS`.
@@ -81,7 +82,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn offered_incompatible_qos_status(&mut self, handle: WriterHandle) -> Result<IncompatibleQosStatus, Error> {
-        Ok(self.writer(handle)?.incompatible.read())
+        Ok(self.endpoints.writer(handle)?.incompatible.read())
     }
 
     /// Reads and resets `REQUESTED_INCOMPATIBLE_QOS`.
@@ -89,7 +90,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn requested_incompatible_qos_status(&mut self, handle: ReaderHandle) -> Result<IncompatibleQosStatus, Error> {
-        Ok(self.reader(handle)?.incompatible.read())
+        Ok(self.endpoints.reader(handle)?.incompatible.read())
     }
 
     /// Reads and resets `INCONSISTENT_TOPIC` of a writer's topic.
@@ -97,7 +98,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn writer_inconsistent_topic_status(&mut self, handle: WriterHandle) -> Result<InconsistentTopicStatus, Error> {
-        Ok(self.writer(handle)?.inconsistent_topic.read())
+        Ok(self.endpoints.writer(handle)?.inconsistent_topic.read())
     }
 
     /// Reads and resets `INCONSISTENT_TOPIC` of a reader's topic.
@@ -105,7 +106,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn reader_inconsistent_topic_status(&mut self, handle: ReaderHandle) -> Result<InconsistentTopicStatus, Error> {
-        Ok(self.reader(handle)?.inconsistent_topic.read())
+        Ok(self.endpoints.reader(handle)?.inconsistent_topic.read())
     }
 
     /// Reads and resets `SAMPLE_LOST`.
@@ -113,7 +114,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn sample_lost_status(&mut self, handle: ReaderHandle) -> Result<SampleLostStatus, Error> {
-        Ok(self.reader(handle)?.lost.read())
+        Ok(self.endpoints.reader(handle)?.lost.read())
     }
 
     /// Reads and resets `LIVELINESS_CHANGED`.
@@ -121,7 +122,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn liveliness_changed_status(&mut self, handle: ReaderHandle) -> Result<LivelinessChangedStatus, Error> {
-        Ok(self.reader(handle)?.liveliness.read())
+        Ok(self.endpoints.reader(handle)?.liveliness.read())
     }
 
     /// Reads and resets `OFFERED_DEADLINE_MISSED`.
@@ -129,7 +130,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn offered_deadline_missed_status(&mut self, handle: WriterHandle) -> Result<DeadlineMissedStatus, Error> {
-        Ok(self.writer(handle)?.deadline_missed.read())
+        Ok(self.endpoints.writer(handle)?.deadline_missed.read())
     }
 
     /// Reads and resets `REQUESTED_DEADLINE_MISSED`.
@@ -137,7 +138,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn requested_deadline_missed_status(&mut self, handle: ReaderHandle) -> Result<DeadlineMissedStatus, Error> {
-        Ok(self.reader(handle)?.deadline_missed.read())
+        Ok(self.endpoints.reader(handle)?.deadline_missed.read())
     }
 
     /// Reads and resets `LIVELINESS_LOST`.
@@ -145,7 +146,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn liveliness_lost_status(&mut self, handle: WriterHandle) -> Result<LivelinessLostStatus, Error> {
-        Ok(self.writer(handle)?.liveliness_lost.read())
+        Ok(self.endpoints.writer(handle)?.liveliness_lost.read())
     }
 
     /// Reads and resets the status of a reader's E2E_LATENCY and computed bound. `None` if the
@@ -154,7 +155,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn latency_exceeded_status(&mut self, handle: ReaderHandle) -> Result<Option<LatencyExceededStatus>, Error> {
-        Ok(self.reader(handle)?.cache.latency.as_mut().map(|latency| latency.read()))
+        Ok(self.endpoints.reader(handle)?.cache.latency.as_mut().map(|latency| latency.read()))
     }
 
     /// Reads and resets `SAMPLE_REJECTED`.
@@ -162,6 +163,6 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn sample_rejected_status(&mut self, handle: ReaderHandle) -> Result<SampleRejectedStatus, Error> {
-        Ok(self.reader(handle)?.rejected.read())
+        Ok(self.endpoints.reader(handle)?.rejected.read())
     }
 }

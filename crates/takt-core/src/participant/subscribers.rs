@@ -5,6 +5,8 @@
 
 use super::Participant;
 use super::groups::Group;
+use crate::context::Context;
+use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::presentation::{is_of_group, uses_positions};
 use crate::slots::{ReaderHandle, SubscriberHandle};
@@ -19,7 +21,7 @@ use takt_wire::{EntityId, Guid};
 /// Subscriber whose readers share more than policies.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
-    handle: SubscriberHandle,
+    pub(crate) handle: SubscriberHandle,
     entity_id: EntityId,
     pub(super) presentation: Presentation,
     /// Nesting depth of `begin_access`.
@@ -49,10 +51,10 @@ impl Participant {
     /// # Errors
     /// [`Error::OutOfResources`] if the participant has had too many entities.
     pub fn create_subscriber(&mut self, presentation: Presentation) -> Result<SubscriberHandle, Error> {
-        let entity_id = EntityId::user_subscriber(self.next_entity_key()?);
-        let index = self.subscribers.vacant();
-        let handle = SubscriberHandle { index, generation: self.subscribers.generation(index) };
-        self.subscribers.insert(Subscriber {
+        let entity_id = EntityId::user_subscriber(self.endpoints.next_entity_key()?);
+        let index = self.endpoints.subscribers.vacant();
+        let handle = SubscriberHandle { index, generation: self.endpoints.subscribers.generation(index) };
+        self.endpoints.subscribers.insert(Subscriber {
             handle,
             entity_id,
             presentation,
@@ -68,16 +70,99 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn delete_subscriber(&mut self, handle: SubscriberHandle) -> Result<(), Error> {
-        let members = core::mem::take(&mut self.subscriber(handle)?.readers);
+        let members = core::mem::take(&mut self.endpoints.subscriber(handle)?.readers);
         for index in members {
-            if let Some(reader) = self.readers.get_mut(index) {
+            if let Some(reader) = self.endpoints.readers.get_mut(index) {
                 reader.group = None;
             }
         }
-        self.subscribers.remove(handle.index);
+        self.endpoints.subscribers.remove(handle.index);
         Ok(())
     }
 
+    /// Opens access to the subscriber's readers. Calls may be nested.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn begin_access(&mut self, handle: SubscriberHandle) -> Result<(), Error> {
+        let subscriber = self.endpoints.subscriber(handle)?;
+        subscriber.depth += 1;
+        self.endpoints.freeze(&mut self.ctx, handle.index, true);
+        Ok(())
+    }
+
+    /// Closes access to the subscriber's readers.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] without a [`Self::begin_access`], [`Error::AlreadyDeleted`].
+    pub fn end_access(&mut self, now: Instant, handle: SubscriberHandle) -> Result<(), Error> {
+        self.ctx.work.unit();
+        let subscriber = self.endpoints.subscriber(handle)?;
+        if subscriber.depth == 0 {
+            return Err(Error::PreconditionNotMet { what: "begin_access was not called".to_string() });
+        }
+        subscriber.depth -= 1;
+        if subscriber.depth > 0 || !uses_positions(&subscriber.presentation) {
+            return Ok(());
+        }
+        self.endpoints.freeze(&mut self.ctx, handle.index, false);
+        let Self { endpoints: Endpoints { subscribers, readers, .. }, ctx, .. } = self;
+        let Some(subscriber) = subscribers.get(handle.index) else { return Ok(()) };
+        for &index in &subscriber.readers {
+            if let Some(reader) = readers.get_mut(index) {
+                reader.present_all_independent(ctx, now);
+            }
+        }
+        self.ctx.groups_changed = true;
+        self.endpoints.present_due_groups(now, &mut self.ctx);
+        Ok(())
+    }
+
+    /// Returns how many samples a read or take of the reader may return: all, or one if the next
+    /// sample may belong to another reader (PRESENTATION with scope GROUP and ordered access,
+    /// DDS 1.4 §2.2.2.5.3.8).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn samples_per_read_max(&mut self, handle: ReaderHandle) -> Result<usize, Error> {
+        let presentation = self.endpoints.reader(handle)?.data.presentation;
+        Ok(if is_of_group(&presentation) && presentation.ordered_access { 1 } else { usize::MAX })
+    }
+
+    /// Returns the readers of a subscriber with samples that the selector matches. With
+    /// PRESENTATION scope GROUP and ordered access there is one entry for each such sample, in
+    /// reading order: take one sample from each entry.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] with scope GROUP outside [`Self::begin_access`],
+    /// [`Error::AlreadyDeleted`].
+    pub fn readers_with(
+        &mut self,
+        handle: SubscriberHandle,
+        selector: &crate::Selector,
+    ) -> Result<Vec<ReaderHandle>, Error> {
+        self.ctx.work.unit();
+        self.endpoints.subscriber(handle)?;
+        self.endpoints.check_access(handle.index)?;
+        let Some(subscriber) = self.endpoints.subscribers.get(handle.index) else { return Err(Error::AlreadyDeleted) };
+        let is_ordered = is_of_group(&subscriber.presentation) && subscriber.presentation.ordered_access;
+        let mut readers = Vec::new();
+        let mut samples = Vec::new();
+        for reader in subscriber.readers.iter().filter_map(|&index| self.endpoints.readers.get(index)) {
+            if is_ordered {
+                self.ctx.work.steps(reader.cache.len());
+                reader.cache.for_each(selector, |arrival| samples.push((arrival, reader.handle)));
+            } else if reader.cache.has(selector) {
+                readers.push(reader.handle);
+            }
+        }
+        samples.sort_unstable_by_key(|(arrival, _)| *arrival);
+        readers.extend(samples.into_iter().map(|(_, reader)| reader));
+        Ok(readers)
+    }
+}
+
+impl Endpoints {
     /// Adds a newly enabled reader to its subscriber.
     pub(super) fn join_subscriber(&mut self, index: u32) {
         let Some(reader) = self.readers.get_mut(index) else { return };
@@ -100,27 +185,9 @@ impl Participant {
         }
     }
 
-    pub(super) fn subscriber(&mut self, handle: SubscriberHandle) -> Result<&mut Subscriber, Error> {
-        match self.subscribers.get_mut(handle.index) {
-            Some(subscriber) if subscriber.handle == handle => Ok(subscriber),
-            _ => Err(Error::AlreadyDeleted),
-        }
-    }
-
-    /// Opens access to the subscriber's readers. Calls may be nested.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn begin_access(&mut self, handle: SubscriberHandle) -> Result<(), Error> {
-        let subscriber = self.subscriber(handle)?;
-        subscriber.depth += 1;
-        self.freeze(handle.index, true);
-        Ok(())
-    }
-
     /// Suspends or resumes the presentation of held changes at all readers of a subscriber.
-    fn freeze(&mut self, subscriber: u32, is_frozen: bool) {
-        let Self { subscribers, readers, ctx, .. } = self;
+    fn freeze(&mut self, ctx: &mut Context, subscriber: u32, is_frozen: bool) {
+        let Self { subscribers, readers, .. } = self;
         let Some(subscriber) =
             subscribers.get(subscriber).filter(|subscriber| uses_positions(&subscriber.presentation))
         else {
@@ -132,33 +199,6 @@ impl Participant {
                 reader.is_frozen = is_frozen;
             }
         }
-    }
-
-    /// Closes access to the subscriber's readers.
-    ///
-    /// # Errors
-    /// [`Error::PreconditionNotMet`] without a [`Self::begin_access`], [`Error::AlreadyDeleted`].
-    pub fn end_access(&mut self, now: Instant, handle: SubscriberHandle) -> Result<(), Error> {
-        self.ctx.work.unit();
-        let subscriber = self.subscriber(handle)?;
-        if subscriber.depth == 0 {
-            return Err(Error::PreconditionNotMet { what: "begin_access was not called".to_string() });
-        }
-        subscriber.depth -= 1;
-        if subscriber.depth > 0 || !uses_positions(&subscriber.presentation) {
-            return Ok(());
-        }
-        self.freeze(handle.index, false);
-        let Self { subscribers, readers, ctx, .. } = self;
-        let Some(subscriber) = subscribers.get(handle.index) else { return Ok(()) };
-        for &index in &subscriber.readers {
-            if let Some(reader) = readers.get_mut(index) {
-                reader.present_all_independent(ctx, now);
-            }
-        }
-        self.ctx.groups_changed = true;
-        self.present_due_groups(now);
-        Ok(())
     }
 
     /// Returns the publisher of a writer, if the reader's subscriber presents changes in group
@@ -181,11 +221,11 @@ impl Participant {
 
     /// Presents the changes of groups that have become due, if any may have. Visits the members
     /// of all groups. If a call may not present all, a timer that is due at once continues.
-    pub(crate) fn present_due_groups(&mut self, now: Instant) {
-        if !core::mem::take(&mut self.ctx.groups_changed) {
+    pub(crate) fn present_due_groups(&mut self, now: Instant, ctx: &mut Context) {
+        if !core::mem::take(&mut ctx.groups_changed) {
             return;
         }
-        let Self { subscribers, readers, ctx, .. } = self;
+        let Self { subscribers, readers, .. } = self;
         let mut is_done = true;
         for (_, subscriber) in subscribers.iter_mut().filter(|(_, subscriber)| !subscriber.is_open()) {
             let Subscriber { groups, presentation, .. } = subscriber;
@@ -211,48 +251,5 @@ impl Participant {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Returns how many samples a read or take of the reader may return: all, or one if the next
-    /// sample may belong to another reader (PRESENTATION with scope GROUP and ordered access,
-    /// DDS 1.4 §2.2.2.5.3.8).
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn samples_per_read_max(&mut self, handle: ReaderHandle) -> Result<usize, Error> {
-        let presentation = self.reader(handle)?.data.presentation;
-        Ok(if is_of_group(&presentation) && presentation.ordered_access { 1 } else { usize::MAX })
-    }
-
-    /// Returns the readers of a subscriber with samples that the selector matches. With
-    /// PRESENTATION scope GROUP and ordered access there is one entry for each such sample, in
-    /// reading order: take one sample from each entry.
-    ///
-    /// # Errors
-    /// [`Error::PreconditionNotMet`] with scope GROUP outside [`Self::begin_access`],
-    /// [`Error::AlreadyDeleted`].
-    pub fn readers_with(
-        &mut self,
-        handle: SubscriberHandle,
-        selector: &crate::Selector,
-    ) -> Result<Vec<ReaderHandle>, Error> {
-        self.ctx.work.unit();
-        self.subscriber(handle)?;
-        self.check_access(handle.index)?;
-        let Some(subscriber) = self.subscribers.get(handle.index) else { return Err(Error::AlreadyDeleted) };
-        let is_ordered = is_of_group(&subscriber.presentation) && subscriber.presentation.ordered_access;
-        let mut readers = Vec::new();
-        let mut samples = Vec::new();
-        for reader in subscriber.readers.iter().filter_map(|&index| self.readers.get(index)) {
-            if is_ordered {
-                self.ctx.work.steps(reader.cache.len());
-                reader.cache.for_each(selector, |arrival| samples.push((arrival, reader.handle)));
-            } else if reader.cache.has(selector) {
-                readers.push(reader.handle);
-            }
-        }
-        samples.sort_unstable_by_key(|(arrival, _)| *arrival);
-        readers.extend(samples.into_iter().map(|(_, reader)| reader));
-        Ok(readers)
     }
 }

@@ -1,9 +1,11 @@
 //! Tests that deleted endpoints leave no timer behind with any policies.
 
 use super::*;
+use crate::WriterFlows;
 use crate::config::Interface;
 use alloc::string::String;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration as Span;
 use takt_wire::Duration;

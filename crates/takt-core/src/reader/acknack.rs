@@ -8,11 +8,10 @@
 use super::Reader;
 use crate::context::{Context, Job};
 use crate::time::Instant;
-use alloc::vec::Vec;
 use core::time::Duration;
 use takt_wire::builder::MessageBuilder;
-use takt_wire::message::{AckNack, Header, Heartbeat, NackFrag};
-use takt_wire::{Full, Locator, SequenceNumber};
+use takt_wire::message::{AckNack, Heartbeat, NackFrag};
+use takt_wire::{Full, SequenceNumber};
 
 /// Time between the first requests for a writer's first heartbeat; doubles up to 16 times the
 /// heartbeat period.
@@ -79,17 +78,15 @@ impl Reader {
         now: Instant,
         index: u32,
         ctx: &mut Context,
-        header: &Header,
         frame: &mut [u8],
-        destinations: &mut Vec<Locator>,
     ) -> Option<usize> {
         let proxy = self.proxies.get_mut(index)?;
         if !core::mem::take(&mut proxy.queued) {
             return None;
         }
-        destinations.push(proxy.path.locator);
+        ctx.destinations.push(proxy.path.locator);
         let len = frame.len().min(proxy.path.max_message);
-        let mut builder = MessageBuilder::new(&mut frame[..len], header).ok()?;
+        let mut builder = MessageBuilder::new(&mut frame[..len], &ctx.header).ok()?;
         self.build_acknack(now, index, ctx, &mut builder).ok()?;
         Some(builder.len())
     }

@@ -364,22 +364,14 @@ impl WriterProxy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
-    use crate::context::{Context, Timing};
+    use crate::context::Context;
     use crate::timer::TimerKind;
-    use core::time::Duration;
     use takt_wire::Locator;
     use takt_wire::qos::Liveliness;
 
     #[test]
     fn acknowledgement_state_marks_missing_samples_up_to_the_last_announced() {
-        let timing = Timing {
-            heartbeat_first: Duration::ZERO,
-            heartbeat_period: Duration::ZERO,
-            nack_delay: Duration::ZERO,
-            nack_suppression: Duration::ZERO,
-        };
-        let mut ctx = Context::new(Limits::default(), timing);
+        let mut ctx = Context::for_tests();
         let timer = ctx.timers.register(TimerKind::Announce);
         let lease = WriterLease::new(Instant(0), &Liveliness::default(), TimerKind::Announce, &mut ctx);
         let path = Path { locator: Locator::INVALID, max_message: 1000 };

@@ -5,11 +5,12 @@
 //! admitted where the governance allows it. It validates its address as without security, and is
 //! matched with unprotected endpoints.
 
-use super::{AdmissionState, Protection, Security, SecurityChannel, SecurityEvent, SecurityLogEntry};
-use crate::discovery::{Departure, RefusalReason};
+use super::{AdmissionState, Protection, Security, SecurityChannel, SecurityEvent};
+use crate::context::Context;
+use crate::discovery::{Departure, Discovery, RefusalReason};
+use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::event::Event;
-use crate::participant::Participant;
 use crate::time::Instant;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -83,45 +84,13 @@ impl RemoteSecurity {
     }
 }
 
-impl Participant {
-    /// Returns the protection of a builtin endpoint.
-    pub(crate) fn builtin_protection(&self, endpoint: EntityId) -> Protection {
-        self.ctx.security.as_ref().map(|security| security.builtin_protection(endpoint)).unwrap_or_default()
-    }
-
-    /// Checks whether a local writer is permitted, and adds its protection to its announcement.
-    pub(crate) fn admit_writer(&mut self, data: &mut PublicationData) -> Result<Protection, Error> {
-        let clocks = self.ctx.last_clocks();
-        let Some(security) = self.ctx.security.as_mut() else { return Ok(Protection::default()) };
-        let admitted = security.admit_writer(clocks, data);
-        let protection = admitted.map_err(|what| Error::NotAllowedBySecurity { what })?;
-        data.security_info = Some(protection.info);
-        Ok(protection)
-    }
-
-    /// Checks whether a local reader is permitted, and adds its protection to its announcement.
-    pub(crate) fn admit_reader(&mut self, data: &mut SubscriptionData) -> Result<Protection, Error> {
-        let clocks = self.ctx.last_clocks();
-        let Some(security) = self.ctx.security.as_mut() else { return Ok(Protection::default()) };
-        let admitted = security.admit_reader(clocks, data);
-        let protection = admitted.map_err(|what| Error::NotAllowedBySecurity { what })?;
-        data.security_info = Some(protection.info);
-        Ok(protection)
-    }
-
-    /// Removes the protection of a local endpoint.
-    pub(crate) fn remove_protection(&mut self, endpoint: EntityId) {
-        if let Some(security) = self.ctx.security.as_mut() {
-            security.endpoint_deleted(endpoint);
-        }
-    }
-
+impl Discovery {
     /// Decides about a discovered participant: it must authenticate, is admitted as it is, or is
     /// refused.
-    pub(crate) fn admit_participant(&mut self, now: Instant, index: u32) {
-        let clocks = self.ctx.clocks(now);
+    pub(crate) fn admit_participant(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
+        let clocks = ctx.clocks(now);
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        let Some(security) = self.ctx.security.as_mut() else { return };
+        let Some(security) = ctx.security.as_mut() else { return };
         let guid = remote.data.guid;
         match security.participant_discovered(clocks, &remote.data) {
             AdmissionState::Open => remote.security.trust = Trust::Open,
@@ -132,68 +101,56 @@ impl Participant {
                 {
                     probation.await_handshake();
                 }
-                self.open_channel(now, index, SecurityChannel::Stateless);
-                self.run_security(now);
+                self.open_channel(now, ctx, endpoints, index, SecurityChannel::Stateless);
+                self.run_security(now, ctx, endpoints);
             }
             AdmissionState::Refused(reason) => {
                 remote.security.trust = Trust::Refused;
                 remote.security.refusal_reason = Some(reason);
-                self.ctx.notify(Event::ParticipantRefused(guid));
+                ctx.notify(Event::ParticipantRefused(guid));
             }
         }
     }
 
     /// Executes pending work of the plugin: sends its messages, handles its events, and arms its
     /// timer.
-    pub(crate) fn run_security(&mut self, now: Instant) {
-        let clocks = self.ctx.clocks(now);
+    pub(crate) fn run_security(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+        let clocks = ctx.clocks(now);
         loop {
-            let Some(security) = self.ctx.security.as_mut() else { return };
+            let Some(security) = ctx.security.as_mut() else { return };
             // An event may create the writer that a message needs.
             if let Some(event) = security.poll_event() {
-                self.handle_security_event(now, event);
+                self.handle_security_event(now, ctx, endpoints, event);
             } else if let Some(message) = security.poll_message(clocks) {
-                self.send_security_message(now, message);
+                self.send_security_message(now, ctx, endpoints, message);
             } else {
                 break;
             }
         }
-        if self.ctx.security.as_deref().is_some_and(Security::has_log) {
-            self.ctx.notify(Event::SecurityLogged);
+        if ctx.security.as_deref().is_some_and(Security::has_log) {
+            ctx.notify(Event::SecurityLogged);
         }
-        self.arm_security_timer(now);
-    }
-
-    /// Returns the next entry of the log of the security plugins: refusals and decisions with their
-    /// reasons. The last 256 are kept.
-    pub fn poll_security_log(&mut self) -> Option<SecurityLogEntry> {
-        self.ctx.security.as_mut()?.poll_log()
-    }
-
-    fn arm_security_timer(&mut self, now: Instant) {
-        let Some(timer) = self.ctx.security_timer else { return };
-        let wanted = self.ctx.security.as_ref().and_then(|security| security.poll_timeout());
-        // Never in the same call of `handle_timeout`: other timers run first.
-        let soon = now.after(DELAY_MIN);
-        let due = if self.has_security_message() { Some(soon) } else { wanted.map(|due| due.max(soon)) };
-        match due {
-            Some(due) => self.ctx.timers.arm(timer, due),
-            None => self.ctx.timers.cancel(timer),
-        }
+        endpoints.arm_security_timer(now, ctx);
     }
 
     /// Handles the timer of the plugin: one received message, or other due work.
-    pub(crate) fn handle_security_timeout(&mut self, now: Instant) {
-        if !self.take_security_message(now) {
-            let clocks = self.ctx.clocks(now);
-            if let Some(security) = self.ctx.security.as_mut() {
+    pub(crate) fn handle_security_timeout(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+        if !endpoints.take_security_message(now, ctx) {
+            let clocks = ctx.clocks(now);
+            if let Some(security) = ctx.security.as_mut() {
                 security.handle_timeout(clocks);
             }
         }
-        self.run_security(now);
+        self.run_security(now, ctx, endpoints);
     }
 
-    fn handle_security_event(&mut self, now: Instant, event: SecurityEvent) {
+    fn handle_security_event(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        event: SecurityEvent,
+    ) {
         match event {
             SecurityEvent::Authenticated(prefix) => {
                 let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
@@ -204,14 +161,14 @@ impl Participant {
                 remote.security.trust = Trust::Authenticated;
                 (remote.security.delayed_message, remote.security.refusal_reason) = (None, None);
                 remote.security.is_confirmed = false;
-                self.ctx.counters.participants_authenticated += 1;
+                ctx.counters.participants_authenticated += 1;
                 if was_admitted {
                     let writers = [remote.security.stateless.take(), remote.security.volatile.take()];
-                    self.remove_endpoints_of(now, prefix, Departure::Lost);
-                    self.close_channels(writers);
-                    self.open_channel(now, index, SecurityChannel::Stateless);
+                    self.remove_endpoints_of(now, ctx, endpoints, prefix, Departure::Lost);
+                    endpoints.close_channels(ctx, writers);
+                    self.open_channel(now, ctx, endpoints, index, SecurityChannel::Stateless);
                 }
-                self.open_channel(now, index, SecurityChannel::Volatile);
+                self.open_channel(now, ctx, endpoints, index, SecurityChannel::Volatile);
             }
             SecurityEvent::Refused { participant, stays_open, reason } => {
                 let Some(&index) = self.remote_by_prefix.get(&participant) else { return };
@@ -220,47 +177,28 @@ impl Participant {
                 remote.security.trust = if stays_open { Trust::Open } else { Trust::Refused };
                 remote.security.delayed_message = None;
                 remote.security.refusal_reason = Some(reason);
-                self.ctx.counters.participants_refused += 1;
-                self.ctx.notify(Event::ParticipantRefused(guid));
+                ctx.counters.participants_refused += 1;
+                ctx.notify(Event::ParticipantRefused(guid));
                 if stays_open {
                     if let Some(probation) = &mut remote.probation {
                         probation.await_answers();
                     }
-                    self.challenge_again(now, index);
+                    self.challenge_again(now, ctx, index);
                 }
             }
-            SecurityEvent::Expelled { participant, reason } if participant == self.header.prefix => {
+            SecurityEvent::Expelled { participant, reason } if participant == ctx.header.prefix => {
                 let all: Vec<GuidPrefix> = self.remotes.iter().map(|(_, remote)| remote.prefix).collect();
                 for participant in all {
-                    self.ctx.work.unit();
-                    self.expel(now, participant, reason.clone());
+                    ctx.work.unit();
+                    self.expel(now, ctx, endpoints, participant, reason.clone());
                 }
             }
-            SecurityEvent::Expelled { participant, reason } => self.expel(now, participant, reason),
-            SecurityEvent::PermissionsChanged(prefix) if prefix == self.header.prefix => self.recheck_local_endpoints(),
-            SecurityEvent::PermissionsChanged(prefix) => self.match_again(now, prefix),
+            SecurityEvent::Expelled { participant, reason } => self.expel(now, ctx, endpoints, participant, reason),
+            SecurityEvent::PermissionsChanged(prefix) if prefix == ctx.header.prefix => {
+                endpoints.recheck_local_endpoints(ctx)
+            }
+            SecurityEvent::PermissionsChanged(prefix) => self.match_again(now, ctx, endpoints, prefix),
         }
-    }
-
-    /// Checks local endpoints against the new permissions of this participant. An endpoint that
-    /// they do not allow is logged; remote participants end its matches.
-    fn recheck_local_endpoints(&mut self) {
-        let clocks = self.ctx.last_clocks();
-        let Some(security) = self.ctx.security.as_mut() else { return };
-        let of_application = |id: EntityId| !id.is_builtin();
-        for (_, writer) in self.writers.iter().filter(|(_, writer)| of_application(writer.entity_id)) {
-            self.ctx.work.unit();
-            let _logged = security.admit_writer(clocks, &writer.data);
-        }
-        for (_, reader) in self.readers.iter().filter(|(_, reader)| of_application(reader.entity_id)) {
-            self.ctx.work.unit();
-            let _logged = security.admit_reader(clocks, &reader.data);
-        }
-    }
-
-    /// Schedules the plugin after another thread has stored new documents for it.
-    pub fn renew_security(&mut self, now: Instant) {
-        self.await_security_message(now);
     }
 
     /// Continues discovery with a participant that has used the key of the volatile endpoints,
@@ -268,38 +206,51 @@ impl Participant {
     ///
     /// INTEROP(CycloneDDS 0.10): forgets endpoints that are announced before it has handled the
     /// last message of the handshake.
-    pub(crate) fn confirm_session(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(crate) fn confirm_session(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        prefix: GuidPrefix,
+    ) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| remote.security.is_authenticated()) else {
             return;
         };
         if !core::mem::replace(&mut remote.security.is_confirmed, true) {
-            self.end_probation(now, index);
+            self.end_probation(now, ctx, endpoints, index);
         }
     }
 
     /// Expels a participant. It stays known, so that its announcements do not each begin a new
     /// handshake.
-    fn expel(&mut self, now: Instant, prefix: GuidPrefix, reason: String) {
+    fn expel(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        prefix: GuidPrefix,
+        reason: String,
+    ) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get(index) else { return };
         let guid = remote.data.guid;
-        self.remove_endpoints_of(now, prefix, Departure::Lost);
+        self.remove_endpoints_of(now, ctx, endpoints, prefix, Departure::Lost);
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let writers = remote.security.writers();
         remote.security =
             RemoteSecurity { trust: Trust::Refused, refusal_reason: Some(reason), ..RemoteSecurity::default() };
-        self.close_channels(writers);
+        endpoints.close_channels(ctx, writers);
         // The participant may authenticate again over this channel, with another certificate.
-        self.open_channel(now, index, SecurityChannel::Stateless);
-        self.handle_builtin_data(now);
-        self.ctx.counters.participants_refused += 1;
-        self.ctx.notify(Event::ParticipantRefused(guid));
+        self.open_channel(now, ctx, endpoints, index, SecurityChannel::Stateless);
+        self.handle_builtin_data(now, ctx, endpoints);
+        ctx.counters.participants_refused += 1;
+        ctx.notify(Event::ParticipantRefused(guid));
     }
 
     /// Returns the refused participants with the reasons: they could not authenticate, their
     /// documents do not allow participation, or have expired.
-    pub fn refused_participants(&self) -> impl Iterator<Item = (Guid, &str)> {
+    pub(crate) fn refused_participants(&self) -> impl Iterator<Item = (Guid, &str)> {
         self.remotes
             .iter()
             .filter_map(|(_, remote)| Some((remote.data.guid, remote.security.refusal_reason.as_deref()?)))
@@ -307,14 +258,111 @@ impl Participant {
 
     /// Reports whether a participant is authenticated (DDS-SEC 1.1 §8.3).
     #[must_use]
-    pub fn is_authenticated(&self, prefix: GuidPrefix) -> bool {
+    pub(crate) fn is_authenticated(&self, prefix: GuidPrefix) -> bool {
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
         remote.is_some_and(|remote| remote.security.is_authenticated())
     }
 
+    /// Informs the plugin of a match of a local endpoint with a remote one.
+    pub(crate) fn secure_pair(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        local: EntityId,
+        remote: Guid,
+    ) {
+        if remote.prefix == ctx.header.prefix {
+            return;
+        }
+        if let Some(security) = ctx.security.as_mut() {
+            security.pair_matched(local, remote);
+            self.run_security(now, ctx, endpoints);
+        }
+    }
+
+    /// Handles a changed announcement of an authenticated participant, received by secure SPDP.
+    pub(crate) fn handle_secure_announcement(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        prefix: GuidPrefix,
+        payload: &[u8],
+    ) {
+        match ParticipantData::parse(payload) {
+            Ok(data) if data.guid.prefix == prefix => self.adopt_announcement(now, ctx, endpoints, data),
+            _ => ctx.counters.malformed_discovery += 1,
+        }
+    }
+}
+
+impl Endpoints {
+    fn arm_security_timer(&mut self, now: Instant, ctx: &mut Context) {
+        let Some(timer) = ctx.security_timer else { return };
+        let wanted = ctx.security.as_ref().and_then(|security| security.poll_timeout());
+        // Never in the same call of `handle_timeout`: other timers run first.
+        let soon = now.after(DELAY_MIN);
+        let due = if self.has_security_message() { Some(soon) } else { wanted.map(|due| due.max(soon)) };
+        match due {
+            Some(due) => ctx.timers.arm(timer, due),
+            None => ctx.timers.cancel(timer),
+        }
+    }
+
+    /// Checks local endpoints against the new permissions of this participant. An endpoint that
+    /// they do not allow is logged; remote participants end its matches.
+    fn recheck_local_endpoints(&mut self, ctx: &mut Context) {
+        let clocks = ctx.last_clocks();
+        let Some(security) = ctx.security.as_mut() else { return };
+        let of_application = |id: EntityId| !id.is_builtin();
+        for (_, writer) in self.writers.iter().filter(|(_, writer)| of_application(writer.entity_id)) {
+            ctx.work.unit();
+            let _logged = security.admit_writer(clocks, &writer.data);
+        }
+        for (_, reader) in self.readers.iter().filter(|(_, reader)| of_application(reader.entity_id)) {
+            ctx.work.unit();
+            let _logged = security.admit_reader(clocks, &reader.data);
+        }
+    }
+}
+
+impl Context {
+    /// Returns the protection of a builtin endpoint.
+    pub(crate) fn builtin_protection(&self, endpoint: EntityId) -> Protection {
+        self.security.as_ref().map(|security| security.builtin_protection(endpoint)).unwrap_or_default()
+    }
+
+    /// Checks whether a local writer is permitted, and adds its protection to its announcement.
+    pub(crate) fn admit_writer(&mut self, data: &mut PublicationData) -> Result<Protection, Error> {
+        let clocks = self.last_clocks();
+        let Some(security) = self.security.as_mut() else { return Ok(Protection::default()) };
+        let admitted = security.admit_writer(clocks, data);
+        let protection = admitted.map_err(|what| Error::NotAllowedBySecurity { what })?;
+        data.security_info = Some(protection.info);
+        Ok(protection)
+    }
+
+    /// Checks whether a local reader is permitted, and adds its protection to its announcement.
+    pub(crate) fn admit_reader(&mut self, data: &mut SubscriptionData) -> Result<Protection, Error> {
+        let clocks = self.last_clocks();
+        let Some(security) = self.security.as_mut() else { return Ok(Protection::default()) };
+        let admitted = security.admit_reader(clocks, data);
+        let protection = admitted.map_err(|what| Error::NotAllowedBySecurity { what })?;
+        data.security_info = Some(protection.info);
+        Ok(protection)
+    }
+
+    /// Removes the protection of a local endpoint.
+    pub(crate) fn remove_protection(&mut self, endpoint: EntityId) {
+        if let Some(security) = self.security.as_mut() {
+            security.endpoint_deleted(endpoint);
+        }
+    }
+
     /// Reports whether only secure SEDP announces the endpoints of a topic.
     pub(crate) fn protects_discovery(&self, topic_name: &str) -> bool {
-        self.ctx.security.as_ref().is_some_and(|security| security.protects_discovery(topic_name))
+        self.security.as_ref().is_some_and(|security| security.protects_discovery(topic_name))
     }
 
     /// Returns the reason for which a local reader must not be matched with a remote writer.
@@ -327,8 +375,8 @@ impl Participant {
         if data.guid.prefix == self.header.prefix {
             return None;
         }
-        let clocks = self.ctx.clocks(now);
-        let reason = self.ctx.security.as_mut()?.check_remote_writer(clocks, reader, data).err()?;
+        let clocks = self.clocks(now);
+        let reason = self.security.as_mut()?.check_remote_writer(clocks, reader, data).err()?;
         Some(RefusalReason::Security { reason })
     }
 
@@ -342,34 +390,15 @@ impl Participant {
         if data.guid.prefix == self.header.prefix {
             return None;
         }
-        let clocks = self.ctx.clocks(now);
-        let reason = self.ctx.security.as_mut()?.check_remote_reader(clocks, writer, data).err()?;
+        let clocks = self.clocks(now);
+        let reason = self.security.as_mut()?.check_remote_reader(clocks, writer, data).err()?;
         Some(RefusalReason::Security { reason })
-    }
-
-    /// Informs the plugin of a match of a local endpoint with a remote one.
-    pub(crate) fn secure_pair(&mut self, now: Instant, local: EntityId, remote: Guid) {
-        if remote.prefix == self.header.prefix {
-            return;
-        }
-        if let Some(security) = self.ctx.security.as_mut() {
-            security.pair_matched(local, remote);
-            self.run_security(now);
-        }
     }
 
     /// Informs the plugin of the end of a match.
     pub(crate) fn end_secure_pair(&mut self, local: EntityId, remote: Guid) {
-        if let Some(security) = self.ctx.security.as_mut() {
+        if let Some(security) = self.security.as_mut() {
             security.pair_unmatched(local, remote);
-        }
-    }
-
-    /// Handles a changed announcement of an authenticated participant, received by secure SPDP.
-    pub(crate) fn handle_secure_announcement(&mut self, now: Instant, prefix: GuidPrefix, payload: &[u8]) {
-        match ParticipantData::parse(payload) {
-            Ok(data) if data.guid.prefix == prefix => self.adopt_announcement(now, data),
-            _ => self.ctx.counters.malformed_discovery += 1,
         }
     }
 }

@@ -13,8 +13,10 @@
 
 use super::{SecurityChannel, SecurityMessage};
 use crate::cache::{ChangeKind, PayloadPool, ReadCursor, ReaderCache, Selector};
-use crate::discovery::{STATELESS_MESSAGES, VOLATILE_MESSAGES};
-use crate::participant::{Participant, cache_limits, history_limits};
+use crate::context::Context;
+use crate::discovery::{Discovery, STATELESS_MESSAGES, VOLATILE_MESSAGES};
+use crate::endpoints::Endpoints;
+use crate::participant::{cache_limits, history_limits};
 use crate::presentation::SetPosition;
 use crate::reader::Reader;
 use crate::slots::{ReaderHandle, WriterHandle};
@@ -88,38 +90,19 @@ fn sent_len(payload_len: usize) -> usize {
     payload_len + payload_len.div_ceil(FRAGMENT_LEN).max(1) * FRAGMENT_OVERHEAD
 }
 
-impl Participant {
-    /// Creates the readers of both channels.
-    pub(crate) fn create_channel_readers(&mut self) {
-        for channel in [SecurityChannel::Stateless, SecurityChannel::Volatile] {
-            let mut data = SubscriptionData {
-                guid: Guid { prefix: self.header.prefix, entity_id: channel.reader() },
-                topic_name: channel.topic_name().to_string(),
-                ..SubscriptionData::default()
-            };
-            data.qos.reliability = channel.reliability();
-            data.qos.history = History::KeepAll;
-            let resources = ResourceLimits { max_samples: Some(RECEIVED_MAX), ..ResourceLimits::default() };
-            let limits = self.ctx.limits;
-            let memory = PayloadPool::capacity_for(RECEIVED_MAX as usize, MESSAGE_LEN_MAX);
-            let cache = ReaderCache::new(
-                cache_limits(History::KeepAll, &resources, &limits),
-                memory.min(limits.endpoint_memory_bytes),
-            );
-            let handle = ReaderHandle { index: self.readers.len() as u32, generation: 0 };
-            let mut reader = Reader::new(handle, Box::new(data), false, None, cache, &mut self.ctx);
-            reader.is_enabled = true;
-            reader.set_protection(self.builtin_protection(channel.reader()));
-            let index = self.readers.insert(reader);
-            debug_assert_eq!(index, channel.own_reader());
-        }
-    }
-
+impl Discovery {
     /// Opens a channel to a participant.
-    pub(crate) fn open_channel(&mut self, now: Instant, remote: u32, channel: SecurityChannel) {
+    pub(crate) fn open_channel(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        remote: u32,
+        channel: SecurityChannel,
+    ) {
         let Some(prefix) = self.remotes.get(remote).map(|remote| remote.prefix) else { return };
         let mut data = PublicationData {
-            guid: Guid { prefix: self.header.prefix, entity_id: channel.writer() },
+            guid: Guid { prefix: ctx.header.prefix, entity_id: channel.writer() },
             topic_name: channel.topic_name().to_string(),
             ..PublicationData::default()
         };
@@ -132,32 +115,29 @@ impl Participant {
             SecurityChannel::Volatile => (History::KeepAll, VOLATILE_MEMORY_BYTES),
         };
         data.qos.history = history;
-        let limits = self.ctx.limits;
+        let limits = ctx.limits;
         let resources = ResourceLimits { max_samples: Some(VOLATILE_DEPTH), ..ResourceLimits::default() };
         let writer_history =
             WriterHistory::new(history_limits(history, &resources, &limits), memory.min(limits.endpoint_memory_bytes));
-        let next = self.writers.vacant();
-        let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
-        let mut writer =
-            Writer::new(handle, Box::new(data), false, WriterFlows::default(), writer_history, now, &mut self.ctx);
+        let next = endpoints.writers.vacant();
+        let handle = WriterHandle { index: next, generation: endpoints.writers.generation(next) };
+        let mut writer = Writer::new(handle, Box::new(data), false, WriterFlows::default(), writer_history, now, ctx);
         writer.is_enabled = true;
         writer.addressee = Some(prefix);
-        writer.set_protection(self.builtin_protection(channel.writer()), &self.ctx);
+        writer.set_protection(ctx.builtin_protection(channel.writer()), ctx);
         debug_assert_eq!(writer.priority, Priority::NORMAL);
-        let index = self.writers.insert(writer);
-        self.add_builtin_reader(now, index, Guid { prefix, entity_id: channel.reader() }, remote);
-        self.add_builtin_writer(now, channel.own_reader(), Guid { prefix, entity_id: channel.writer() }, remote);
+        let index = endpoints.writers.insert(writer);
+        self.add_builtin_reader(now, ctx, endpoints, index, Guid { prefix, entity_id: channel.reader() }, remote);
+        self.add_builtin_writer(
+            now,
+            ctx,
+            endpoints,
+            channel.own_reader(),
+            Guid { prefix, entity_id: channel.writer() },
+            remote,
+        );
         if let Some(remote) = self.remotes.get_mut(remote) {
             *remote.security.writer_mut(channel) = Some(index);
-        }
-    }
-
-    /// Closes the channels to a departed participant.
-    pub(crate) fn close_channels(&mut self, writers: [Option<u32>; 2]) {
-        for index in writers.into_iter().flatten() {
-            if let Some(mut writer) = self.writers.remove(index) {
-                writer.close(&mut self.ctx);
-            }
         }
     }
 
@@ -174,37 +154,92 @@ impl Participant {
 
     /// Sends a message of the plugin. If the participant is on probation, the message waits until
     /// enough octets were received from it. A later message replaces a waiting one.
-    pub(super) fn send_security_message(&mut self, now: Instant, message: SecurityMessage) {
+    pub(super) fn send_security_message(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        message: SecurityMessage,
+    ) {
         let Some(&index) = self.remote_by_prefix.get(&message.to) else { return };
         let Some(remote) = self.remotes.get_mut(index) else { return };
         if let Some(probation) = &mut remote.probation
-            && !probation.spend(sent_len(message.payload.len()), &mut self.ctx)
+            && !probation.spend(sent_len(message.payload.len()), ctx)
         {
             remote.security.delayed_message = Some(message.payload);
             return;
         }
         let Some(writer) = remote.security.writer(message.channel) else { return };
-        self.write_security_message(now, writer, &message.payload);
+        endpoints.write_security_message(now, ctx, writer, &message.payload);
     }
 
     /// Sends the message that waits for octets of a participant on probation, if these suffice now.
-    pub(crate) fn send_delayed_message_to(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(crate) fn send_delayed_message_to(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        prefix: GuidPrefix,
+    ) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if self.remotes.get(index).is_some_and(|remote| remote.security.delayed_message.is_some()) {
-            self.send_delayed_message(now, index);
+            self.send_delayed_message(now, ctx, endpoints, index);
         }
     }
 
     /// Sends the waiting message to a participant on probation, if enough octets were received from
     /// it.
-    pub(crate) fn send_delayed_message(&mut self, now: Instant, index: u32) {
+    pub(crate) fn send_delayed_message(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        endpoints: &mut Endpoints,
+        index: u32,
+    ) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let Some(payload) = remote.security.delayed_message.take() else { return };
         let message = SecurityMessage { to: remote.prefix, channel: SecurityChannel::Stateless, payload };
-        self.send_security_message(now, message);
+        self.send_security_message(now, ctx, endpoints, message);
+    }
+}
+
+impl Endpoints {
+    /// Creates the readers of both channels.
+    pub(crate) fn create_channel_readers(&mut self, ctx: &mut Context) {
+        for channel in [SecurityChannel::Stateless, SecurityChannel::Volatile] {
+            let mut data = SubscriptionData {
+                guid: Guid { prefix: ctx.header.prefix, entity_id: channel.reader() },
+                topic_name: channel.topic_name().to_string(),
+                ..SubscriptionData::default()
+            };
+            data.qos.reliability = channel.reliability();
+            data.qos.history = History::KeepAll;
+            let resources = ResourceLimits { max_samples: Some(RECEIVED_MAX), ..ResourceLimits::default() };
+            let limits = ctx.limits;
+            let memory = PayloadPool::capacity_for(RECEIVED_MAX as usize, MESSAGE_LEN_MAX);
+            let cache = ReaderCache::new(
+                cache_limits(History::KeepAll, &resources, &limits),
+                memory.min(limits.endpoint_memory_bytes),
+            );
+            let handle = ReaderHandle { index: self.readers.len() as u32, generation: 0 };
+            let mut reader = Reader::new(handle, Box::new(data), false, None, cache, ctx);
+            reader.is_enabled = true;
+            reader.set_protection(ctx.builtin_protection(channel.reader()));
+            let index = self.readers.insert(reader);
+            debug_assert_eq!(index, channel.own_reader());
+        }
     }
 
-    fn write_security_message(&mut self, now: Instant, writer: u32, payload: &[u8]) {
+    /// Closes the channels to a departed participant.
+    pub(crate) fn close_channels(&mut self, ctx: &mut Context, writers: [Option<u32>; 2]) {
+        for index in writers.into_iter().flatten() {
+            if let Some(mut writer) = self.writers.remove(index) {
+                writer.close(ctx);
+            }
+        }
+    }
+
+    fn write_security_message(&mut self, now: Instant, ctx: &mut Context, writer: u32, payload: &[u8]) {
         let write = Write {
             kind: ChangeKind::Alive,
             key_hash: [0; 16],
@@ -216,17 +251,17 @@ impl Participant {
             origin: None,
         };
         let Some(writer) = self.writers.get_mut(writer) else { return };
-        let written = writer.write(now, &mut self.ctx, &write, |slot| {
+        let written = writer.write(now, ctx, &write, |slot| {
             slot.copy_from_slice(payload);
             Some(payload.len())
         });
-        self.ctx.counters.refused_security_messages += u64::from(written.is_err());
+        ctx.counters.refused_security_messages += u64::from(written.is_err());
     }
 
     /// Passes the next received message to the plugin. Returns false if there is none.
-    pub(super) fn take_security_message(&mut self, now: Instant) -> bool {
+    pub(super) fn take_security_message(&mut self, now: Instant, ctx: &mut Context) -> bool {
         for channel in [SecurityChannel::Volatile, SecurityChannel::Stateless] {
-            let Self { readers, ctx, .. } = self;
+            let Self { readers, .. } = self;
             let Some(reader) = readers.get_mut(channel.own_reader()) else { continue };
             let clocks = ctx.clocks(now);
             let found = match reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) {
@@ -248,17 +283,19 @@ impl Participant {
         false
     }
 
-    /// Arms the timer that passes received messages to the plugin.
-    pub(crate) fn await_security_message(&mut self, now: Instant) {
-        if let Some(timer) = self.ctx.security_timer {
-            self.ctx.timers.arm_by(timer, now);
-        }
-    }
-
     /// Reports whether a received message waits for the plugin.
     pub(super) fn has_security_message(&self) -> bool {
         [STATELESS_MESSAGES, VOLATILE_MESSAGES]
             .into_iter()
             .any(|index| self.readers.get(index).is_some_and(|reader| reader.cache.has(&Selector::TAKE)))
+    }
+}
+
+impl Context {
+    /// Arms the timer that passes received messages to the plugin.
+    pub(crate) fn await_security_message(&mut self, now: Instant) {
+        if let Some(timer) = self.security_timer {
+            self.timers.arm_by(timer, now);
+        }
     }
 }

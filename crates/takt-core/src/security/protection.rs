@@ -8,7 +8,8 @@
 //! the ring before it delivers it.
 
 use crate::FlowTag;
-use crate::context::Job;
+use crate::context::{Context, Job};
+use crate::endpoints::Endpoints;
 use crate::participant::Participant;
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -189,28 +190,32 @@ impl Participant {
             scratch.payload = memory;
         }
     }
+}
 
+impl Endpoints {
     /// Reports whether the payload of a writer's submessage is protected. False if its readers
     /// refuse the submessage for insufficient protection.
-    pub(crate) fn has_protected_payload(&self, received: &Received, writer: &Guid) -> bool {
-        self.ctx.security.is_some()
-            && self.meets_requirement(received, writer.entity_id)
+    pub(crate) fn has_protected_payload(&self, ctx: &Context, received: &Received, writer: &Guid) -> bool {
+        ctx.security.is_some()
+            && ctx.meets_requirement(received, writer.entity_id)
             && self.sources.get(writer).into_iter().flatten().any(|(reader, _)| {
                 let protection = self.readers.get(*reader).map(|reader| reader.protection);
                 protection.is_some_and(|it| it.payload && (!it.submessage || received.is_sealed_by(writer.entity_id)))
             })
     }
+}
 
+impl Context {
     /// Reports whether a submessage of an endpoint has the message protection that the governance
     /// requires; counts those that do not.
     pub(crate) fn is_message_as_required(&mut self, received: &Received, sender: EntityId) -> bool {
         let is_good = self.meets_requirement(received, sender);
-        self.ctx.counters.unprotected_submessages += u64::from(!is_good);
+        self.counters.unprotected_submessages += u64::from(!is_good);
         is_good
     }
 
     fn meets_requirement(&self, received: &Received, sender: EntityId) -> bool {
-        let Some(security) = self.ctx.security.as_deref().filter(|security| security.protects_messages()) else {
+        let Some(security) = self.security.as_deref().filter(|security| security.protects_messages()) else {
             return true;
         };
         received.message || goes_clear(sender) || (security.accepts_clear_discovery() && is_plain_discovery(sender))

@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use takt_wire::discovery::ContentFilterProperty;
 use takt_wire::qos::AccessScope;
-use takt_wire::{Guid, Locator, SequenceNumber};
+use takt_wire::{Guid, SequenceNumber};
 
 /// Most filters that a writer evaluates; further readers get every sample.
 pub(crate) const FILTERS_MAX: usize = 32;
@@ -186,9 +186,9 @@ impl Writer {
     }
 
     /// Adds the destinations of readers whose filter accepts a change; visits each reader.
-    pub(super) fn route_of(&self, change: &Change, destinations: &mut Vec<Locator>, ctx: &mut Context) {
+    pub(super) fn route_of(&self, change: &Change, ctx: &mut Context) {
         if change.rejected == 0 {
-            return destinations.extend_from_slice(&self.route.destinations);
+            return ctx.destinations.extend_from_slice(&self.route.destinations);
         }
         ctx.work.steps(2 * self.proxies.len());
         let accepting = || self.proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| !proxy.rejects(change));
@@ -197,7 +197,7 @@ impl Writer {
         let is_bound = |at: &usize| accepting().any(|proxy| !proxy.reliable && proxy.reachability.is_served_by(*at));
         let group = self.route.multicast_group.filter(is_bound);
         for proxy in accepting() {
-            add_destination(destinations, path_to(proxy, group, &ctx.multicast_groups).locator);
+            add_destination(&mut ctx.destinations, path_to(proxy, group, &ctx.multicast_groups).locator);
         }
     }
 

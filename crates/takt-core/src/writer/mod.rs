@@ -63,7 +63,6 @@ use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 use batch::Batch;
 use heartbeat::{HeartbeatState, Periods};
 use membership::Membership;
@@ -75,7 +74,7 @@ use route_change::RouteChange;
 use takt_exec::Priority;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
-use takt_wire::{EntityId, Guid, GuidPrefix, Locator, PAYLOAD_PREFIX_LEN, SequenceNumber, SharedPayload, Timestamp};
+use takt_wire::{EntityId, Guid, GuidPrefix, PAYLOAD_PREFIX_LEN, SequenceNumber, SharedPayload, Timestamp};
 
 /// Change from the application.
 #[derive(Clone, Copy, Debug)]
@@ -522,15 +521,9 @@ impl Writer {
 
     /// Prepares the queued probe with the sequence number `number`: adds its destinations, and
     /// returns its least length in octets.
-    pub(crate) fn address_probe(
-        &mut self,
-        now: Instant,
-        number: SequenceNumber,
-        ctx: &mut Context,
-        destinations: &mut Vec<Locator>,
-    ) -> usize {
+    pub(crate) fn address_probe(&mut self, now: Instant, number: SequenceNumber, ctx: &mut Context) -> usize {
         if self.has_route_probe() {
-            self.address_route_probe(now, number, ctx, destinations);
+            self.address_route_probe(now, number, ctx);
             if self.path_probe.as_ref().is_some_and(|probe| probe.is_queued) {
                 self.queue_probe(ctx);
             }
@@ -538,7 +531,7 @@ impl Writer {
         }
         let len = self.probe_len();
         if self.path_probe.as_ref().is_some_and(|probe| probe.is_queued) {
-            self.address_path_probe(now, number, ctx, destinations);
+            self.address_path_probe(now, number, ctx);
         }
         len
     }

@@ -24,7 +24,6 @@ use crate::context::Context;
 use crate::event::Event;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
-use alloc::vec::Vec;
 use core::time::Duration;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 
@@ -158,18 +157,12 @@ impl Writer {
     }
 
     /// Prepares the probe with sequence number `number`: adds its destinations.
-    pub(super) fn address_path_probe(
-        &mut self,
-        now: Instant,
-        number: SequenceNumber,
-        ctx: &mut Context,
-        destinations: &mut Vec<Locator>,
-    ) {
+    pub(super) fn address_path_probe(&mut self, now: Instant, number: SequenceNumber, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
         let Some(probe) = &mut self.path_probe else { return };
         let group = self.route.multicast_group;
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| proxy.may_miss(probe.len)) {
-            route::add_destination(destinations, route::path_to(proxy, group, &ctx.multicast_groups).locator);
+            route::add_destination(&mut ctx.destinations, route::path_to(proxy, group, &ctx.multicast_groups).locator);
         }
         if !probe.is_long {
             (probe.short, probe.is_long) = (number, true);

@@ -7,9 +7,8 @@ use crate::FlowTag;
 use crate::context::Context;
 use crate::event::Event;
 use crate::time::Instant;
-use alloc::vec::Vec;
-use takt_wire::message::{Gap, Header};
-use takt_wire::{EntityId, FragmentNumberSet, Full, Locator, SequenceNumber, SequenceNumberSet};
+use takt_wire::message::Gap;
+use takt_wire::{EntityId, FragmentNumberSet, Full, SequenceNumber, SequenceNumberSet};
 
 /// Most changes visited to measure one gap; the reader requests the rest.
 const GAP_STEPS: usize = 256;
@@ -28,9 +27,7 @@ impl Writer {
         now: Instant,
         index: u32,
         ctx: &mut Context,
-        header: &Header,
         frame: &mut [u8],
-        destinations: &mut Vec<Locator>,
     ) -> Option<usize> {
         let proxy = self.proxies.get_mut(index)?;
         if !core::mem::take(&mut proxy.queued) {
@@ -44,8 +41,8 @@ impl Writer {
             self.reroute(ctx);
         }
         let path = self.directed_path(self.proxies.get(index)?, ctx);
-        destinations.push(path.locator);
-        let mut message = self.message(frame, path.max_message, header, ctx)?;
+        ctx.destinations.push(path.locator);
+        let mut message = self.message(frame, path.max_message, ctx)?;
         message.builder.info_destination(reader.prefix).ok()?;
         if self.addressee.is_some() {
             self.send_initial_heartbeat(&mut message, ctx);

@@ -12,8 +12,7 @@
 //! the route changes in any case: the writer has sent without a pause of a round trip, or a
 //! participant does not answer.
 
-use super::route;
-use super::{Cursor, ReaderProxy, Route, Writer};
+use super::{Cursor, ReaderProxy, Route, Writer, route};
 use crate::context::Context;
 use crate::multicast_group::MulticastSet;
 use crate::time::Instant;
@@ -21,7 +20,7 @@ use crate::timer::{TimerId, TimerKind};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
-use takt_wire::{GuidPrefix, Locator, SequenceNumber};
+use takt_wire::{GuidPrefix, SequenceNumber};
 
 /// Time between the first two probes.
 const WAIT: Duration = Duration::from_millis(10);
@@ -136,13 +135,7 @@ impl Writer {
     }
 
     /// Prepares the probe with sequence number `number`: adds its destinations.
-    pub(super) fn address_route_probe(
-        &mut self,
-        now: Instant,
-        number: SequenceNumber,
-        ctx: &mut Context,
-        destinations: &mut Vec<Locator>,
-    ) {
+    pub(super) fn address_route_probe(&mut self, now: Instant, number: SequenceNumber, ctx: &mut Context) {
         let Some((next, mut unanswered)) =
             self.route_change.as_mut().map(|change| (change.next.0, core::mem::take(&mut change.unanswered)))
         else {
@@ -151,7 +144,10 @@ impl Writer {
         ctx.work.steps(self.proxies.len());
         unanswered.clear();
         for (proxy, served_by) in self.concerned(next) {
-            route::add_destination(destinations, route::path_to(proxy, served_by, &ctx.multicast_groups).locator);
+            route::add_destination(
+                &mut ctx.destinations,
+                route::path_to(proxy, served_by, &ctx.multicast_groups).locator,
+            );
             unanswered.push(proxy.guid.prefix);
         }
         unanswered.sort_unstable();

@@ -9,7 +9,6 @@ use crate::context::{Context, PayloadTail};
 use crate::presentation::SetPosition;
 use crate::reader::REORDER_WINDOW;
 use crate::time::Instant;
-use alloc::vec::Vec;
 use takt_wire::builder::{DataEmit, DataFragEmit, HEARTBEAT_LEN, INFO_DESTINATION_LEN, MessageBuilder};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{GroupInfo, Header, Heartbeat, Payload};
@@ -129,18 +128,11 @@ pub(super) fn fragment_count(payload_len: usize, size: u16) -> u32 {
 impl Writer {
     /// Builds the next datagram of new samples: as many small ones as fit, or one fragment of a
     /// large one. `None` if there is nothing to send now. Queues itself again if there is more.
-    pub(crate) fn transmit_data(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        header: &Header,
-        frame: &mut [u8],
-        destinations: &mut Vec<Locator>,
-    ) -> Option<usize> {
+    pub(crate) fn transmit_data(&mut self, now: Instant, ctx: &mut Context, frame: &mut [u8]) -> Option<usize> {
         if !core::mem::take(&mut self.data_queued) {
             return None;
         }
-        let mut message = self.message(frame, self.route.max_message, header, ctx)?;
+        let mut message = self.message(frame, self.route.max_message, ctx)?;
         let has_unprobed_listeners = self.readers_without_heartbeat && self.addressee.is_none();
         if has_unprobed_listeners
             && self.initial_heartbeat_before != self.cursor.sn
@@ -151,7 +143,7 @@ impl Writer {
         }
         let mut datagram = Datagram::from(self.cursor.sn);
         let more = loop {
-            match self.add_next(&mut message, &mut datagram, destinations, ctx) {
+            match self.add_next(&mut message, &mut datagram, ctx) {
                 Progress::Continues => {}
                 Progress::Full => break true,
                 Progress::Finished => break false,
@@ -159,7 +151,7 @@ impl Writer {
         };
         self.stalled = datagram.stalled || self.cursor.sn >= datagram.full_at;
         self.closed_since = datagram.stalled.then(|| self.closed_since.unwrap_or(now));
-        self.address(&mut message, &datagram, destinations, ctx);
+        self.address(&mut message, &datagram, ctx);
         let len = (!message.builder.is_empty()).then(|| message.builder.len());
         if let Some(len) = len {
             ctx.record_multicast_use(self.route.wanted);
@@ -174,14 +166,8 @@ impl Writer {
 
     /// Begins a message of this writer. If the protection of a submessage has grown since fragment
     /// sizes were chosen, the message exceeds the path MTU by that amount, and IP fragments it.
-    pub(super) fn message<'a>(
-        &self,
-        frame: &'a mut [u8],
-        max_message: usize,
-        header: &Header,
-        ctx: &Context,
-    ) -> Option<Message<'a>> {
-        Message::new(frame, self.with_grown_reserve(max_message, ctx), self.reserve(ctx), header)
+    pub(super) fn message<'a>(&self, frame: &'a mut [u8], max_message: usize, ctx: &Context) -> Option<Message<'a>> {
+        Message::new(frame, self.with_grown_reserve(max_message, ctx), self.reserve(ctx), &ctx.header)
     }
 
     /// Returns a length limit plus the growth of the protection of one submessage.
@@ -197,13 +183,7 @@ impl Writer {
 
     /// Adds the next content to a datagram: plain samples as they are, another change or a part of
     /// it, or nothing if that has to wait or is not for all readers.
-    fn add_next(
-        &mut self,
-        message: &mut Message<'_>,
-        datagram: &mut Datagram,
-        destinations: &mut Vec<Locator>,
-        ctx: &mut Context,
-    ) -> Progress {
+    fn add_next(&mut self, message: &mut Message<'_>, datagram: &mut Datagram, ctx: &mut Context) -> Progress {
         ctx.work.steps(1);
         self.emit_plain(message, datagram.full_at, ctx);
         if self.cursor.sn >= datagram.full_at {
@@ -235,9 +215,9 @@ impl Writer {
         if *datagram.rejected.get_or_insert(change.rejected) != change.rejected {
             return Progress::Full;
         }
-        if change.rejected != 0 && destinations.is_empty() {
-            self.route_of(&change, destinations, ctx);
-            if destinations.is_empty() {
+        if change.rejected != 0 && ctx.destinations.is_empty() {
+            self.route_of(&change, ctx);
+            if ctx.destinations.is_empty() {
                 datagram.rejected = None;
                 self.advance(&change);
                 return datagram.record_visits(self.pass_over(&change, ctx));
@@ -263,24 +243,18 @@ impl Writer {
 
     /// Sets the destinations of a complete datagram of new samples, and adds a heartbeat if
     /// acknowledgements are needed.
-    fn address(
-        &mut self,
-        message: &mut Message<'_>,
-        datagram: &Datagram,
-        destinations: &mut Vec<Locator>,
-        ctx: &mut Context,
-    ) {
+    fn address(&mut self, message: &mut Message<'_>, datagram: &Datagram, ctx: &mut Context) {
         if datagram.stalled {
             self.announce_passed_over(ctx);
         }
-        let rejected = datagram.rejected.filter(|_| !destinations.is_empty()).unwrap_or(0);
+        let rejected = datagram.rejected.filter(|_| !ctx.destinations.is_empty()).unwrap_or(0);
         if rejected == 0 {
-            destinations.clear();
+            ctx.destinations.clear();
             let all = self.route.destinations.iter();
-            destinations.extend(all.filter(|locator| Self::is_for(datagram.audience, locator)));
+            ctx.destinations.extend(all.filter(|locator| Self::is_for(datagram.audience, locator)));
         }
         // A datagram to some readers carries no heartbeat of the writer; the next datagram does.
-        let is_for_all = datagram.audience == Audience::All || destinations.len() == self.route.destinations.len();
+        let is_for_all = datagram.audience == Audience::All || ctx.destinations.len() == self.route.destinations.len();
         let filling = self.is_nearly_full().then(|| self.history.samples_max());
         if is_for_all
             && self.addressee.is_none()
@@ -567,13 +541,7 @@ impl Writer {
 
     /// Builds a heartbeat to the readers that are due, or to all if it asserts liveliness or has
     /// new group information.
-    pub(crate) fn transmit_heartbeat(
-        &mut self,
-        ctx: &mut Context,
-        header: &Header,
-        frame: &mut [u8],
-        destinations: &mut Vec<Locator>,
-    ) -> Option<usize> {
+    pub(crate) fn transmit_heartbeat(&mut self, ctx: &mut Context, frame: &mut [u8]) -> Option<usize> {
         if !core::mem::take(&mut self.heartbeat_queued) {
             return None;
         }
@@ -586,12 +554,12 @@ impl Writer {
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| is_addressed(proxy)) {
             let by_group =
                 group.filter(|(at, _)| proxy.reachability.is_served_by(*at) && proxy.heartbeat_retries.is_first());
-            destinations.push(by_group.map_or(proxy.path.locator, |(_, locator)| locator));
+            ctx.destinations.push(by_group.map_or(proxy.path.locator, |(_, locator)| locator));
         }
         self.proxies.iter_mut().for_each(|(_, proxy)| proxy.heartbeat_retries.is_due = false);
-        destinations.sort_unstable();
-        destinations.dedup();
-        let mut message = self.message(frame, self.route.max_message, header, ctx)?;
+        ctx.destinations.sort_unstable();
+        ctx.destinations.dedup();
+        let mut message = self.message(frame, self.route.max_message, ctx)?;
         if let Some(prefix) = self.addressee {
             message.builder.info_destination(prefix).ok()?;
             self.send_initial_heartbeat(&mut message, ctx);
@@ -602,7 +570,7 @@ impl Writer {
         let fits = self.add_heartbeat(&mut message, is_final, ctx);
         ctx.counters.heartbeats_without_room += u64::from(!fits);
         self.asserting = false;
-        (!destinations.is_empty() && fits).then(|| message.builder.len())
+        (!ctx.destinations.is_empty() && fits).then(|| message.builder.len())
     }
 
     /// Returns the multicast group of a heartbeat, if it concerns at least half of the readers
