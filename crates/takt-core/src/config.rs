@@ -1,12 +1,15 @@
 //! Configuration and limits of a participant.
 
-use crate::discovery::StaticParticipant;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
+use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::DomainParticipantQos;
 use takt_wire::{GuidPrefix, Locator};
+
+/// Window of samples above the next expected one that are kept while that one is missing.
+pub(crate) const REORDER_WINDOW: i64 = 512;
 
 /// Most destinations of a participant's announcements: multicast groups and unicast peers.
 pub const MAX_PEERS: usize = 4096;
@@ -186,4 +189,15 @@ impl Config {
             limits: Limits::default(),
         }
     }
+}
+
+/// Static endpoints of one participant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StaticParticipant {
+    /// ENTITY_NAME of the participant.
+    pub name: String,
+    /// Writers with their entity IDs; the GUID prefix is ignored.
+    pub publications: Vec<PublicationData>,
+    /// Readers with their entity IDs; the GUID prefix is ignored.
+    pub subscriptions: Vec<SubscriptionData>,
 }

@@ -6,15 +6,9 @@
 //! one. Only data are filtered: a dispose or unregister always arrives, and takes effect if the
 //! reader knows the instance.
 
-use crate::context::Context;
-use crate::endpoints::Endpoints;
-use crate::error::Error;
-use crate::participant::Participant;
-use crate::slots::ReaderHandle;
-use crate::time::Instant;
 use alloc::boxed::Box;
 use core::fmt;
-use takt_wire::discovery::{ContentFilterProperty, SubscriptionData};
+use takt_wire::discovery::ContentFilterProperty;
 
 /// Decides which samples pass. The implementation knows the type, so the core need not.
 pub trait ContentFilter: Send {
@@ -52,38 +46,5 @@ pub struct ReaderFilter {
 impl fmt::Debug for ReaderFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReaderFilter").field("property", &self.property).finish_non_exhaustive()
-    }
-}
-
-impl Participant {
-    /// Sets or removes the content filter of a reader and announces the change. Samples in the
-    /// reader's history stay; matches are kept.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn set_content_filter(
-        &mut self,
-        now: Instant,
-        handle: ReaderHandle,
-        filter: Option<ReaderFilter>,
-    ) -> Result<(), Error> {
-        let reader = self.endpoints.reader(handle)?;
-        let mut data = reader.data.clone();
-        let (property, filter) = filter.map(|filter| (filter.property, filter.filter)).unzip();
-        reader.filter = filter;
-        data.content_filter = property;
-        self.change_reader(now, handle, data.clone())?;
-        self.endpoints.refilter(&mut self.ctx, &data);
-        Ok(())
-    }
-}
-
-impl Endpoints {
-    /// Passes the changed filter of a remote reader to all local writers.
-    pub(crate) fn refilter(&mut self, ctx: &mut Context, subscription: &SubscriptionData) {
-        for (_, writer) in self.writers.iter_mut() {
-            ctx.work.steps(1);
-            writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
-        }
     }
 }

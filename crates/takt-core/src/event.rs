@@ -1,8 +1,11 @@
 //! Events that the core reports to its driver.
 
-use crate::discovery::TypeRequestId;
 use crate::slots::{ReaderHandle, WriterHandle};
 use takt_wire::{Guid, Locator};
+
+/// Identifier of a request for types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeRequestId(pub(crate) i64);
 
 /// Event for the application, taken with [`crate::Participant::poll_event`].
 ///

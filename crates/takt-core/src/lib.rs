@@ -38,6 +38,7 @@ mod lifespan;
 mod locator_kinds;
 mod multicast_group;
 mod participant;
+mod path;
 mod presentation;
 pub mod ranks;
 mod reader;
@@ -56,15 +57,15 @@ pub use cache::{
     LatencyTerms, OrderedSample, ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, SampleStates, Selector,
     ViewState, ViewStates,
 };
-pub use config::{Config, Interface, Limits, Locators, MAX_PEERS};
+pub use config::{Config, Interface, Limits, Locators, MAX_PEERS, StaticParticipant};
 pub use content_filter::{ContentFilter, FilterFactory, ReaderFilter};
 pub use counters::Counters;
 pub use discovery::{
     AMPLIFICATION_MAX, BuiltinTopic, Caution, CautionKind, INTEREST_PROPERTY, OfferedType, Refusal, RefusalReason,
-    SERVER_PROPERTY, SilentParticipant, StaticParticipant, TypeAnswer, TypeCheck, TypeRequestId, TypeVerdict,
+    SERVER_PROPERTY, SilentParticipant, TypeAnswer, TypeCheck, TypeVerdict,
 };
 pub use error::{Error, WriteError};
-pub use event::Event;
+pub use event::{Event, TypeRequestId};
 pub use locator_kinds::LocatorKinds;
 pub use participant::{
     DURABILITY_SERVICE, MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec,

@@ -9,6 +9,30 @@ use takt_wire::compat::{Incompatibility, PolicyId};
 /// Policies have numbers below this (DDS 1.4 §2.3.3, XTypes 1.3 §7.6.3).
 const POLICIES: usize = 32;
 
+/// Statuses of a writer.
+#[derive(Debug, Default)]
+pub(crate) struct WriterStatuses {
+    pub(crate) matched: MatchedStatus,
+    pub(crate) incompatible: IncompatibleQosStatus,
+    pub(crate) inconsistent_topic: InconsistentTopicStatus,
+    pub(crate) deadline_missed: DeadlineMissedStatus,
+    pub(crate) liveliness_lost: LivelinessLostStatus,
+    /// Longest `write` call that the runtime has reported, in nanoseconds.
+    pub(crate) longest_write_ns: u64,
+}
+
+/// Statuses of a reader.
+#[derive(Debug, Default)]
+pub(crate) struct ReaderStatuses {
+    pub(crate) matched: MatchedStatus,
+    pub(crate) incompatible: IncompatibleQosStatus,
+    pub(crate) inconsistent_topic: InconsistentTopicStatus,
+    pub(crate) deadline_missed: DeadlineMissedStatus,
+    pub(crate) liveliness: LivelinessChangedStatus,
+    pub(crate) lost: SampleLostStatus,
+    pub(crate) rejected: SampleRejectedStatus,
+}
+
 /// `PUBLICATION_MATCHED` or `SUBSCRIPTION_MATCHED`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchedStatus {

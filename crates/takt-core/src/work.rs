@@ -7,8 +7,6 @@
 //! never a product; `docs/reference/limits.md` states what a call may handle. The simulation checks
 //! both after every call.
 
-use crate::participant::Participant;
-
 /// State that the participant currently keeps for remote participants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemoteStateSize {
@@ -28,24 +26,6 @@ pub struct RemoteStateSize {
     pub queued: usize,
     /// Refused matches.
     pub refusals: usize,
-}
-
-impl Participant {
-    /// Returns the state kept for remote participants; visits each of them.
-    #[must_use]
-    pub fn remote_state_size(&self) -> RemoteStateSize {
-        let remotes = || self.discovery.remotes.iter().map(|(_, remote)| remote);
-        RemoteStateSize {
-            participants: self.discovery.remotes.len(),
-            on_probation: remotes().filter(|remote| remote.is_on_probation()).count(),
-            endpoints: self.discovery.publications.len() + self.discovery.subscriptions.len(),
-            endpoints_of_one_max: remotes().map(|remote| remote.endpoints).max().unwrap_or(0),
-            octets: self.discovery.discovery_bytes,
-            octets_of_one_max: remotes().map(|remote| remote.footprint).max().unwrap_or(0),
-            queued: self.ctx.jobs.len() + self.ctx.events.len(),
-            refusals: self.discovery.refusals.len(),
-        }
-    }
 }
 
 /// Work of all calls so far. The totals wrap at 2^64.

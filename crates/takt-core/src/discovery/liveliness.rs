@@ -94,7 +94,7 @@ impl Discovery {
         ctx.timers.cancel(self.assertion.manual_timer);
         ctx.work.steps(endpoints.writers.len());
         for (_, writer) in endpoints.writers.iter_mut() {
-            writer.participant_asserted(now, ctx);
+            writer.timing.participant_asserted(now, ctx);
         }
         self.write_assertion(now, ctx, endpoints, LivelinessKind::ManualByParticipant);
     }
@@ -137,8 +137,8 @@ impl Discovery {
         let of_kind = |writer: &&Writer| !writer.entity_id.is_builtin() && writer.data.qos.liveliness.kind == kind;
         let (mut is_secure, mut is_unprotected) = (false, ctx.security.is_none());
         for writer in endpoints.writers.iter().map(|(_, writer)| writer).filter(of_kind) {
-            is_secure |= writer.protection.liveliness;
-            is_unprotected |= !writer.protection.liveliness;
+            is_secure |= writer.security.protection.liveliness;
+            is_unprotected |= !writer.security.protection.liveliness;
         }
         for (_, index) in [(is_unprotected, PARTICIPANT_MESSAGES), (is_secure, PARTICIPANT_MESSAGES_SECURE)]
             .into_iter()

@@ -18,8 +18,8 @@ use crate::context::Context;
 use crate::discovery::Discovery;
 use crate::endpoints::Endpoints;
 use crate::event::Event;
+use crate::path::Path;
 use crate::time::Instant;
-use crate::writer::Path;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 
 /// Shared-memory path to a participant.

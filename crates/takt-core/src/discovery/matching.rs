@@ -11,10 +11,11 @@ use crate::event::Event;
 use crate::locator_kinds::LocatorKinds;
 use crate::multicast_group::MulticastReachability;
 use crate::participant::is_durability_service;
+use crate::path::Path;
 use crate::presentation::missing_group_info;
 use crate::reader::WriterTraits;
 use crate::time::Instant;
-use crate::writer::{Path, ReaderTraits};
+use crate::writer::ReaderTraits;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -449,16 +450,16 @@ impl Discovery {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
                 match &reason {
                     RefusalReason::Qos(list) => {
-                        writer.incompatible.refused(list);
+                        writer.statuses.incompatible.refused(list);
                         ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
                     }
                     RefusalReason::Network { reason } => {
-                        writer.incompatible.refused_by_network(reason);
+                        writer.statuses.incompatible.refused_by_network(reason);
                         ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
                     }
                     RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
-                        writer.inconsistent_topic.total_count += 1;
-                        writer.inconsistent_topic.total_count_change += 1;
+                        writer.statuses.inconsistent_topic.total_count += 1;
+                        writer.statuses.inconsistent_topic.total_count_change += 1;
                         ctx.notify(Event::WriterInconsistentTopic(writer.handle));
                     }
                     RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
@@ -532,16 +533,16 @@ impl Discovery {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
                 match &reason {
                     RefusalReason::Qos(list) => {
-                        reader.incompatible.refused(list);
+                        reader.statuses.incompatible.refused(list);
                         ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
                     }
                     RefusalReason::Network { reason } => {
-                        reader.incompatible.refused_by_network(reason);
+                        reader.statuses.incompatible.refused_by_network(reason);
                         ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
                     }
                     RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
-                        reader.inconsistent_topic.total_count += 1;
-                        reader.inconsistent_topic.total_count_change += 1;
+                        reader.statuses.inconsistent_topic.total_count += 1;
+                        reader.statuses.inconsistent_topic.total_count_change += 1;
                         ctx.notify(Event::ReaderInconsistentTopic(reader.handle));
                     }
                     RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}

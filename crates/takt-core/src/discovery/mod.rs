@@ -13,10 +13,12 @@
 //! [`Discovery`] owns the state. Its methods get the shared [`Context`] and the local
 //! [`Endpoints`], in this order, after the time.
 
+mod admission;
 mod announced;
 mod builtin_endpoints;
 mod builtin_topics;
 mod cautions;
+mod channels;
 mod departed;
 mod departures;
 mod footprint;
@@ -54,11 +56,10 @@ pub(crate) use server::{DiscoveryServer, Lost};
 pub use server::{INTEREST_PROPERTY, SERVER_PROPERTY};
 pub(crate) use spdp::{Announcer, Remote, SpdpSource, describe, for_handshakes};
 pub(crate) use static_endpoints::StaticEndpoints;
-pub use static_endpoints::StaticParticipant;
 pub(crate) use type_checks::TypeChecks;
 pub use type_checks::{TypeCheck, TypeVerdict};
 pub(crate) use type_lookup::{MAX_REPLY_BYTES, REPLY_DEPTH, TypeLookup};
-pub use type_lookup::{OfferedType, TypeAnswer, TypeRequestId};
+pub use type_lookup::{OfferedType, TypeAnswer};
 pub use validation::{AMPLIFICATION_MAX, SilentParticipant};
 pub(crate) use validation::{BEFORE_FIRST_ENDPOINT, Validation};
 

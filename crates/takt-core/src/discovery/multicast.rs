@@ -28,9 +28,9 @@ use crate::endpoints::Endpoints;
 use crate::multicast_group::{
     MULTICAST_GROUPS_MAX, MulticastGroup, MulticastReachability, MulticastSet, PROBES_MAX, ProbePhase,
 };
+use crate::path::Path;
 use crate::time::Instant;
 use crate::timer::TimerKind;
-use crate::writer::Path;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -340,7 +340,7 @@ impl Endpoints {
         index: u32,
         frame: &mut [u8],
     ) -> Option<usize> {
-        self.writers.get_mut(index)?.take_queued_probe().then_some(())?;
+        self.writers.get_mut(index)?.probes.take_queued().then_some(())?;
         let (number, mut builder) = self.build_probe(ctx, frame)?;
         let writer = self.writers.get_mut(index)?;
         let len = writer.address_probe(now, number, ctx);

@@ -15,7 +15,7 @@
 
 use super::local_peers::is_memory;
 use crate::config::{Interface, Locators};
-use crate::writer::Path;
+use crate::path::Path;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use takt_wire::Locator;

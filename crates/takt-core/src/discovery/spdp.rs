@@ -5,6 +5,7 @@
 //! matched once its address is validated (`validation`).
 //! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
 
+use super::admission::RemoteSecurity;
 use super::footprint::Footprint;
 use super::matching::RefusalReason;
 use super::moving::Move;
@@ -22,10 +23,11 @@ use crate::discovery::Discovery;
 use crate::endpoints::Endpoints;
 use crate::event::Event;
 use crate::participant::Received;
-use crate::security::{Announced, RemoteSecurity};
+use crate::path::Path;
+use crate::security::Announced;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
-use crate::writer::{Path, Presence};
+use crate::writer::Presence;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -343,7 +345,7 @@ impl Discovery {
         });
         let of_writers = endpoints.writers.iter().map(|(_, writer)| ObservedLatency {
             entity: writer.data.guid.entity_id,
-            worst_ns: writer.longest_write_ns,
+            worst_ns: writer.statuses.longest_write_ns,
         });
         let all = of_readers.chain(of_writers).filter(|report| report.worst_ns > 0);
         let reports: Vec<ObservedLatency> = all.take(LATENCIES_MAX).collect();

@@ -9,6 +9,7 @@
 //! Not supported: type lookup by the type information of static endpoints, and policies that are
 //! not compared.
 
+use crate::config::StaticParticipant;
 use crate::context::Context;
 use crate::discovery::Discovery;
 use crate::endpoints::Endpoints;
@@ -28,17 +29,6 @@ pub(super) const SEDP: u32 = set::PUBLICATIONS_ANNOUNCER
     | set::PUBLICATIONS_DETECTOR
     | set::SUBSCRIPTIONS_ANNOUNCER
     | set::SUBSCRIPTIONS_DETECTOR;
-
-/// Static endpoints of one participant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StaticParticipant {
-    /// ENTITY_NAME of the participant.
-    pub name: String,
-    /// Writers with their entity IDs; the GUID prefix is ignored.
-    pub publications: Vec<PublicationData>,
-    /// Readers with their entity IDs; the GUID prefix is ignored.
-    pub subscriptions: Vec<SubscriptionData>,
-}
 
 /// Static endpoints of all participants.
 #[derive(Debug)]

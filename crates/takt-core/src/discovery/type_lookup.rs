@@ -32,7 +32,7 @@ use crate::context::Context;
 use crate::discovery::Discovery;
 use crate::endpoints::Endpoints;
 use crate::error::{Error, WriteError};
-use crate::event::Event;
+use crate::event::{Event, TypeRequestId};
 use crate::presentation::SetPosition;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -77,10 +77,6 @@ pub struct OfferedType {
     /// Minimal identifier of the same type, if `id` is a complete one.
     pub minimal: Option<EquivalenceId>,
 }
-
-/// Identifier of an own request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TypeRequestId(i64);
 
 /// Reply of a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,10 @@
 use crate::config::{Interface, Limits, Locators};
 use crate::counters::Counters;
 use crate::discovery::{
-    BuiltinTopic, Caution, OfferedType, Refusal, SilentParticipant, TypeAnswer, TypeCheck, TypeRequestId, TypeVerdict,
+    BuiltinTopic, Caution, OfferedType, Refusal, SilentParticipant, TypeAnswer, TypeCheck, TypeVerdict,
 };
 use crate::error::Error;
+use crate::event::TypeRequestId;
 use crate::participant::Participant;
 use crate::security::SecurityLogEntry;
 use crate::slots::ReaderHandle;

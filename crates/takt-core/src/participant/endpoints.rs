@@ -6,12 +6,13 @@ use crate::cache::{
     ChangeKind, InstanceHandle, KeyExtractor, KeyHash, OrderedSample, PayloadPool, PoolSize, ReadCursor, ReaderCache,
     SampleQuery, SampleRef, Selector,
 };
+use crate::config::REORDER_WINDOW;
 use crate::content_filter::{FilterFactory, ReaderFilter};
 use crate::context::Context;
 use crate::endpoints::{Endpoints, live_reader, live_writer};
 use crate::error::{Error, WriteError};
 use crate::presentation::SetPosition;
-use crate::reader::{REORDER_WINDOW, Reader};
+use crate::reader::Reader;
 use crate::slots::{PublisherHandle, ReaderHandle, SubscriberHandle, WriterHandle};
 use crate::time::Instant;
 use crate::writer::{Content, Directed, MAX_DIRECTED, Write, Writer, WriterHistory};

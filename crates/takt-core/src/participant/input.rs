@@ -1,11 +1,10 @@
 //! Message receiver: input of datagrams (RTPS 2.5 §8.3.4).
 
-use super::Participant;
+use super::{Participant, protection};
 use crate::context::Context;
 use crate::discovery::SpdpSource;
 use crate::endpoints::Endpoints;
 use crate::reader::{Reader, Stamp};
-use crate::security;
 use crate::slots::Slots;
 use crate::time::Instant;
 use takt_wire::discovery::ENCAPSULATION_LEN;
@@ -35,7 +34,7 @@ struct Interpreter {
     /// Octets of the datagram that are not yet charged to any participant.
     octets: usize,
     timestamp: Timestamp,
-    protection: security::Received,
+    protection: protection::Received,
 }
 
 impl Participant {
@@ -93,7 +92,7 @@ impl Participant {
             is_authentic,
             octets: len,
             timestamp: Timestamp::INVALID,
-            protection: security::Received { message: is_protected, sender: None },
+            protection: protection::Received { message: is_protected, sender: None },
         };
         let mut submessages = message.submessages();
         while let Some(envelope) = submessages.next_envelope() {
@@ -368,7 +367,7 @@ impl Participant {
             return Some(index);
         }
         let is_sealed = interpreter.protection.is_sealed_by(reader);
-        if self.endpoints.writers.get(index)?.protection.submessage && !is_sealed {
+        if self.endpoints.writers.get(index)?.security.protection.submessage && !is_sealed {
             self.ctx.counters.unprotected_submessages += 1;
             return None;
         }

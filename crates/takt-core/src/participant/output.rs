@@ -141,7 +141,7 @@ impl Participant {
             Some(Job::Repair { writer, proxy }) => {
                 let Some(writer) = self.endpoints.writers.get(*writer) else { return 0 };
                 let proxy = writer.proxies.get(*proxy);
-                proxy.map_or(0, |proxy| writer.with_grown_reserve(proxy.path.max_message, &self.ctx))
+                proxy.map_or(0, |proxy| writer.security.with_grown_reserve(proxy.path.max_message, &self.ctx))
             }
             _ => 0,
         }

@@ -7,11 +7,13 @@
 
 use super::{Participant, cache_limits, endpoints, history_limits};
 use crate::cache::{LatencyMonitor, LatencyTerms, ReaderCache};
+use crate::config::REORDER_WINDOW;
+use crate::content_filter::ReaderFilter;
 use crate::context::Context;
 use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::locator_kinds::LocatorKinds;
-use crate::reader::{REORDER_WINDOW, Reader};
+use crate::reader::Reader;
 use crate::slots::{ReaderHandle, WriterHandle};
 use crate::time::Instant;
 use crate::writer::{Writer, WriterHistory};
@@ -86,6 +88,27 @@ fn reader_terms(data: &SubscriptionData) -> impl PartialEq + '_ {
 }
 
 impl Participant {
+    /// Sets or removes the content filter of a reader and announces the change. Samples in the
+    /// reader's history stay; matches are kept.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_content_filter(
+        &mut self,
+        now: Instant,
+        handle: ReaderHandle,
+        filter: Option<ReaderFilter>,
+    ) -> Result<(), Error> {
+        let reader = self.endpoints.reader(handle)?;
+        let mut data = reader.data.clone();
+        let (property, filter) = filter.map(|filter| (filter.property, filter.filter)).unzip();
+        reader.filter = filter;
+        data.content_filter = property;
+        self.change_reader(now, handle, data.clone())?;
+        self.endpoints.refilter(&mut self.ctx, &data);
+        Ok(())
+    }
+
     /// Enables a participant that was created disabled: it announces itself and listens. Its
     /// endpoints are enabled separately.
     pub fn enable(&mut self, now: Instant) {
@@ -323,7 +346,7 @@ impl Participant {
     /// [`Error::AlreadyDeleted`].
     pub fn record_write_time(&mut self, handle: WriterHandle, ns: u64) -> Result<(), Error> {
         let writer = self.endpoints.writer(handle)?;
-        writer.longest_write_ns = writer.longest_write_ns.max(ns);
+        writer.statuses.longest_write_ns = writer.statuses.longest_write_ns.max(ns);
         Ok(())
     }
 
@@ -341,8 +364,8 @@ impl Participant {
     pub fn inconsistent_topics(&self, topic_name: &str) -> u32 {
         let writers = self.endpoints.writers.iter().filter(|(_, writer)| writer.data.topic_name == topic_name);
         let readers = self.endpoints.readers.iter().filter(|(_, reader)| reader.data.topic_name == topic_name);
-        let of_writers: u32 = writers.map(|(_, writer)| writer.inconsistent_topic.total_count).sum();
-        of_writers + readers.map(|(_, reader)| reader.inconsistent_topic.total_count).sum::<u32>()
+        let of_writers: u32 = writers.map(|(_, writer)| writer.statuses.inconsistent_topic.total_count).sum();
+        of_writers + readers.map(|(_, reader)| reader.statuses.inconsistent_topic.total_count).sum::<u32>()
     }
 
     /// Reports whether a reader has all samples that its writers had when they were matched

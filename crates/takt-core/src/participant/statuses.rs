@@ -8,6 +8,7 @@ use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
     LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus,
 };
+use crate::work::RemoteStateSize;
 use alloc::string::String;
 use alloc::vec::Vec;
 use takt_wire::Guid;
@@ -18,7 +19,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn publication_matched_status(&mut self, handle: WriterHandle) -> Result<MatchedStatus, Error> {
-        Ok(self.endpoints.writer(handle)?.matched.read())
+        Ok(self.endpoints.writer(handle)?.statuses.matched.read())
     }
 
     /// Returns the number of readers that `PUBLICATION_MATCHED` counts now. Resets nothing.
@@ -26,7 +27,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn publication_match_count(&mut self, handle: WriterHandle) -> Result<usize, Error> {
-        Ok(self.endpoints.writer(handle)?.matched.current_count as usize)
+        Ok(self.endpoints.writer(handle)?.statuses.matched.current_count as usize)
     }
 
     /// Returns the number of writers that `SUBSCRIPTION_MATCHED` counts now. Resets nothing.
@@ -34,7 +35,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn subscription_match_count(&mut self, handle: ReaderHandle) -> Result<usize, Error> {
-        Ok(self.endpoints.reader(handle)?.matched.current_count as usize)
+        Ok(self.endpoints.reader(handle)?.statuses.matched.current_count as usize)
     }
 
     /// Reports whether any matched reader of a writer is RELIABLE.
@@ -66,7 +67,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn samples_lost_total(&mut self, handle: ReaderHandle) -> Result<u64, Error> {
-        Ok(self.endpoints.reader(handle)?.lost.total_count)
+        Ok(self.endpoints.reader(handle)?.statuses.lost.total_count)
     }
 
     /// Reads and resets `SUBSCRIPTION_MATCHED`.
@@ -74,7 +75,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn subscription_matched_status(&mut self, handle: ReaderHandle) -> Result<MatchedStatus, Error> {
-        Ok(self.endpoints.reader(handle)?.matched.read())
+        Ok(self.endpoints.reader(handle)?.statuses.matched.read())
     }
 
     /// Reads and resets `OFFERED_INCOMPATIBLE_QOS`.
@@ -82,7 +83,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn offered_incompatible_qos_status(&mut self, handle: WriterHandle) -> Result<IncompatibleQosStatus, Error> {
-        Ok(self.endpoints.writer(handle)?.incompatible.read())
+        Ok(self.endpoints.writer(handle)?.statuses.incompatible.read())
     }
 
     /// Reads and resets `REQUESTED_INCOMPATIBLE_QOS`.
@@ -90,7 +91,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn requested_incompatible_qos_status(&mut self, handle: ReaderHandle) -> Result<IncompatibleQosStatus, Error> {
-        Ok(self.endpoints.reader(handle)?.incompatible.read())
+        Ok(self.endpoints.reader(handle)?.statuses.incompatible.read())
     }
 
     /// Reads and resets `INCONSISTENT_TOPIC` of a writer's topic.
@@ -98,7 +99,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn writer_inconsistent_topic_status(&mut self, handle: WriterHandle) -> Result<InconsistentTopicStatus, Error> {
-        Ok(self.endpoints.writer(handle)?.inconsistent_topic.read())
+        Ok(self.endpoints.writer(handle)?.statuses.inconsistent_topic.read())
     }
 
     /// Reads and resets `INCONSISTENT_TOPIC` of a reader's topic.
@@ -106,7 +107,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn reader_inconsistent_topic_status(&mut self, handle: ReaderHandle) -> Result<InconsistentTopicStatus, Error> {
-        Ok(self.endpoints.reader(handle)?.inconsistent_topic.read())
+        Ok(self.endpoints.reader(handle)?.statuses.inconsistent_topic.read())
     }
 
     /// Reads and resets `SAMPLE_LOST`.
@@ -114,7 +115,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn sample_lost_status(&mut self, handle: ReaderHandle) -> Result<SampleLostStatus, Error> {
-        Ok(self.endpoints.reader(handle)?.lost.read())
+        Ok(self.endpoints.reader(handle)?.statuses.lost.read())
     }
 
     /// Reads and resets `LIVELINESS_CHANGED`.
@@ -122,7 +123,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn liveliness_changed_status(&mut self, handle: ReaderHandle) -> Result<LivelinessChangedStatus, Error> {
-        Ok(self.endpoints.reader(handle)?.liveliness.read())
+        Ok(self.endpoints.reader(handle)?.statuses.liveliness.read())
     }
 
     /// Reads and resets `OFFERED_DEADLINE_MISSED`.
@@ -130,7 +131,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn offered_deadline_missed_status(&mut self, handle: WriterHandle) -> Result<DeadlineMissedStatus, Error> {
-        Ok(self.endpoints.writer(handle)?.deadline_missed.read())
+        Ok(self.endpoints.writer(handle)?.statuses.deadline_missed.read())
     }
 
     /// Reads and resets `REQUESTED_DEADLINE_MISSED`.
@@ -138,7 +139,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn requested_deadline_missed_status(&mut self, handle: ReaderHandle) -> Result<DeadlineMissedStatus, Error> {
-        Ok(self.endpoints.reader(handle)?.deadline_missed.read())
+        Ok(self.endpoints.reader(handle)?.statuses.deadline_missed.read())
     }
 
     /// Reads and resets `LIVELINESS_LOST`.
@@ -146,7 +147,7 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn liveliness_lost_status(&mut self, handle: WriterHandle) -> Result<LivelinessLostStatus, Error> {
-        Ok(self.endpoints.writer(handle)?.liveliness_lost.read())
+        Ok(self.endpoints.writer(handle)?.statuses.liveliness_lost.read())
     }
 
     /// Reads and resets the status of a reader's E2E_LATENCY and computed bound. `None` if the
@@ -163,6 +164,22 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn sample_rejected_status(&mut self, handle: ReaderHandle) -> Result<SampleRejectedStatus, Error> {
-        Ok(self.endpoints.reader(handle)?.rejected.read())
+        Ok(self.endpoints.reader(handle)?.statuses.rejected.read())
+    }
+
+    /// Returns the state kept for remote participants; visits each of them.
+    #[must_use]
+    pub fn remote_state_size(&self) -> RemoteStateSize {
+        let remotes = || self.discovery.remotes.iter().map(|(_, remote)| remote);
+        RemoteStateSize {
+            participants: self.discovery.remotes.len(),
+            on_probation: remotes().filter(|remote| remote.is_on_probation()).count(),
+            endpoints: self.discovery.publications.len() + self.discovery.subscriptions.len(),
+            endpoints_of_one_max: remotes().map(|remote| remote.endpoints).max().unwrap_or(0),
+            octets: self.discovery.discovery_bytes,
+            octets_of_one_max: remotes().map(|remote| remote.footprint).max().unwrap_or(0),
+            queued: self.ctx.jobs.len() + self.ctx.events.len(),
+            refusals: self.discovery.refusals.len(),
+        }
     }
 }

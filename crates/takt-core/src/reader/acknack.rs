@@ -23,6 +23,14 @@ const REQUEST_RANGE_MAX: i64 = 255;
 /// [`Context::period_multiplier`].
 const BUILTIN_SUPPRESSION: Duration = Duration::from_millis(10);
 
+/// Counts of a reader's ACKNACKs and NACK_FRAGs to all writers. They therefore also increase for a
+/// writer that was matched before and has not noticed that it was unmatched.
+#[derive(Debug, Default)]
+pub(super) struct AckCounts {
+    pub(super) acknack: i32,
+    pub(super) nack_frag: i32,
+}
+
 impl Reader {
     pub(super) fn answer_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
@@ -102,12 +110,12 @@ impl Reader {
         builder.info_destination(proxy.guid.prefix)?;
         let misses = proxy.misses_samples();
         let requests_heartbeat = proxy.take_heartbeat_request();
-        self.acknack_count = self.acknack_count.wrapping_add(1);
+        self.counts.acknack = self.counts.acknack.wrapping_add(1);
         builder.acknack(&AckNack {
             reader: self.entity_id,
             writer: proxy.guid.entity_id,
             reader_sn_state: proxy.state(),
-            count: self.acknack_count,
+            count: self.counts.acknack,
             is_final: !misses && !requests_heartbeat,
         })?;
         ctx.counters.acknacks_sent += 1;
@@ -127,8 +135,8 @@ impl Reader {
         while let Some(sn) = proxy.fragments.incomplete().filter(|sn| *sn > after && *sn <= proxy.announced).min() {
             after = sn;
             let Some(fragments) = proxy.fragments.missing(sn, &self.cache.pool) else { continue };
-            self.nack_frag_count = self.nack_frag_count.wrapping_add(1);
-            let (reader, writer, count) = (self.entity_id, proxy.guid.entity_id, self.nack_frag_count);
+            self.counts.nack_frag = self.counts.nack_frag.wrapping_add(1);
+            let (reader, writer, count) = (self.entity_id, proxy.guid.entity_id, self.counts.nack_frag);
             if builder.nack_frag(&NackFrag { reader, writer, sn, fragments, count }).is_err() {
                 // The remaining fragments are requested next time.
                 break;

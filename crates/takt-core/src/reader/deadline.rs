@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
 use crate::event::Event;
 use crate::slots::ReaderHandle;
+use crate::status::ReaderStatuses;
 use crate::time::Instant;
 use crate::timer::TimerKind;
 use takt_wire::discovery::SubscriptionData;
@@ -84,7 +85,7 @@ impl Reader {
     /// Handles the deadline timer.
     pub(crate) fn handle_deadline(&mut self, now: Instant, ctx: &mut Context) {
         let Some(monitor) = &mut self.deadline else { return };
-        let Self { cache, deadline_missed, handle, .. } = self;
+        let Self { cache, statuses: ReaderStatuses { deadline_missed, .. }, handle, .. } = self;
         monitor.handle_timeout(now, ctx, |missed| {
             let is_alive = cache.is_alive(missed.instance);
             if is_alive {

@@ -55,7 +55,7 @@ impl Reader {
         let lost = sn.0 - owed.0 - proxy.excused_before(owed, sn);
         // With a filter, the writer may have withheld the skipped samples.
         if lost > 0 && self.filter.is_none() {
-            self.lost.add(lost as u64);
+            self.statuses.lost.add(lost as u64);
             ctx.notify(Event::SampleLost(self.handle));
         }
         proxy.fragments.drop_below(sn, &mut self.cache.pool, &mut self.reassembly);
@@ -133,8 +133,8 @@ impl Reader {
             }
         }
         if let Some(reason) = refused {
-            self.any_blocked = true;
-            self.blocked_at = self.cache.releases();
+            self.room.any_blocked = true;
+            self.room.blocked_at = self.cache.releases();
             self.count_rejection(ctx, reason);
         }
     }
@@ -142,29 +142,29 @@ impl Reader {
     /// Reports whether relief has come: a held change was dropped since, or the application has
     /// something to take.
     pub(crate) fn is_relieved(&self) -> bool {
-        self.needs_relief && (!self.cache.is_empty() || self.cache.releases() != self.blocked_at)
+        self.presentation.needs_relief && (!self.cache.is_empty() || self.cache.releases() != self.room.blocked_at)
     }
 
     fn has_made_room(&self) -> bool {
-        self.cache.has_room() && self.cache.releases() != self.blocked_at
+        self.cache.has_room() && self.cache.releases() != self.room.blocked_at
     }
 
     /// Delivers samples that waited for room, after the application took samples. The writers
     /// alternate in being first, because one with many samples takes all of the room. Returns
     /// whether anything was waiting. Without room freed since the last attempt nothing is tried.
     pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) -> bool {
-        if !self.any_blocked || !self.has_made_room() {
+        if !self.room.any_blocked || !self.has_made_room() {
             return false;
         }
-        self.any_blocked = false;
-        self.needs_relief = false;
-        let (start, mut is_first) = (self.unblock_from, true);
+        self.room.any_blocked = false;
+        self.presentation.needs_relief = false;
+        let (start, mut is_first) = (self.room.unblock_from, true);
         for (mut from, end) in [(start, u32::MAX), (0, start)] {
             while let Some(index) = self.proxies.next_index(from).filter(|index| *index < end) {
                 from = index + 1;
                 let Some(has_delivered) = self.unblock_proxy(now, ctx, index) else { continue };
                 if core::mem::take(&mut is_first) {
-                    self.unblock_from = if has_delivered { index + 1 } else { index };
+                    self.room.unblock_from = if has_delivered { index + 1 } else { index };
                 }
             }
         }

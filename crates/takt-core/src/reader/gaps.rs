@@ -2,7 +2,8 @@
 //! (RTPS 2.5 §8.3.8.4, §8.3.8.6).
 
 use super::writer_proxy::Arrival;
-use super::{REORDER_WINDOW, Reader, WriterProxy};
+use super::{Reader, WriterProxy};
+use crate::config::REORDER_WINDOW;
 use crate::context::Context;
 use crate::count::Age;
 use crate::event::Event;
@@ -180,7 +181,7 @@ impl Reader {
         }
         self.handle_group_info(ctx, index, heartbeat);
         if lost > 0 {
-            self.lost.add(lost);
+            self.statuses.lost.add(lost);
             ctx.notify(Event::SampleLost(self.handle));
         }
         self.answer_heartbeat(now, ctx, index, heartbeat);

@@ -192,6 +192,19 @@ impl Holding {
     }
 }
 
+/// Presentation of a reader's samples together with those of the subscriber's other readers.
+#[derive(Debug, Default)]
+pub(crate) struct GroupPresentation {
+    /// Number of held changes of all writers.
+    pub(crate) held: usize,
+    /// The samples share one order with those of the other readers.
+    pub(crate) shares_order: bool,
+    /// No held change may be presented, because the application is reading.
+    pub(crate) is_frozen: bool,
+    /// The most changes are held, and none of them can be presented.
+    pub(crate) needs_relief: bool,
+}
+
 impl Reader {
     /// As [`Reader::deliver`], for a writer with held changes.
     pub(super) fn deliver_held(&mut self, ctx: &mut Context, index: u32, now: Instant) {
@@ -226,8 +239,8 @@ impl Reader {
             }
         }
         if let Some(reason) = refused {
-            self.any_blocked = true;
-            self.blocked_at = self.cache.releases();
+            self.room.any_blocked = true;
+            self.room.blocked_at = self.cache.releases();
             self.count_rejection(ctx, reason);
         }
         self.present_independent(ctx, index, now);
@@ -246,7 +259,7 @@ impl Reader {
             self.record_missing(ctx, index);
             self.count_rejection(ctx, reason);
         }
-        ctx.groups_changed |= self.shares_order || self.group.is_some();
+        ctx.groups_changed |= self.presentation.shares_order || self.group.is_some();
         self.present_independent(ctx, index, now);
     }
 
@@ -285,9 +298,9 @@ impl Reader {
             let open = || Part { set, group_set, next: set, intact: true, count: 0, previous: behind };
             let part = holding.open.get_or_insert_with(open);
             part.intact &= sn == part.next;
-            if part.intact && !position.absorbed && self.held >= self.cache.max_samples() {
+            if part.intact && !position.absorbed && self.presentation.held >= self.cache.max_samples() {
                 // If the application has nothing to take that would free room, the part is dropped.
-                part.intact = part.count < self.held && !self.cache.is_empty();
+                part.intact = part.count < self.presentation.held && !self.cache.is_empty();
                 if part.intact {
                     return Err(SampleRejectedReason::SamplesLimit);
                 }
@@ -297,8 +310,8 @@ impl Reader {
             if holding.publisher.is_none() && holding.first.is_none() {
                 return self.present(ctx, index, stored, now);
             }
-            if self.held >= self.cache.max_samples() {
-                self.needs_relief |= self.cache.is_empty();
+            if self.presentation.held >= self.cache.max_samples() {
+                self.presentation.needs_relief |= self.cache.is_empty();
                 return Err(SampleRejectedReason::SamplesLimit);
             }
         }
@@ -350,7 +363,7 @@ impl Reader {
             Some(last) => self.cache.link(last, stored),
             None => holding.first = Some(stored),
         }
-        self.held += 1;
+        self.presentation.held += 1;
     }
 
     /// Completes the open part.
@@ -387,13 +400,13 @@ impl Reader {
             next = self.cache.held_after(stored);
             self.cache.discard(stored);
         }
-        self.held -= count;
+        self.presentation.held -= count;
         self.count_lost(ctx, count as u64);
     }
 
     fn count_lost(&mut self, ctx: &mut Context, count: u64) {
         if count > 0 {
-            self.lost.add(count);
+            self.statuses.lost.add(count);
             ctx.notify(Event::SampleLost(self.handle));
         }
     }
@@ -405,7 +418,7 @@ impl Reader {
         holding.remove_front(stored, self.cache.held_after(stored));
         let (position, _) = self.cache.position_of(stored);
         holding.closed -= usize::from(position.closes);
-        self.held -= 1;
+        self.presentation.held -= 1;
         Some((stored, position))
     }
 
@@ -442,14 +455,14 @@ impl Reader {
         now: Instant,
     ) -> Result<(), SampleRejectedReason> {
         ctx.work.steps(1);
-        if self.shares_order {
+        if self.presentation.shares_order {
             self.cache.advance_arrivals(ctx.arrivals);
         }
         if let Some(proxy) = self.proxies.get(index) {
             self.cache.set_writer_alive(stored, proxy.lease.alive);
         }
         let delivered = self.cache.deliver(stored, ctx.clocks(now), self.key.as_mut())?;
-        if self.shares_order {
+        if self.presentation.shares_order {
             ctx.arrivals = self.cache.arrivals();
         }
         deadline::delivered(&mut self.deadline, now, ctx, delivered);
@@ -462,7 +475,7 @@ impl Reader {
     pub(crate) fn present_independent(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         loop {
             let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
-            if holding.publisher.is_some() || self.is_frozen {
+            if holding.publisher.is_some() || self.presentation.is_frozen {
                 return;
             }
             holding.waits = false;
@@ -496,8 +509,8 @@ impl Reader {
     pub(crate) fn wait_for_room(&mut self, index: u32) {
         if let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) {
             holding.waits = true;
-            self.any_blocked = true;
-            self.blocked_at = self.cache.releases();
+            self.room.any_blocked = true;
+            self.room.blocked_at = self.cache.releases();
         }
     }
 
@@ -513,7 +526,7 @@ impl Reader {
         }
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return false };
         holding.remove_front(front, after);
-        self.held -= 1;
+        self.presentation.held -= 1;
         true
     }
 
@@ -581,7 +594,7 @@ impl Reader {
             self.cache.discard(stored);
             count += 1;
         }
-        self.held -= count;
+        self.presentation.held -= count;
         ctx.counters.dropped_coherent_sets += u64::from(holding.open.is_some()) + holding.closed as u64;
         self.count_lost(ctx, count as u64);
     }
@@ -599,8 +612,8 @@ impl Reader {
                 true
             }
             _ => {
-                self.needs_relief |= self.held > 0 && self.cache.is_empty();
-                ctx.groups_changed |= self.needs_relief;
+                self.presentation.needs_relief |= self.presentation.held > 0 && self.cache.is_empty();
+                ctx.groups_changed |= self.presentation.needs_relief;
                 false
             }
         }

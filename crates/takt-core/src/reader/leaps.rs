@@ -11,8 +11,9 @@
 //!
 //! Not covered: forged GAPs for numbers that the writer has written and that are in transit.
 
+use super::Reader;
 use super::writer_proxy::{Arrival, WriterProxy};
-use super::{REORDER_WINDOW, Reader};
+use crate::config::REORDER_WINDOW;
 use crate::context::Context;
 use crate::time::Instant;
 use takt_wire::SequenceNumber;

@@ -49,7 +49,7 @@ impl Reader {
         if !proxy.lease.alive {
             proxy.lease.alive = true;
             ctx.timers.arm(timer, now.after(duration));
-            self.liveliness.revived(proxy.guid);
+            self.statuses.liveliness.revived(proxy.guid);
             ctx.notify(Event::LivelinessChanged(self.handle));
         }
     }
@@ -91,7 +91,7 @@ impl Reader {
         proxy.lease.alive = false;
         ctx.groups_changed |= proxy.holding.is_some();
         let guid = proxy.guid;
-        self.liveliness.died(guid);
+        self.statuses.liveliness.died(guid);
         ctx.notify(Event::LivelinessChanged(self.handle));
         let (changed, visited) = self.cache.remove_writers(&(guid..=guid), ctx.clocks(now));
         ctx.work.steps(visited);

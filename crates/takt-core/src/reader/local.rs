@@ -33,7 +33,7 @@ impl Reader {
             if !self.cache.evict_oldest_not_alive() {
                 return self.count_rejection(ctx, reason);
             }
-            self.lost.add(1);
+            self.statuses.lost.add(1);
             ctx.notify(Event::SampleLost(self.handle));
         }
     }

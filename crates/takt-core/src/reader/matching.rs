@@ -53,8 +53,8 @@ impl Reader {
         }
         let index = self.proxies.insert(proxy);
         debug_assert_eq!(index, proxy_index);
-        self.matched.added(guid);
-        self.liveliness.matched(guid);
+        self.statuses.matched.added(guid);
+        self.statuses.liveliness.matched(guid);
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
         if writer.is_service {
@@ -118,8 +118,8 @@ impl Reader {
             ctx.groups_changed |= holding.publisher.is_some();
         }
         proxy.fragments.drop_below(SequenceNumber::MAX, &mut self.cache.pool, &mut self.reassembly);
-        self.matched.removed(proxy.guid);
-        self.liveliness.unmatched(proxy.guid, proxy.lease.alive);
+        self.statuses.matched.removed(proxy.guid);
+        self.statuses.liveliness.unmatched(proxy.guid, proxy.lease.alive);
         if proxy.is_service {
             self.service_history_done(now, ctx);
         }

@@ -26,7 +26,7 @@ mod upkeep;
 mod writer_proxy;
 
 pub(crate) use holding::{Holding, Range};
-pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
+pub(crate) use writer_proxy::WriterProxy;
 
 use crate::FlowTag;
 use crate::cache::{CachePolicies, KeyExtractor, LatencyTerms, ReaderCache};
@@ -34,24 +34,25 @@ use crate::content_filter::ContentFilter;
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
 use crate::locator_kinds::LocatorKinds;
+use crate::path::Path;
 use crate::presentation::MissingGroupInfo;
 use crate::security::Protection;
 use crate::slots::{ReaderHandle, Slots};
-use crate::status::{
-    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus,
-    SampleLostStatus, SampleRejectedStatus,
-};
+use crate::status::ReaderStatuses;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
-use crate::writer::Path;
+use acknack::AckCounts;
 use alloc::boxed::Box;
 use core::fmt;
 use fragments::Budget;
+use holding::GroupPresentation;
 use origins::Origins;
+use room::RoomWait;
 use takt_exec::Priority;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::qos::{Durability, Liveliness, Presentation};
 use takt_wire::{Duration, EntityId, Guid, Timestamp, VendorId};
+use upkeep::UpkeepTimer;
 
 pub(crate) struct Reader {
     pub(crate) handle: ReaderHandle,
@@ -86,39 +87,17 @@ pub(crate) struct Reader {
     service_timer: Option<TimerId>,
     /// The reader acknowledges explicitly, on request of the application.
     explicit: bool,
-    /// Count of its ACKNACKs and NACK_FRAGs to all writers. It therefore also increases for a
-    /// writer that was matched before and has not noticed that it was unmatched.
-    acknack_count: i32,
-    nack_frag_count: i32,
+    counts: AckCounts,
     /// Memory budget of incomplete samples.
     reassembly: Budget,
-    /// A proxy waits for room in the history.
-    any_blocked: bool,
-    /// Proxy that is the next to get room first.
-    unblock_from: u32,
-    /// Number of held changes of all writers.
-    pub(crate) held: usize,
+    room: RoomWait,
+    /// Presentation together with the subscriber's other readers.
+    pub(crate) presentation: GroupPresentation,
     /// A data-available event waits for [`crate::Participant::poll_event`].
     pub(crate) has_pending_event: bool,
-    /// Its samples share one order with those of the subscriber's other readers.
-    pub(crate) shares_order: bool,
-    /// No held change may be presented, because the application is reading.
-    pub(crate) is_frozen: bool,
-    /// The most changes are held, and none of them can be presented.
-    pub(crate) needs_relief: bool,
-    /// Release count of the cache at the last failed attempt.
-    blocked_at: u64,
-    upkeep_timer: TimerId,
-    /// Time at which the upkeep timer is due.
-    upkeep_due: Instant,
+    upkeep: UpkeepTimer,
     deadline: Option<DeadlineMonitor>,
-    pub(crate) deadline_missed: DeadlineMissedStatus,
-    pub(crate) matched: MatchedStatus,
-    pub(crate) incompatible: IncompatibleQosStatus,
-    pub(crate) inconsistent_topic: InconsistentTopicStatus,
-    pub(crate) liveliness: LivelinessChangedStatus,
-    pub(crate) lost: SampleLostStatus,
-    pub(crate) rejected: SampleRejectedStatus,
+    pub(crate) statuses: ReaderStatuses,
 }
 
 impl fmt::Debug for Reader {
@@ -188,27 +167,14 @@ impl Reader {
             origins: None,
             service_timer: None,
             explicit: false,
-            acknack_count: 0,
-            nack_frag_count: 0,
+            counts: AckCounts::default(),
             reassembly: Budget::new(ctx.limits.reassembly_bytes),
-            any_blocked: false,
-            unblock_from: 0,
-            held: 0,
+            room: RoomWait::default(),
+            presentation: GroupPresentation::default(),
             has_pending_event: false,
-            shares_order: false,
-            is_frozen: false,
-            needs_relief: false,
-            blocked_at: 0,
-            upkeep_timer: ctx.timers.register(TimerKind::ReaderUpkeep { reader: handle.index }),
-            upkeep_due: Instant(u64::MAX),
+            upkeep: UpkeepTimer::new(ctx.timers.register(TimerKind::ReaderUpkeep { reader: handle.index })),
             deadline,
-            deadline_missed: DeadlineMissedStatus::default(),
-            matched: MatchedStatus::default(),
-            incompatible: IncompatibleQosStatus::default(),
-            inconsistent_topic: InconsistentTopicStatus::default(),
-            liveliness: LivelinessChangedStatus::default(),
-            lost: SampleLostStatus::default(),
-            rejected: SampleRejectedStatus::default(),
+            statuses: ReaderStatuses::default(),
         }
     }
 
@@ -237,7 +203,7 @@ impl Reader {
         if let Some(timer) = self.service_timer {
             ctx.timers.release(timer);
         }
-        ctx.timers.release(self.upkeep_timer);
+        ctx.timers.release(self.upkeep.id);
         ctx.remove_owner();
     }
 }

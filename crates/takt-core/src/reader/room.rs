@@ -23,6 +23,17 @@ pub(super) enum Need {
     Memory { len: usize, instance: Option<InstanceHandle> },
 }
 
+/// Samples that wait for room in the history of a reader.
+#[derive(Debug, Default)]
+pub(super) struct RoomWait {
+    /// A proxy waits for room.
+    pub(super) any_blocked: bool,
+    /// Proxy that is the next to get room first.
+    pub(super) unblock_from: u32,
+    /// Release count of the cache at the last failed attempt.
+    pub(super) blocked_at: u64,
+}
+
 impl Reader {
     /// Refuses a sample for lack of room. If it is the next one of a reliable writer, the writer
     /// keeps it until the application has freed room. A later one is requested again in its turn.
@@ -42,8 +53,8 @@ impl Reader {
                 return self.notice_gap(ctx, index, now);
             }
             proxy.blocked = true;
-            self.any_blocked = true;
-            self.blocked_at = self.cache.releases();
+            self.room.any_blocked = true;
+            self.room.blocked_at = self.cache.releases();
         }
         self.count_rejection(ctx, reason);
     }
@@ -92,7 +103,7 @@ impl Reader {
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.set_arrival(sn, Arrival::Irrelevant);
         }
-        self.lost.add(1);
+        self.statuses.lost.add(1);
         ctx.notify(Event::SampleLost(self.handle));
         self.deliver(ctx, index, now);
         self.notice_gap(ctx, index, now);
@@ -205,9 +216,9 @@ impl Reader {
 
     pub(super) fn count_rejection(&mut self, ctx: &mut Context, reason: SampleRejectedReason) {
         ctx.counters.rejected_samples += 1;
-        self.rejected.total_count += 1;
-        self.rejected.total_count_change += 1;
-        self.rejected.last_reason = Some(reason);
+        self.statuses.rejected.total_count += 1;
+        self.statuses.rejected.total_count_change += 1;
+        self.statuses.rejected.last_reason = Some(reason);
         ctx.notify(Event::SampleRejected(self.handle));
     }
 }

@@ -12,6 +12,20 @@ use crate::context::Context;
 use crate::event::Event;
 use crate::lifespan::EXPIRED_PER_CALL;
 use crate::time::Instant;
+use crate::timer::TimerId;
+
+#[derive(Debug)]
+pub(super) struct UpkeepTimer {
+    pub(super) id: TimerId,
+    /// Time at which the timer is due.
+    pub(super) due: Instant,
+}
+
+impl UpkeepTimer {
+    pub(super) fn new(id: TimerId) -> Self {
+        Self { id, due: Instant(u64::MAX) }
+    }
+}
 
 impl Reader {
     /// Removes all expired samples, so that the application does not see them. At most all samples
@@ -50,19 +64,19 @@ impl Reader {
 
     /// Arms the timer after the arrival of samples.
     pub(super) fn arm_upkeep(&mut self, now: Instant, ctx: &mut Context) {
-        if let Some(due) = self.next_upkeep(now, ctx).filter(|due| *due < self.upkeep_due) {
-            self.upkeep_due = due;
-            ctx.timers.arm(self.upkeep_timer, due);
+        if let Some(due) = self.next_upkeep(now, ctx).filter(|due| *due < self.upkeep.due) {
+            self.upkeep.due = due;
+            ctx.timers.arm(self.upkeep.id, due);
         }
     }
 
     /// Arms the timer again after it fired or the wall clock was set.
     pub(crate) fn rearm_upkeep(&mut self, now: Instant, ctx: &mut Context) {
         let next = self.next_upkeep(now, ctx);
-        self.upkeep_due = next.unwrap_or(Instant(u64::MAX));
+        self.upkeep.due = next.unwrap_or(Instant(u64::MAX));
         match next {
-            Some(due) => ctx.timers.arm(self.upkeep_timer, due),
-            None => ctx.timers.cancel(self.upkeep_timer),
+            Some(due) => ctx.timers.arm(self.upkeep.id, due),
+            None => ctx.timers.cancel(self.upkeep.id),
         }
     }
 

@@ -7,17 +7,16 @@ use super::leaps::Leap;
 use super::liveliness::WriterLease;
 use super::retry_timer::RetryTimer;
 use crate::cache::Stored;
+use crate::config::REORDER_WINDOW;
 use crate::count::LastCount;
+use crate::path::Path;
 use crate::presentation::MissingGroupInfo;
 use crate::time::Instant;
 use crate::timer::TimerId;
-use crate::writer::Path;
 use alloc::boxed::Box;
 use alloc::vec;
 use takt_wire::{Duration, EntityId, Guid, SequenceNumber, SequenceNumberSet};
 
-/// Window of samples above the next expected one that are kept while that one is missing.
-pub(crate) const REORDER_WINDOW: i64 = 512;
 /// Highest accepted sample number: no number could follow the next one.
 pub(crate) const LAST_SAMPLE: SequenceNumber = SequenceNumber(i64::MAX - 1);
 

@@ -1,8 +1,9 @@
 //! DDS Security interface of the protocol engine (DDS-SEC 1.1 §7, §8).
 //!
 //! The plugins are behind one trait, [`Security`]: the protocol knows neither certificates nor
-//! ciphers. `channels` carries the messages of the plugins. `admission` queries them about matches.
-//! `protection` seals sent messages and opens received ones.
+//! ciphers. `discovery::channels` carries the messages of the plugins, and `discovery::admission`
+//! queries them about matches. `participant::protection` seals sent messages and opens received
+//! ones.
 //!
 //! Order of events with a remote participant:
 //!
@@ -19,13 +20,6 @@
 //! - a message of a participant reaches endpoints only if it was protected as the governance
 //!   requires;
 //! - each message of a plugin is handled by a separate timer, never by the call that received it.
-
-mod admission;
-mod channels;
-mod protection;
-
-pub(crate) use admission::RemoteSecurity;
-pub(crate) use protection::{Received, Scratch};
 
 use crate::time::{Clocks, Instant};
 use alloc::string::String;

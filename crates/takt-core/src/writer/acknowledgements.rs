@@ -12,7 +12,7 @@ use takt_wire::{Guid, SequenceNumber};
 impl Writer {
     /// Handles an ACKNACK: acknowledged and missing samples (RTPS 2.5 §8.3.8.1, §8.4.9.2).
     pub(crate) fn handle_acknack(&mut self, now: Instant, ctx: &mut Context, reader: Guid, acknack: &AckNack) {
-        let unsent = self.cursor.sn;
+        let unsent = self.window.cursor.sn;
         let Some(index) = self.proxy_index(reader) else {
             ctx.counters.stale_acknowledgements += 1;
             return;
@@ -38,7 +38,7 @@ impl Writer {
             ctx.schedule_early_probe(now, group);
         }
         proxy.heartbeat_due |= !acknack.is_final;
-        self.readers_without_heartbeat |= lacks_heartbeat(proxy);
+        self.heartbeat.readers_without |= lacks_heartbeat(proxy);
         let is_first = was_unresponsive && !proxy.is_unresponsive_builtin();
         let has_progress = proxy.acked > acked;
         self.handle_reader_answer(index, ctx);
@@ -51,14 +51,14 @@ impl Writer {
         ctx.work.steps(2 * self.proxies.len());
         self.update_lacks_heartbeat();
         self.queue_repair(index, ctx);
-        if has_progress || is_first || !ctx.timers.is_armed(self.timer) {
+        if has_progress || is_first || !ctx.timers.is_armed(self.heartbeat.timer) {
             self.schedule_heartbeat(now, ctx);
         }
     }
 
     /// Handles a NACK_FRAG: missing fragments (RTPS 2.5 §8.3.8.12).
     pub(crate) fn handle_nack_frag(&mut self, now: Instant, ctx: &mut Context, reader: Guid, nack: &NackFrag) {
-        let unsent = self.cursor.sn;
+        let unsent = self.window.cursor.sn;
         let Some(index) = self.proxy_index(reader) else {
             ctx.counters.stale_acknowledgements += 1;
             return;

@@ -58,14 +58,14 @@ impl Writer {
             return self.flush(now, ctx);
         }
         if !self.batch.waits {
-            if self.data_queued || self.cursor.sn != self.history.last_sn() {
+            if self.data_queued || self.window.cursor.sn != self.history.last_sn() {
                 // Earlier samples wait for something else.
                 return self.flush(now, ctx);
             }
             let wait = budget.as_nanos().map_or(WAIT_MAX, Duration::from_nanos).min(WAIT_MAX);
             self.batch.waits = true;
             self.batch.len = HEADER_LEN;
-            self.batch.full_at = SequenceNumber(self.cursor.sn.0.saturating_add(SAMPLES_PER_DATAGRAM - 1));
+            self.batch.full_at = SequenceNumber(self.window.cursor.sn.0.saturating_add(SAMPLES_PER_DATAGRAM - 1));
             ctx.timers.arm(self.batch.timer, now.after(wait));
         }
         self.batch.len += payload_len + OVERHEAD_LEN;
@@ -81,7 +81,7 @@ impl Writer {
         }
         // With a closed window there is nothing to send before it opens, except that KEEP_LAST
         // writers may leave readers behind.
-        if !self.stalled || self.data.qos.history != History::KeepAll {
+        if !self.window.stalled || self.data.qos.history != History::KeepAll {
             self.queue_data(ctx);
         }
         if self.route.reliable {

@@ -7,6 +7,7 @@
 //! transit (RTPS 2.5 §8.4.7.1, `nackSuppressionDuration`). If most of even the smallest bursts is
 //! lost, pauses separate them.
 
+use crate::path::NARROW_LEN;
 use crate::time::Instant;
 use core::time::Duration;
 use takt_wire::SequenceNumber;
@@ -30,10 +31,6 @@ const CONGESTION_SAMPLES_MIN: u32 = 4;
 const LONG_LOST_BURSTS: u32 = 5;
 /// Number of long datagrams that are tracked in a burst, from its start.
 const LONG_WATCHED: usize = 4;
-
-/// Longest message in octets that every Ethernet carries in one packet: 1,500 less the headers of
-/// IPv6 and UDP.
-pub(super) const NARROW_LEN: usize = 1_452;
 
 /// Sample and fragment number; fragments count from 1.
 type Position = (SequenceNumber, u32);

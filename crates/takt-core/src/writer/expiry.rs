@@ -17,7 +17,7 @@ impl Writer {
     /// Handles the timer: removes up to [`EXPIRED_PER_CALL`] samples, which frees room.
     pub(crate) fn handle_expiry(&mut self, now: Instant, ctx: &mut Context) {
         let wall = ctx.wall_clock(now);
-        let (mut removed, mut freed) = (0, self.freed());
+        let (mut removed, mut freed) = (0, self.window.freed());
         while removed < EXPIRED_PER_CALL
             && let Some((_, change)) = self.history.next_expiry().filter(|(expiry, _)| expiry.is_past(wall))
         {
@@ -26,7 +26,7 @@ impl Writer {
             self.history.remove(sn);
             removed += 1;
         }
-        self.in_flight_bytes -= freed.bytes;
+        self.window.in_flight_bytes -= freed.bytes;
         ctx.work.steps(removed);
         if removed > 0 && core::mem::take(&mut self.space_wanted) {
             ctx.notify(Event::WriterSpace(self.handle));
@@ -37,7 +37,7 @@ impl Writer {
     /// Arms the timer after a write. The timer is re-armed only if the new sample expires before
     /// all others.
     pub(super) fn arm_expiry(&mut self, now: Instant, ctx: &mut Context) {
-        if self.history.next_expiry().is_some_and(|(next, _)| next < self.armed_expiry) {
+        if self.history.next_expiry().is_some_and(|(next, _)| next < self.timing.armed_expiry) {
             self.rearm_expiry(now, ctx);
         }
     }
@@ -45,10 +45,10 @@ impl Writer {
     /// Arms the timer again after it fired or the wall clock was set.
     pub(crate) fn rearm_expiry(&mut self, now: Instant, ctx: &mut Context) {
         let next = self.history.next_expiry().map(|(expiry, _)| expiry);
-        self.armed_expiry = next.unwrap_or(Expiry::NEVER);
+        self.timing.armed_expiry = next.unwrap_or(Expiry::NEVER);
         match next {
-            Some(expiry) => ctx.timers.arm(self.expiry_timer, ctx.instant_of(expiry, now)),
-            None => ctx.timers.cancel(self.expiry_timer),
+            Some(expiry) => ctx.timers.arm(self.timing.expiry_timer, ctx.instant_of(expiry, now)),
+            None => ctx.timers.cancel(self.timing.expiry_timer),
         }
     }
 }

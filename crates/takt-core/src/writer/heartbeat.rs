@@ -14,7 +14,9 @@
 
 use crate::context::Timing;
 use crate::time::Instant;
+use crate::timer::TimerId;
 use core::time::Duration;
+use takt_wire::SequenceNumber;
 
 const SAMPLES_PER_HEARTBEAT: u32 = 64;
 /// Time that each further lagging reader adds to the first period.
@@ -97,8 +99,16 @@ impl Periods {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HeartbeatState {
+    pub(super) timer: TimerId,
+    pub(super) is_queued: bool,
+    /// A reliable reader may not have received a heartbeat yet.
+    pub(super) readers_without: bool,
+    /// Change before which such readers were last sent an initial heartbeat.
+    pub(super) initial_before: SequenceNumber,
+    /// The next heartbeat goes to all readers and asserts the writer's liveliness.
+    pub(super) asserts: bool,
     count: i32,
     samples_since: u32,
     bytes_since: usize,
@@ -107,6 +117,20 @@ pub(crate) struct HeartbeatState {
 }
 
 impl HeartbeatState {
+    pub(super) fn new(timer: TimerId) -> Self {
+        Self {
+            timer,
+            is_queued: false,
+            readers_without: false,
+            initial_before: SequenceNumber::ZERO,
+            asserts: false,
+            count: 0,
+            samples_since: 0,
+            bytes_since: 0,
+            first_period: Duration::ZERO,
+        }
+    }
+
     /// Returns the count of the next heartbeat and restarts the accounting.
     pub(crate) fn next_count(&mut self) -> i32 {
         self.samples_since = 0;
@@ -140,6 +164,12 @@ impl HeartbeatState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Context;
+    use crate::timer::TimerKind;
+
+    fn state() -> HeartbeatState {
+        HeartbeatState::new(Context::for_tests().timers.register(TimerKind::Heartbeat { writer: 0 }))
+    }
 
     fn periods(lagging: u32, multiplier: u32) -> Periods {
         let ms = Duration::from_millis;
@@ -197,14 +227,14 @@ mod tests {
 
     #[test]
     fn accounting_saturates_when_no_heartbeat_is_sent() {
-        let mut state = HeartbeatState { samples_since: u32::MAX, bytes_since: usize::MAX - 10, ..Default::default() };
+        let mut state = HeartbeatState { samples_since: u32::MAX, bytes_since: usize::MAX - 10, ..state() };
         state.sent(1, 100);
         assert_eq!((state.samples_since, state.bytes_since), (u32::MAX, usize::MAX));
     }
 
     #[test]
     fn heartbeat_is_due_after_enough_samples_or_bytes() {
-        let mut state = HeartbeatState::default();
+        let mut state = state();
         assert!(!state.wanted(true, None, 1000));
         state.sent(1, 10);
         assert!(state.wanted(true, None, 1000) && !state.wanted(false, None, 1000));
@@ -221,7 +251,7 @@ mod tests {
     #[test]
     fn heartbeat_is_due_every_eighth_of_the_sample_limit_when_the_history_fills_up() {
         for (samples_max, expected) in [(1, 1), (8, 1), (16, 2), (400, 50), (4096, 64), (usize::MAX, 64)] {
-            let mut state = HeartbeatState::default();
+            let mut state = state();
             let sent = (1..).find(|_| {
                 state.sent(1, 0);
                 state.wanted(false, Some(samples_max), 1000)

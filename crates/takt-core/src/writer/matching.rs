@@ -2,10 +2,11 @@
 //! (RTPS 2.5 §8.4.7, §8.4.9).
 
 use super::path_probe::PathState;
-use super::{Cursor, Path, ReaderProxy, Writer, route};
+use super::{Cursor, ReaderProxy, Writer, route};
 use crate::context::Context;
 use crate::event::Event;
 use crate::multicast_group::{MulticastReachability, MulticastSet};
+use crate::path::Path;
 use crate::time::Instant;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator};
 
@@ -35,16 +36,16 @@ impl Writer {
         debug_assert!(!self.proxy_by_guid.contains_key(&guid), "a reader is matched only once");
         ctx.add_owner(self.priority);
         let wants_history = self.keeps_history && reader.wants_history;
-        let mut proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.cursor.begun(), wants_history);
+        let mut proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.window.cursor.begun(), wants_history);
         if self.relays && !(wants_history && reader.drops_repeats) {
             proxy.relevant_below = self.history.last_sn().next();
         }
         proxy.reachability = reader.reachability;
         let locator = route::path_to(&proxy, self.route.multicast_group, &ctx.multicast_groups).locator;
-        proxy.set_probed_path(locator, self.last_path_probe());
+        proxy.set_probed_path(locator, self.probes.last_path_probe());
         self.route.add(&proxy, &ctx.multicast_groups);
         self.prepare_probe(ctx);
-        self.readers_without_heartbeat |= reader.reliable;
+        self.heartbeat.readers_without |= reader.reliable;
         let index = self.proxies.insert(proxy);
         if reader.reachability.listens != 0 {
             self.reroute(ctx);
@@ -62,7 +63,7 @@ impl Writer {
     pub(crate) fn count_match(&mut self, ctx: &mut Context, guid: Guid) {
         let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
         if proxy.is_some_and(|proxy| !core::mem::replace(&mut proxy.is_counted, true)) {
-            self.matched.added(guid);
+            self.statuses.matched.added(guid);
             ctx.notify(Event::PublicationMatched(self.handle));
         }
     }
@@ -100,7 +101,7 @@ impl Writer {
 
     /// Returns the longest datagram of new changes, in octets.
     pub(crate) fn message_len_max(&self, ctx: &Context) -> usize {
-        self.with_grown_reserve(self.route.max_message, ctx)
+        self.security.with_grown_reserve(self.route.max_message, ctx)
     }
 
     /// Returns the groups that the writer would use if all listeners had validated them.
@@ -153,7 +154,7 @@ impl Writer {
         if let Some(proxy) = self.proxies.remove(index) {
             self.remove_filter(&proxy);
             if proxy.is_counted {
-                self.matched.removed(guid);
+                self.statuses.matched.removed(guid);
                 ctx.notify(Event::PublicationMatched(self.handle));
             }
         }
@@ -169,18 +170,18 @@ impl Writer {
         self.reroute(ctx);
         self.update_lacks_heartbeat();
         if self.proxies.len() == 0 {
-            self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
-            (self.window_start, self.in_flight_bytes) = (self.history.last_sn(), 0);
+            self.window.cursor = Cursor::at(self.history.last_sn().next());
+            (self.window.start, self.window.in_flight_bytes) = (self.history.last_sn(), 0);
         }
         self.release_acknowledged(ctx);
         // The send window of the remaining readers may be open, or not needed.
-        self.stalled = false;
+        self.window.stalled = false;
         self.queue_data(ctx);
     }
 
     /// Checks whether any reader still lacks a heartbeat; only necessary while there were some.
     pub(super) fn update_lacks_heartbeat(&mut self) {
-        self.readers_without_heartbeat &= self.proxies.iter().any(|(_, proxy)| lacks_heartbeat(proxy));
+        self.heartbeat.readers_without &= self.proxies.iter().any(|(_, proxy)| lacks_heartbeat(proxy));
     }
 
     pub(crate) fn proxy_index(&self, guid: Guid) -> Option<u32> {

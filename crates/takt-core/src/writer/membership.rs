@@ -5,6 +5,7 @@
 //! not sent, and the digests in heartbeats are zero. A reader learns the writers of a publisher by
 //! discovery, and the end of a set from the end marker that each of them sends.
 
+use super::window::Cursor;
 use super::{Write, Writer, WriterHistory};
 use crate::context::Context;
 use crate::presentation::{SetPosition, is_of_group, uses_positions};
@@ -131,7 +132,7 @@ impl Writer {
             self.skip_number();
             return;
         }
-        let sn = self.history.append_end(SetPosition { set, ..end }, self.source_timestamp);
+        let sn = self.history.append_end(SetPosition { set, ..end }, self.stamps.written);
         if self.proxies.len() == 0 {
             self.skip_sending();
             if self.history.is_set_gone(sn) {
@@ -151,11 +152,11 @@ impl Writer {
             return;
         }
         self.history.begin_after(sn);
-        if self.cursor.sn > last {
-            self.cursor = super::Cursor { sn: sn.next(), fragment: 1 };
+        if self.window.cursor.sn > last {
+            self.window.cursor = Cursor::at(sn.next());
         }
-        if self.window_start == last {
-            self.window_start = sn;
+        if self.window.start == last {
+            self.window.start = sn;
         }
         if self.history.acknowledged_upto == last {
             self.history.acknowledged_upto = sn;

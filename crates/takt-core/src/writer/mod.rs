@@ -32,49 +32,49 @@ mod offered_timing;
 mod order;
 mod pace;
 mod path_probe;
+mod probes;
 mod reader_proxy;
 mod repair;
 mod route;
 mod route_change;
+mod security;
 mod slow_readers;
 mod transmit;
+mod window;
 
 pub(crate) use filters::Filters;
 pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, Room, WriterHistory};
 pub(crate) use matching::ReaderTraits;
-pub(crate) use reader_proxy::{Path, ReaderProxy};
+pub(crate) use reader_proxy::ReaderProxy;
 pub(crate) use slow_readers::Presence;
 
 use crate::WriterFlows;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadRef};
 use crate::context::{Context, Job};
-use crate::deadline::DeadlineMonitor;
 use crate::error::{Error, WriteError};
 use crate::event::Event;
-use crate::lifespan::Expiry;
 use crate::locator_kinds::LocatorKinds;
 use crate::presentation::SetPosition;
 use crate::security::Protection;
 use crate::slots::{Slots, WriterHandle};
-use crate::status::{
-    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus,
-};
+use crate::status::WriterStatuses;
 use crate::time::Instant;
-use crate::timer::{TimerId, TimerKind};
+use crate::timer::TimerKind;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use batch::Batch;
 use heartbeat::{HeartbeatState, Periods};
 use membership::Membership;
-use offered_timing::OwnLease;
-use pace::Pace;
-use path_probe::PathProbe;
+pub(crate) use offered_timing::OfferedTiming;
+use order::Stamps;
+pub(crate) use probes::Probes;
 use route::Route;
-use route_change::RouteChange;
+pub(crate) use security::WriterSecurity;
 use takt_exec::Priority;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{EntityId, Guid, GuidPrefix, PAYLOAD_PREFIX_LEN, SequenceNumber, SharedPayload, Timestamp};
+use window::{Cursor, SendWindow};
 
 /// Change from the application.
 #[derive(Clone, Copy, Debug)]
@@ -101,20 +101,6 @@ pub(crate) enum Content<'a, F> {
     Loan(&'a SharedPayload),
 }
 
-/// First change, or fragment of it, that was never sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cursor {
-    sn: SequenceNumber,
-    fragment: u32,
-}
-
-impl Cursor {
-    /// Returns the last change that was sent at least in part.
-    fn begun(&self) -> SequenceNumber {
-        if self.fragment > 1 { self.sn } else { self.sn.prev() }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) handle: WriterHandle,
@@ -129,17 +115,7 @@ pub(crate) struct Writer {
     /// Publisher of the writer, if one was created.
     pub(crate) group: Option<u32>,
     pub(crate) keyed: bool,
-    pub(crate) protection: Protection,
-    /// Octets that the protection adds to each payload.
-    payload_overhead: usize,
-    /// Octets of the protection of a submessage, as of when fragment sizes were chosen. They grow
-    /// with the receivers whose authentication codes the submessage carries.
-    planned_reserve: usize,
-    /// Only receiver of all its messages, which name it: the writer's key is shared with that
-    /// participant alone.
-    pub(crate) addressee: Option<GuidPrefix>,
-    /// Payloads may stay in memory shared with their readers, because they are not protected.
-    may_loan: bool,
+    pub(crate) security: WriterSecurity,
     /// Sequence number of its last SEDP announcement.
     pub(crate) announced: SequenceNumber,
     /// The writer is a relay of other writers' samples.
@@ -157,55 +133,33 @@ pub(crate) struct Writer {
     proxy_by_guid: BTreeMap<Guid, u32>,
     pub(crate) filters: Filters,
     route: Route,
-    /// Pending change of the route, while best-effort readers are probed.
-    route_change: Option<Box<RouteChange>>,
-    /// Path MTU probe; present with best-effort readers on a path that may have a smaller MTU.
-    path_probe: Option<PathProbe>,
-    /// A probe is queued.
-    probe_queued: bool,
-    cursor: Cursor,
-    /// Last change that was loaned to readers with shared memory while it was still to be sent to
-    /// others.
-    last_loaned: SequenceNumber,
-    window_start: SequenceNumber,
-    in_flight_bytes: usize,
-    /// Time at which the send window closed, if it has not opened since.
-    closed_since: Option<Instant>,
+    pub(crate) probes: Probes,
+    window: SendWindow,
     heartbeat: HeartbeatState,
-    timer: TimerId,
     data_queued: bool,
     /// New changes wait until best-effort readers have received directed ones.
     has_pending_directed: bool,
-    /// The last datagram or the send window was full: the next datagram is to be full too.
-    stalled: bool,
-    heartbeat_queued: bool,
-    /// A reliable reader may not have received a heartbeat yet.
-    readers_without_heartbeat: bool,
-    /// Change before which such readers were last sent an initial heartbeat.
-    initial_heartbeat_before: SequenceNumber,
-    /// The next heartbeat goes to all readers and asserts the writer's liveliness.
-    asserting: bool,
     /// A `write` found no room.
     space_wanted: bool,
     batch: Batch,
-    pace: Pace,
-    /// Source timestamp of the last change.
-    last_stamp: Timestamp,
-    expiry_timer: TimerId,
-    /// Expiry that the timer is armed for.
-    armed_expiry: Expiry,
-    deadline: DeadlineMonitor,
-    lease: Option<OwnLease>,
+    pub(crate) timing: OfferedTiming,
+    stamps: Stamps,
     membership: Option<Membership>,
-    /// Source timestamp of the last change.
-    source_timestamp: Timestamp,
-    pub(crate) deadline_missed: DeadlineMissedStatus,
-    pub(crate) liveliness_lost: LivelinessLostStatus,
-    pub(crate) matched: MatchedStatus,
-    pub(crate) incompatible: IncompatibleQosStatus,
-    /// Longest `write` call that the runtime has reported, in nanoseconds.
-    pub(crate) longest_write_ns: u64,
-    pub(crate) inconsistent_topic: InconsistentTopicStatus,
+    pub(crate) statuses: WriterStatuses,
+}
+
+impl Probes {
+    /// Takes whether a probe was queued.
+    pub(crate) fn take_queued(&mut self) -> bool {
+        core::mem::take(&mut self.is_queued)
+    }
+}
+
+impl SendWindow {
+    /// Returns the state that determines how far removed changes open the send window.
+    fn freed(&self) -> Freed {
+        Freed { from: self.start, to: self.cursor.sn, bytes: 0 }
+    }
 }
 
 impl Writer {
@@ -223,9 +177,7 @@ impl Writer {
         if !data.qos.lifespan.duration.is_infinite() {
             history.expect_expiries();
         }
-        let deadline = offered_timing::monitor(handle, &data, ctx);
-        let pace = Pace::new(&data.qos, ctx.timers.register(TimerKind::Pace { writer: handle.index }));
-        let lease = OwnLease::new(now, handle, &data.qos.liveliness, ctx);
+        let timing = OfferedTiming::new(now, handle, &data, ctx);
         Self {
             handle,
             entity_id: data.guid.entity_id,
@@ -236,11 +188,7 @@ impl Writer {
             priority: Priority::NORMAL,
             group: None,
             keyed,
-            protection: Protection::default(),
-            payload_overhead: 0,
-            planned_reserve: 0,
-            addressee: None,
-            may_loan: ctx.security.is_none(),
+            security: WriterSecurity::new(ctx),
             announced: SequenceNumber::ZERO,
             relays: false,
             is_enabled: false,
@@ -250,49 +198,25 @@ impl Writer {
             proxy_by_guid: BTreeMap::new(),
             filters: Filters::default(),
             route: Route::new(0),
-            route_change: None,
-            path_probe: None,
-            probe_queued: false,
-            cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
-            last_loaned: SequenceNumber::ZERO,
-            window_start: SequenceNumber::ZERO,
-            in_flight_bytes: 0,
-            closed_since: None,
-            heartbeat: HeartbeatState::default(),
-            timer: ctx.timers.register(TimerKind::Heartbeat { writer: handle.index }),
+            probes: Probes::default(),
+            window: SendWindow::new(),
+            heartbeat: HeartbeatState::new(ctx.timers.register(TimerKind::Heartbeat { writer: handle.index })),
             data_queued: false,
             has_pending_directed: false,
-            stalled: false,
-            heartbeat_queued: false,
-            readers_without_heartbeat: false,
-            initial_heartbeat_before: SequenceNumber::ZERO,
-            asserting: false,
             space_wanted: false,
-            pace,
             batch: Batch::new(ctx.timers.register(TimerKind::Batch { writer: handle.index })),
-            last_stamp: Timestamp::ZERO,
-            expiry_timer: ctx.timers.register(TimerKind::WriterExpiry { writer: handle.index }),
-            armed_expiry: Expiry::NEVER,
-            deadline,
-            lease,
+            timing,
+            stamps: Stamps::default(),
             membership: None,
-            source_timestamp: Timestamp::INVALID,
-            deadline_missed: DeadlineMissedStatus::default(),
-            liveliness_lost: LivelinessLostStatus::default(),
-            matched: MatchedStatus::default(),
-            incompatible: IncompatibleQosStatus::default(),
-            longest_write_ns: 0,
-            inconsistent_topic: InconsistentTopicStatus::default(),
+            statuses: WriterStatuses::default(),
         }
     }
 
     /// Protects submessages and payloads from now on. To be called before anything is written or
     /// matched.
     pub(crate) fn set_protection(&mut self, protection: Protection, ctx: &Context) {
-        self.protection = protection;
-        self.payload_overhead = ctx.payload_overhead(self.entity_id);
-        self.planned_reserve = self.reserve(ctx);
-        self.route = Route::new(self.route.more + self.planned_reserve);
+        let reserve = self.security.protect(protection, self.entity_id, ctx);
+        self.route = Route::new(self.route.more + reserve);
     }
 
     /// Makes the sequence numbers begin above this one. To be called before anything is written or
@@ -305,8 +229,8 @@ impl Writer {
     /// Marks all changes as sent, because there is no reader.
     fn skip_sending(&mut self) {
         let last = self.history.last_sn();
-        self.cursor = Cursor { sn: last.next(), fragment: 1 };
-        (self.history.acknowledged_upto, self.window_start) = (last, last);
+        self.window.cursor = Cursor::at(last.next());
+        (self.history.acknowledged_upto, self.window.start) = (last, last);
     }
 
     /// Releases the timers and queue space of the writer.
@@ -315,13 +239,13 @@ impl Writer {
             ctx.remove_owner();
         }
         ctx.remove_owner();
-        self.close_timing(ctx);
-        self.end_change(ctx);
-        self.close_probe(ctx);
-        ctx.timers.release(self.timer);
-        ctx.timers.release(self.expiry_timer);
+        self.timing.close(ctx);
+        self.probes.end_route_change(ctx);
+        self.probes.close_path(ctx);
+        ctx.timers.release(self.heartbeat.timer);
+        ctx.timers.release(self.timing.expiry_timer);
         self.batch.close(ctx);
-        self.pace.close(ctx);
+        self.timing.pace.close(ctx);
     }
 
     fn index(&self) -> u32 {
@@ -352,14 +276,14 @@ impl Writer {
         if !self.is_enabled && !self.relays {
             return Err(Error::NotEnabled.into());
         }
-        self.check_contract(now, ctx, write)?;
+        self.timing.pace.check_contract(now, ctx, write)?;
         let position = self.position_of(write);
         if self.proxies.len() == 0 && !self.keeps_history {
             let sn = self.skip_number();
-            self.last_stamp = write.source_timestamp;
-            self.begin_separation(now, write);
+            self.stamps.last = write.source_timestamp;
+            self.timing.pace.begin_separation(now, write);
             self.commit_position(&position);
-            self.record_write(now, ctx, write);
+            self.timing.record_write(now, ctx, write);
             return Ok(sn);
         }
         let room = self.make_room(write, write.payload_len, ctx);
@@ -380,17 +304,17 @@ impl Writer {
         if self.loans_to_all(payload) {
             change.flight_len = PAYLOAD_PREFIX_LEN as u32;
         }
-        let mut freed = self.freed();
+        let mut freed = self.window.freed();
         let sn = self.history.append(&change, replaced, &mut |evicted| freed.note(evicted));
-        self.in_flight_bytes -= freed.bytes;
+        self.window.in_flight_bytes -= freed.bytes;
         if let Some(origin) = write.origin {
             self.history.set_origin(sn, origin);
         }
-        self.last_stamp = write.source_timestamp;
-        self.begin_separation(now, write);
+        self.stamps.last = write.source_timestamp;
+        self.timing.pace.begin_separation(now, write);
         self.arm_expiry(now, ctx);
         self.commit_position(&position);
-        self.source_timestamp = write.source_timestamp;
+        self.stamps.written = write.source_timestamp;
         if self.proxies.len() == 0 {
             self.skip_sending();
             if write.kind == ChangeKind::DisposedUnregistered && !self.relays {
@@ -398,7 +322,7 @@ impl Writer {
             }
         }
         self.send_in_time(now, ctx, len);
-        self.record_write(now, ctx, write);
+        self.timing.record_write(now, ctx, write);
         Ok(sn)
     }
 
@@ -422,9 +346,9 @@ impl Writer {
     }
 
     fn make_room(&mut self, write: &Write, payload_len: usize, ctx: &mut Context) -> Result<Room, WriteError> {
-        let mut freed = self.freed();
+        let mut freed = self.window.freed();
         let room = self.history.make_room(write.key_hash, payload_len, &mut |evicted| freed.note(evicted));
-        self.in_flight_bytes -= freed.bytes;
+        self.window.in_flight_bytes -= freed.bytes;
         ctx.work.steps(self.history.take_visited());
         room.map_err(|full| self.refusal(full, ctx))
     }
@@ -433,12 +357,7 @@ impl Writer {
     pub(crate) fn steps_max(&self) -> usize {
         // A write without room searches for a sample to replace, twice for memory, and for whether
         // room may become free.
-        4 * self.history.len() + self.history.pool.steps_max() + self.deadline.len() + self.filters.steps_max()
-    }
-
-    /// Returns the state that determines how far removed changes open the send window.
-    fn freed(&self) -> Freed {
-        Freed { from: self.window_start, to: self.cursor.sn, bytes: 0 }
+        4 * self.history.len() + self.history.pool.steps_max() + self.timing.deadline.len() + self.filters.steps_max()
     }
 
     /// Returns the error of a write without room: the write can wait if room may become free,
@@ -490,7 +409,7 @@ impl Writer {
     pub(crate) fn would_replace_unsent(&self, key_hash: KeyHash) -> bool {
         self.history
             .next_evicted(key_hash)
-            .is_some_and(|sn| (self.data_queued && sn >= self.cursor.sn) || self.is_directed_and_unsent(sn))
+            .is_some_and(|sn| (self.data_queued && sn >= self.window.cursor.sn) || self.is_directed_and_unsent(sn))
     }
 
     fn is_directed_and_unsent(&self, sn: SequenceNumber) -> bool {
@@ -506,15 +425,15 @@ impl Writer {
     }
 
     pub(super) fn queue_heartbeat(&mut self, ctx: &mut Context) {
-        if !self.heartbeat_queued {
-            self.heartbeat_queued = true;
+        if !self.heartbeat.is_queued {
+            self.heartbeat.is_queued = true;
             ctx.jobs.push(self.priority, Job::Heartbeat { writer: self.index() });
         }
     }
 
     /// Queues a probe on the path of the samples: before a change of route, or of the path MTU.
     fn queue_probe(&mut self, ctx: &mut Context) {
-        if !core::mem::replace(&mut self.probe_queued, true) {
+        if !core::mem::replace(&mut self.probes.is_queued, true) {
             ctx.jobs.push(self.priority, Job::WriterProbe { writer: self.index() });
         }
     }
@@ -522,23 +441,18 @@ impl Writer {
     /// Prepares the queued probe with the sequence number `number`: adds its destinations, and
     /// returns its least length in octets.
     pub(crate) fn address_probe(&mut self, now: Instant, number: SequenceNumber, ctx: &mut Context) -> usize {
-        if self.has_route_probe() {
+        if self.probes.has_route_probe() {
             self.address_route_probe(now, number, ctx);
-            if self.path_probe.as_ref().is_some_and(|probe| probe.is_queued) {
+            if self.probes.path.as_ref().is_some_and(|probe| probe.is_queued) {
                 self.queue_probe(ctx);
             }
             return 0;
         }
-        let len = self.probe_len();
-        if self.path_probe.as_ref().is_some_and(|probe| probe.is_queued) {
+        let len = self.probes.probe_len();
+        if self.probes.path.as_ref().is_some_and(|probe| probe.is_queued) {
             self.address_path_probe(now, number, ctx);
         }
         len
-    }
-
-    /// Takes whether a probe was queued.
-    pub(crate) fn take_queued_probe(&mut self) -> bool {
-        core::mem::take(&mut self.probe_queued)
     }
 
     /// Handles the answer of a participant to the probe with that sequence number, of any writer.
@@ -565,8 +479,8 @@ impl Writer {
     /// Schedules a heartbeat for a reader that may lag, after the first period. The timer may be
     /// armed for a later heartbeat to other readers.
     fn schedule_heartbeat(&mut self, now: Instant, ctx: &mut Context) {
-        if ctx.timers.is_armed(self.timer) {
-            ctx.timers.arm_by(self.timer, now.after(self.heartbeat.first_period));
+        if ctx.timers.is_armed(self.heartbeat.timer) {
+            ctx.timers.arm_by(self.heartbeat.timer, now.after(self.heartbeat.first_period));
         } else if self.has_unacknowledged() {
             self.arm_heartbeat(now, ctx);
         }
@@ -582,7 +496,7 @@ impl Writer {
             .min()
             .unwrap_or(now);
         self.heartbeat.first_period = periods.first;
-        ctx.timers.arm(self.timer, next.max(now.after(periods.first)));
+        ctx.timers.arm(self.heartbeat.timer, next.max(now.after(periods.first)));
     }
 
     fn heartbeat_periods(&self, ctx: &Context) -> Periods {
@@ -627,8 +541,8 @@ impl Writer {
 
     /// Asserts the liveliness of the writer for the application.
     pub(crate) fn assert_liveliness(&mut self, now: Instant, ctx: &mut Context) {
-        self.renew_lease(now, ctx);
-        self.asserting = true;
+        self.timing.renew_lease(now, ctx);
+        self.heartbeat.asserts = true;
         self.queue_heartbeat(ctx);
     }
 
@@ -662,13 +576,13 @@ impl Writer {
     /// Frees the changes that are sent and acknowledged, and opens the send window accordingly.
     fn release_acknowledged(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
-        let sent = self.cursor.sn.prev();
+        let sent = self.window.cursor.sn.prev();
         let (mut low, mut start) = (sent, sent);
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| proxy.reliable || !self.keeps_history) {
             low = low.min(proxy.needs_above());
             start = start.min(proxy.pace().unwrap_or(sent));
         }
-        if low <= self.history.acknowledged_upto && start <= self.window_start {
+        if low <= self.history.acknowledged_upto && start <= self.window.start {
             return;
         }
         let mut next = self.history.acknowledged_upto.next();
@@ -676,8 +590,8 @@ impl Writer {
             ctx.work.steps(1);
             let Change { sn, kind, key_hash, flight_len, is_discarded, position: SetPosition { ends, .. }, .. } =
                 *change;
-            if sn > self.window_start {
-                self.in_flight_bytes -= flight_len as usize;
+            if sn > self.window.start {
+                self.window.in_flight_bytes -= flight_len as usize;
             }
             if !self.keeps_history || is_discarded || (ends && self.history.is_set_gone(sn)) {
                 self.history.remove(sn);
@@ -686,13 +600,13 @@ impl Writer {
             }
             next = sn.next();
         }
-        let mut next = self.window_start.max(low).next();
+        let mut next = self.window.start.max(low).next();
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= start) {
             ctx.work.steps(1);
-            self.in_flight_bytes -= change.flight_len as usize;
+            self.window.in_flight_bytes -= change.flight_len as usize;
             next = change.sn.next();
         }
-        self.window_start = start.max(self.window_start);
+        self.window.start = start.max(self.window.start);
         if low <= self.history.acknowledged_upto {
             return;
         }

@@ -7,6 +7,21 @@ use alloc::string::ToString;
 use takt_wire::Timestamp;
 use takt_wire::qos::DestinationOrder;
 
+/// Source timestamps of a writer.
+#[derive(Debug)]
+pub(super) struct Stamps {
+    /// Greatest timestamp that bounds the next one.
+    pub(super) last: Timestamp,
+    /// Timestamp of the last change.
+    pub(super) written: Timestamp,
+}
+
+impl Default for Stamps {
+    fn default() -> Self {
+        Self { last: Timestamp::ZERO, written: Timestamp::INVALID }
+    }
+}
+
 impl Writer {
     /// Returns the timestamp of the next change: that of the application, else that of the wall
     /// clock.
@@ -15,11 +30,11 @@ impl Writer {
         let refuse = |what: &str| Err(Error::BadParameter { what: what.to_string() });
         match given {
             Some(stamp) if stamp.is_invalid() || stamp.is_infinite() => refuse("the source timestamp is invalid"),
-            Some(stamp) if ordered && stamp < self.last_stamp => {
+            Some(stamp) if ordered && stamp < self.stamps.last => {
                 refuse("the source timestamp precedes that of the previous change")
             }
             Some(stamp) => Ok(stamp),
-            None if ordered => Ok(wall.max(self.last_stamp)),
+            None if ordered => Ok(wall.max(self.stamps.last)),
             None => Ok(wall),
         }
     }

@@ -37,16 +37,14 @@ impl Pace {
     pub(super) fn close(&self, ctx: &mut Context) {
         ctx.timers.release(self.timer);
     }
-}
 
-impl Writer {
     /// Checks a change against the contract. A change that comes early finds no room until its
     /// time, or is refused. Dispose and unregister are not samples.
     pub(super) fn check_contract(&mut self, now: Instant, ctx: &mut Context, write: &Write) -> Result<(), WriteError> {
         if write.kind != ChangeKind::Alive {
             return Ok(());
         }
-        let Pace { contract, next, timer, .. } = &self.pace;
+        let Self { contract, next, timer, .. } = self;
         if let Some(max) = contract.max_sample_bytes.filter(|max| write.payload_len > *max as usize) {
             return Err(Error::OutOfResources { limit: "rt.max_bytes", value: u64::from(max) }.into());
         }
@@ -64,11 +62,13 @@ impl Writer {
 
     /// Starts the separation after a written sample.
     pub(super) fn begin_separation(&mut self, now: Instant, write: &Write) {
-        if write.kind == ChangeKind::Alive && self.pace.separation > Duration::ZERO {
-            self.pace.next = now.after(self.pace.separation);
+        if write.kind == ChangeKind::Alive && self.separation > Duration::ZERO {
+            self.next = now.after(self.separation);
         }
     }
+}
 
+impl Writer {
     /// Handles the timer: the separation that a `write` waits for has elapsed.
     pub(crate) fn handle_pace(&mut self, ctx: &mut Context) {
         ctx.notify(Event::WriterSpace(self.handle));

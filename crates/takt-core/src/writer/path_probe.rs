@@ -18,10 +18,11 @@
 //!
 //! Not supported: measuring the path MTU, and detecting its change while the locator is unchanged.
 
-use super::burst::NARROW_LEN;
+use super::probes::Probes;
 use super::{ReaderProxy, Writer, route};
 use crate::context::Context;
 use crate::event::Event;
+use crate::path::NARROW_LEN;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use core::time::Duration;
@@ -91,11 +92,29 @@ impl ReaderProxy {
     }
 }
 
+impl Probes {
+    /// Returns the number up to which answers belong to earlier probes. ZERO: there was none.
+    pub(super) fn last_path_probe(&self) -> SequenceNumber {
+        self.path.as_ref().map_or(SequenceNumber::ZERO, |probe| probe.short.max(probe.long))
+    }
+
+    pub(super) fn close_path(&mut self, ctx: &mut Context) {
+        if let Some(probe) = self.path.take() {
+            ctx.timers.release(probe.timer);
+        }
+    }
+
+    /// Returns the length of the next probe in octets.
+    pub(super) fn probe_len(&self) -> usize {
+        self.path.as_ref().map_or(0, |probe| if probe.is_long { probe.len } else { 0 })
+    }
+}
+
 impl Writer {
     /// Prepares probes after readers were matched or redirected, so that sending does not allocate.
     pub(super) fn prepare_probe(&mut self, ctx: &mut Context) {
-        if self.path_probe.is_none() && self.route.max_message > self.route.len_validated {
-            self.path_probe = Some(PathProbe {
+        if self.probes.path.is_none() && self.route.max_message > self.route.len_validated {
+            self.probes.path = Some(PathProbe {
                 timer: ctx.timers.register(TimerKind::PathProbe { writer: self.index() }),
                 len: 0,
                 pairs: 0,
@@ -111,21 +130,10 @@ impl Writer {
     /// Records the path of the samples for the readers that this group serves.
     pub(super) fn record_paths(&mut self, group: Option<usize>, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
-        let last_probe = self.last_path_probe();
+        let last_probe = self.probes.last_path_probe();
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| !proxy.reliable) {
             let locator = route::path_to(proxy, group, &ctx.multicast_groups).locator;
             proxy.set_probed_path(locator, last_probe);
-        }
-    }
-
-    /// Returns the number up to which answers belong to earlier probes. ZERO: there was none.
-    pub(super) fn last_path_probe(&self) -> SequenceNumber {
-        self.path_probe.as_ref().map_or(SequenceNumber::ZERO, |probe| probe.short.max(probe.long))
-    }
-
-    pub(super) fn close_probe(&mut self, ctx: &mut Context) {
-        if let Some(probe) = self.path_probe.take() {
-            ctx.timers.release(probe.timer);
         }
     }
 
@@ -139,27 +147,22 @@ impl Writer {
 
     #[cold]
     fn begin_probe(&mut self, ctx: &mut Context) {
-        let Some(probe) = self.path_probe.as_mut().filter(|probe| probe.len == 0) else { return };
+        let Some(probe) = self.probes.path.as_mut().filter(|probe| probe.len == 0) else { return };
         (probe.len, probe.pairs, probe.wait) = (self.route.max_message, 0, WAIT);
         self.queue_probe_pair(ctx);
     }
 
     fn queue_probe_pair(&mut self, ctx: &mut Context) {
-        if let Some(probe) = &mut self.path_probe {
+        if let Some(probe) = &mut self.probes.path {
             (probe.is_long, probe.is_queued) = (false, true);
             self.queue_probe(ctx);
         }
     }
 
-    /// Returns the length of the next probe in octets.
-    pub(super) fn probe_len(&self) -> usize {
-        self.path_probe.as_ref().map_or(0, |probe| if probe.is_long { probe.len } else { 0 })
-    }
-
     /// Prepares the probe with sequence number `number`: adds its destinations.
     pub(super) fn address_path_probe(&mut self, now: Instant, number: SequenceNumber, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
-        let Some(probe) = &mut self.path_probe else { return };
+        let Some(probe) = &mut self.probes.path else { return };
         let group = self.route.multicast_group;
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| proxy.may_miss(probe.len)) {
             route::add_destination(&mut ctx.destinations, route::path_to(proxy, group, &ctx.multicast_groups).locator);
@@ -175,7 +178,7 @@ impl Writer {
 
     /// Handles the answer of a participant to the probe with that sequence number, of any writer.
     pub(super) fn handle_path_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
-        let Some(probe) = self.path_probe.as_ref().filter(|probe| probe.len > 0) else { return };
+        let Some(probe) = self.probes.path.as_ref().filter(|probe| probe.len > 0) else { return };
         let (len, is_long) = (probe.len, number == probe.long);
         if !is_long && number != probe.short {
             return;
@@ -202,7 +205,7 @@ impl Writer {
     /// Handles the timer: ends the wait for a pair of probes, or starts another round.
     pub(crate) fn handle_probe_timeout(&mut self, now: Instant, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
-        let Some(probe) = &mut self.path_probe else { return };
+        let Some(probe) = &mut self.probes.path else { return };
         let (mut is_open, mut narrow) = (false, 0);
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.may_miss(probe.len)) {
             proxy.path_state.long_lost += u32::from(core::mem::take(&mut proxy.path_state.answers));

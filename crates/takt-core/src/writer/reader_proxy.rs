@@ -1,6 +1,6 @@
 //! Proxy of a matched reader at a writer (RTPS 2.5 §8.4.7.5, §8.4.9.2).
 
-use super::burst::{Burst, NARROW_LEN};
+use super::burst::Burst;
 use super::filters::ProxyFilter;
 use super::heartbeat::HeartbeatRetries;
 use super::history::Change;
@@ -9,44 +9,12 @@ use super::slow_readers::Silence;
 use crate::bits::Window;
 use crate::count::{Age, LastCount};
 use crate::multicast_group::MulticastReachability;
+use crate::path::{NARROW_LEN, Path};
 use crate::time::Instant;
-use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
+use takt_wire::{FragmentNumberSet, Guid, SequenceNumber, SequenceNumberSet};
 
 /// Most samples whose missing fragments are recorded at once.
 const FRAGMENT_REQUESTS: usize = 8;
-
-/// Longest packet of any Ethernet in use. Only loopback carries longer ones.
-const JUMBO_LEN_MAX: usize = 16_384;
-
-/// Path to an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Path {
-    pub(crate) locator: Locator,
-    /// Largest RTPS message in bytes that travels in one packet.
-    pub(crate) max_message: usize,
-}
-
-impl Path {
-    /// Reports whether payloads can be loaned along the path: it leads into shared memory of this
-    /// host.
-    pub(crate) fn supports_loans(&self) -> bool {
-        supports_loans_to(&self.locator)
-    }
-}
-
-impl Path {
-    /// Reports whether a network on the path may have a smaller MTU than this host's interface:
-    /// true for jumbo frames, false for shared memory and streams.
-    pub(super) fn may_be_narrower(&self) -> bool {
-        let is_datagram = matches!(self.locator.kind, Locator::KIND_UDP_V4 | Locator::KIND_UDP_V6);
-        is_datagram && (NARROW_LEN + 1..=JUMBO_LEN_MAX).contains(&self.max_message)
-    }
-}
-
-/// Reports whether payloads can be loaned to a reader at this locator.
-pub(super) fn supports_loans_to(locator: &Locator) -> bool {
-    locator.kind == Locator::KIND_TAKT_SHM
-}
 
 #[derive(Debug)]
 pub(crate) struct ReaderProxy {

@@ -2,10 +2,11 @@
 //! (RTPS 2.5 §8.4.9.2).
 
 use super::transmit::{Message, Part, fragment_count};
-use super::{Change, Path, ReaderProxy, Writer, route};
+use super::{Change, ReaderProxy, Writer, route};
 use crate::FlowTag;
 use crate::context::Context;
 use crate::event::Event;
+use crate::path::Path;
 use crate::time::Instant;
 use takt_wire::message::Gap;
 use takt_wire::{EntityId, FragmentNumberSet, Full, SequenceNumber, SequenceNumberSet};
@@ -44,7 +45,7 @@ impl Writer {
         ctx.destinations.push(path.locator);
         let mut message = self.message(frame, path.max_message, ctx)?;
         message.builder.info_destination(reader.prefix).ok()?;
-        if self.addressee.is_some() {
+        if self.security.addressee.is_some() {
             self.send_initial_heartbeat(&mut message, ctx);
         }
         let empty = message.builder.len();
@@ -73,7 +74,7 @@ impl Writer {
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.record_repairs(len);
             if !proxy.reliable {
-                self.record_directed_datagram();
+                self.probes.record_directed_datagram();
             }
         }
         self.queue_repair(index, ctx);
@@ -110,7 +111,7 @@ impl Writer {
 
     /// Returns the most urgent repair for the reader, oldest first.
     fn next_repair(&mut self, index: u32) -> Option<Repair> {
-        let unsent = self.cursor.sn;
+        let unsent = self.window.cursor.sn;
         let history = &self.history;
         let proxy = self.proxies.get_mut(index)?;
         while let Some((sn, fragments)) =
@@ -164,18 +165,18 @@ impl Writer {
         while steps < GAP_STEPS {
             steps += 1;
             match self.history.at_or_after(end) {
-                None => end = self.cursor.sn,
+                None => end = self.window.cursor.sn,
                 Some(change) if proxy.is_relevant(change) => {
                     end = change.sn;
                     break;
                 }
                 Some(change) => end = change.sn.next(),
             }
-            if end >= self.cursor.sn {
+            if end >= self.window.cursor.sn {
                 break;
             }
         }
-        (end.min(self.cursor.sn).max(start.next()), steps)
+        (end.min(self.window.cursor.sn).max(start.next()), steps)
     }
 
     fn emit_gap(
@@ -212,7 +213,7 @@ impl Writer {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
         let (reader, directed_to) = addressee(proxy, change);
-        if self.may_loan
+        if self.security.may_loan
             && proxy.path.supports_loans()
             && let Some(loan) = self.history.pool.loan(change.payload).cloned()
         {
@@ -316,7 +317,7 @@ impl Writer {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
         let (reader, first_relevant) = (proxy.guid.entity_id, proxy.first_relevant);
-        let up_to_date = proxy.acked >= self.cursor.sn.prev();
+        let up_to_date = proxy.acked >= self.window.cursor.sn.prev();
         let heartbeat = self.heartbeat_submessage(reader, first_relevant, up_to_date);
         message.builder.heartbeat(&heartbeat)?;
         ctx.counters.heartbeats_sent += 1;

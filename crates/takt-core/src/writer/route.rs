@@ -9,8 +9,9 @@
 //! ([`crate::multicast_group`]). Repairs and other submessages for a single reader are sent to that
 //! reader alone.
 
-use super::reader_proxy::{Path, ReaderProxy};
+use super::reader_proxy::ReaderProxy;
 use crate::multicast_group::{MulticastGroups, MulticastReachability, MulticastSet};
+use crate::path::Path;
 use crate::slots::Slots;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

@@ -12,6 +12,7 @@
 //! the route changes in any case: the writer has sent without a pause of a round trip, or a
 //! participant does not answer.
 
+use super::probes::Probes;
 use super::{Cursor, ReaderProxy, Route, Writer, route};
 use crate::context::Context;
 use crate::multicast_group::MulticastSet;
@@ -46,12 +47,33 @@ pub(super) struct RouteChange {
     is_queued: bool,
 }
 
+impl Probes {
+    /// Records a datagram to a single best-effort reader, whose arrival an earlier probe does not
+    /// prove.
+    pub(super) fn record_directed_datagram(&mut self) {
+        if let Some(change) = &mut self.route_change {
+            change.last_probe = SequenceNumber::ZERO;
+        }
+    }
+
+    pub(super) fn end_route_change(&mut self, ctx: &mut Context) {
+        if let Some(change) = self.route_change.take() {
+            ctx.timers.release(change.timer);
+        }
+    }
+
+    /// Reports whether a pending change has a probe to send.
+    pub(super) fn has_route_probe(&self) -> bool {
+        self.route_change.as_ref().is_some_and(|change| change.is_queued)
+    }
+}
+
 impl Writer {
     /// Recomputes the route after readers were matched, unmatched or redirected.
     pub(super) fn reroute(&mut self, ctx: &mut Context) {
         let (group, wanted) = self.best_multicast_group(ctx);
         if self.concerned(group).next().is_none() {
-            self.end_change(ctx);
+            self.probes.end_route_change(ctx);
             return self.take_route(group, wanted, ctx);
         }
         // The state of the group in use must be kept meanwhile.
@@ -75,7 +97,7 @@ impl Writer {
     /// Returns the best-effort readers that the new group would serve differently and that were
     /// already sent samples, with the group that serves them now.
     fn concerned(&self, next: Option<usize>) -> impl Iterator<Item = (&ReaderProxy, Option<usize>)> {
-        let (now, sent) = (self.route.multicast_group, self.cursor.begun());
+        let (now, sent) = (self.route.multicast_group, self.window.cursor.begun());
         self.proxies.iter().filter(move |(_, proxy)| !proxy.reliable && proxy.first_relevant <= sent).filter_map(
             move |(_, proxy)| {
                 let group_for = |group: Option<usize>| group.filter(|at| proxy.reachability.is_served_by(*at));
@@ -87,14 +109,14 @@ impl Writer {
     /// Begins a change of the route, or replaces the target of a pending one.
     fn begin_change(&mut self, next: (Option<usize>, MulticastSet), ctx: &mut Context) {
         let (writer, readers) = (self.index(), self.proxies.len());
-        let change = self.route_change.get_or_insert_with(|| {
+        let change = self.probes.route_change.get_or_insert_with(|| {
             Box::new(RouteChange {
                 next,
                 timer: ctx.timers.register(TimerKind::RouteChange { writer }),
                 first_probe: None,
                 wait: WAIT,
                 last_probe: SequenceNumber::ZERO,
-                unsent: self.cursor,
+                unsent: self.window.cursor,
                 unanswered: Vec::new(),
                 is_queued: false,
             })
@@ -108,36 +130,22 @@ impl Writer {
 
     /// Probes the readers concerned, which may have changed since the last probe.
     fn repeat_probe(&mut self, ctx: &mut Context) {
-        if let Some(change) = &mut self.route_change {
+        if let Some(change) = &mut self.probes.route_change {
             (change.last_probe, change.is_queued) = (SequenceNumber::ZERO, true);
             self.queue_probe(ctx);
         }
     }
 
-    /// Records a datagram to a single best-effort reader, whose arrival an earlier probe does not
-    /// prove.
-    pub(super) fn record_directed_datagram(&mut self) {
-        if let Some(change) = &mut self.route_change {
-            change.last_probe = SequenceNumber::ZERO;
-        }
-    }
-
-    pub(super) fn end_change(&mut self, ctx: &mut Context) {
-        if let Some(change) = self.route_change.take() {
-            ctx.timers.release(change.timer);
-        }
-    }
-
     fn complete_change(&mut self, ctx: &mut Context) {
-        let Some((group, wanted)) = self.route_change.as_ref().map(|change| change.next) else { return };
-        self.end_change(ctx);
+        let Some((group, wanted)) = self.probes.route_change.as_ref().map(|change| change.next) else { return };
+        self.probes.end_route_change(ctx);
         self.take_route(group, wanted, ctx);
     }
 
     /// Prepares the probe with sequence number `number`: adds its destinations.
     pub(super) fn address_route_probe(&mut self, now: Instant, number: SequenceNumber, ctx: &mut Context) {
         let Some((next, mut unanswered)) =
-            self.route_change.as_mut().map(|change| (change.next.0, core::mem::take(&mut change.unanswered)))
+            self.probes.route_change.as_mut().map(|change| (change.next.0, core::mem::take(&mut change.unanswered)))
         else {
             return;
         };
@@ -152,22 +160,19 @@ impl Writer {
         }
         unanswered.sort_unstable();
         unanswered.dedup();
-        let unsent = self.cursor;
-        let Some(change) = &mut self.route_change else { return };
+        let unsent = self.window.cursor;
+        let Some(change) = &mut self.probes.route_change else { return };
         let last = change.first_probe.get_or_insert(now).after(ANSWER_TIMEOUT);
         ctx.timers.arm(change.timer, now.after(change.wait).min(last));
         (change.last_probe, change.unsent, change.unanswered, change.is_queued) = (number, unsent, unanswered, false);
     }
 
-    /// Reports whether a pending change has a probe to send.
-    pub(super) fn has_route_probe(&self) -> bool {
-        self.route_change.as_ref().is_some_and(|change| change.is_queued)
-    }
-
     /// Handles the answer of a participant to the probe with that sequence number, of any writer.
     pub(super) fn handle_route_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
-        let unsent = self.cursor;
-        let Some(change) = self.route_change.as_mut().filter(|change| change.last_probe == number) else { return };
+        let unsent = self.window.cursor;
+        let Some(change) = self.probes.route_change.as_mut().filter(|change| change.last_probe == number) else {
+            return;
+        };
         change.unanswered.retain(|unanswered| *unanswered != prefix);
         if change.unanswered.is_empty() && change.unsent == unsent {
             self.complete_change(ctx);
@@ -176,7 +181,7 @@ impl Writer {
 
     /// Handles the timer: not all have answered the last probe, or samples were sent after it.
     pub(crate) fn handle_route_timeout(&mut self, now: Instant, ctx: &mut Context) {
-        let Some(change) = &mut self.route_change else { return };
+        let Some(change) = &mut self.probes.route_change else { return };
         if change.first_probe.is_some_and(|first_probe| now.since(first_probe) < ANSWER_TIMEOUT) {
             change.wait = change.wait * 3 / 2;
             return self.repeat_probe(ctx);

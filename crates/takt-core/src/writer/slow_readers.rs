@@ -25,9 +25,9 @@
 //! participant that is not heard at all is removed with its readers when its lease ends.
 
 use super::{ReaderProxy, Writer};
+use crate::config::REORDER_WINDOW;
 use crate::context::Context;
 use crate::event::Event;
-use crate::reader::REORDER_WINDOW;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -109,11 +109,11 @@ impl Writer {
 
     /// Excludes the readers that keep the send window closed for others.
     pub(super) fn exclude_slow_readers(&mut self, now: Instant, ctx: &mut Context) {
-        if self.closed_since.is_none_or(|since| now.since(since) < EXCLUDED_AFTER) {
+        if self.window.closed_since.is_none_or(|since| now.since(since) < EXCLUDED_AFTER) {
             return;
         }
         ctx.work.steps(2 * self.proxies.len());
-        let sent = self.cursor.sn.prev();
+        let sent = self.window.cursor.sn.prev();
         let waits = |proxy: &ReaderProxy| !proxy.reliable || proxy.pace().is_some_and(|pace| pace >= sent);
         if !self.proxies.iter().any(|(_, proxy)| waits(proxy)) {
             return;
@@ -130,7 +130,7 @@ impl Writer {
 
     /// Opens the send window after readers were excluded from it.
     fn open_window(&mut self, ctx: &mut Context) {
-        (self.stalled, self.closed_since) = (false, None);
+        (self.window.stalled, self.window.closed_since) = (false, None);
         self.release_acknowledged(ctx);
         self.queue_data(ctx);
     }
@@ -141,7 +141,7 @@ impl Writer {
         if self.proxies.iter().any(|(_, proxy)| !proxy.reliable || proxy.pace().is_some()) {
             return;
         }
-        let next = self.cursor.sn;
+        let next = self.window.cursor.sn;
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.is_excluded) {
             (proxy.is_excluded, proxy.pace_from) = (false, next);
         }
@@ -189,7 +189,7 @@ impl Writer {
         }
         let acked = proxy.acked;
         let is_excluded = !self.is_near(acked, ctx);
-        let next = self.cursor.sn;
+        let next = self.window.cursor.sn;
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.is_excluded = is_excluded;
             proxy.pace_from = proxy.pace_from.max(next);
@@ -204,7 +204,7 @@ impl Writer {
 
     /// Reports whether the changes sent after the given one fill at most half of the send window.
     fn is_near(&self, acked: SequenceNumber, ctx: &mut Context) -> bool {
-        let sent = self.cursor.sn.prev();
+        let sent = self.window.cursor.sn.prev();
         if sent.0 - acked.0 > REORDER_WINDOW / 2 {
             return false;
         }

@@ -2,12 +2,13 @@
 
 use super::filters::Verdicts;
 use super::matching::lacks_heartbeat;
-use super::reader_proxy::supports_loans_to;
+use super::security::WriterSecurity;
 use super::{Change, Cursor, ReaderProxy, Writer};
 use crate::cache::{ChangeKind, PayloadRef};
+use crate::config::REORDER_WINDOW;
 use crate::context::{Context, PayloadTail};
+use crate::path::supports_loans_to;
 use crate::presentation::SetPosition;
-use crate::reader::REORDER_WINDOW;
 use crate::time::Instant;
 use takt_wire::builder::{DataEmit, DataFragEmit, HEARTBEAT_LEN, INFO_DESTINATION_LEN, MessageBuilder};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
@@ -125,6 +126,19 @@ pub(super) fn fragment_count(payload_len: usize, size: u16) -> u32 {
     payload_len.div_ceil(usize::from(size)) as u32
 }
 
+impl WriterSecurity {
+    /// Returns a length limit plus the growth of the protection of one submessage.
+    pub(crate) fn with_grown_reserve(&self, max_message: usize, ctx: &Context) -> usize {
+        max_message.saturating_add(self.reserve(ctx).saturating_sub(self.planned_reserve))
+    }
+
+    /// Returns the octets of the protection of a submessage and its payload.
+    pub(super) fn reserve(&self, ctx: &Context) -> usize {
+        let submessage = if self.protection.submessage { ctx.submessage_overhead() } else { 0 };
+        submessage + self.payload_overhead
+    }
+}
+
 impl Writer {
     /// Builds the next datagram of new samples: as many small ones as fit, or one fragment of a
     /// large one. `None` if there is nothing to send now. Queues itself again if there is more.
@@ -133,15 +147,15 @@ impl Writer {
             return None;
         }
         let mut message = self.message(frame, self.route.max_message, ctx)?;
-        let has_unprobed_listeners = self.readers_without_heartbeat && self.addressee.is_none();
+        let has_unprobed_listeners = self.heartbeat.readers_without && self.security.addressee.is_none();
         if has_unprobed_listeners
-            && self.initial_heartbeat_before != self.cursor.sn
-            && self.cursor.sn <= self.history.last_sn()
+            && self.heartbeat.initial_before != self.window.cursor.sn
+            && self.window.cursor.sn <= self.history.last_sn()
         {
-            self.initial_heartbeat_before = self.cursor.sn;
+            self.heartbeat.initial_before = self.window.cursor.sn;
             self.send_initial_heartbeats(&mut message, ctx);
         }
-        let mut datagram = Datagram::from(self.cursor.sn);
+        let mut datagram = Datagram::from(self.window.cursor.sn);
         let more = loop {
             match self.add_next(&mut message, &mut datagram, ctx) {
                 Progress::Continues => {}
@@ -149,8 +163,8 @@ impl Writer {
                 Progress::Finished => break false,
             }
         };
-        self.stalled = datagram.stalled || self.cursor.sn >= datagram.full_at;
-        self.closed_since = datagram.stalled.then(|| self.closed_since.unwrap_or(now));
+        self.window.stalled = datagram.stalled || self.window.cursor.sn >= datagram.full_at;
+        self.window.closed_since = datagram.stalled.then(|| self.window.closed_since.unwrap_or(now));
         self.address(&mut message, &datagram, ctx);
         let len = (!message.builder.is_empty()).then(|| message.builder.len());
         if let Some(len) = len {
@@ -167,18 +181,7 @@ impl Writer {
     /// Begins a message of this writer. If the protection of a submessage has grown since fragment
     /// sizes were chosen, the message exceeds the path MTU by that amount, and IP fragments it.
     pub(super) fn message<'a>(&self, frame: &'a mut [u8], max_message: usize, ctx: &Context) -> Option<Message<'a>> {
-        Message::new(frame, self.with_grown_reserve(max_message, ctx), self.reserve(ctx), &ctx.header)
-    }
-
-    /// Returns a length limit plus the growth of the protection of one submessage.
-    pub(crate) fn with_grown_reserve(&self, max_message: usize, ctx: &Context) -> usize {
-        max_message.saturating_add(self.reserve(ctx).saturating_sub(self.planned_reserve))
-    }
-
-    /// Returns the octets of the protection of a submessage and its payload.
-    pub(super) fn reserve(&self, ctx: &Context) -> usize {
-        let submessage = if self.protection.submessage { ctx.submessage_overhead() } else { 0 };
-        submessage + self.payload_overhead
+        Message::new(frame, self.security.with_grown_reserve(max_message, ctx), self.security.reserve(ctx), &ctx.header)
     }
 
     /// Adds the next content to a datagram: plain samples as they are, another change or a part of
@@ -186,17 +189,17 @@ impl Writer {
     fn add_next(&mut self, message: &mut Message<'_>, datagram: &mut Datagram, ctx: &mut Context) -> Progress {
         ctx.work.steps(1);
         self.emit_plain(message, datagram.full_at, ctx);
-        if self.cursor.sn >= datagram.full_at {
+        if self.window.cursor.sn >= datagram.full_at {
             return Progress::Full;
         }
-        let Some(mut change) = self.history.at_or_after(self.cursor.sn).copied() else {
-            self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
+        let Some(mut change) = self.history.at_or_after(self.window.cursor.sn).copied() else {
+            self.window.cursor = Cursor::at(self.history.last_sn().next());
             return Progress::Finished;
         };
-        if change.sn > self.cursor.sn {
-            self.cursor = Cursor { sn: change.sn, fragment: 1 };
+        if change.sn > self.window.cursor.sn {
+            self.window.cursor = Cursor::at(change.sn);
         }
-        if self.relays || self.addressee.is_some() || !change.directed.readers().is_empty() {
+        if self.relays || self.security.addressee.is_some() || !change.directed.readers().is_empty() {
             if !self.queue_directed(&change, ctx) {
                 return Progress::Finished;
             }
@@ -211,7 +214,7 @@ impl Writer {
             datagram.stalled = true;
             return Progress::Finished;
         }
-        self.stalled = false;
+        self.window.stalled = false;
         if *datagram.rejected.get_or_insert(change.rejected) != change.rejected {
             return Progress::Full;
         }
@@ -230,7 +233,7 @@ impl Writer {
         }
         datagram.audience = next;
         let emitted = self.emit_next(message, &change, next, ctx);
-        if emitted.is_ok() && self.cursor.sn > change.sn {
+        if emitted.is_ok() && self.window.cursor.sn > change.sn {
             datagram.record_visits(self.pass_over(&change, ctx));
         }
         match emitted {
@@ -257,7 +260,7 @@ impl Writer {
         let is_for_all = datagram.audience == Audience::All || ctx.destinations.len() == self.route.destinations.len();
         let filling = self.is_nearly_full().then(|| self.history.samples_max());
         if is_for_all
-            && self.addressee.is_none()
+            && self.security.addressee.is_none()
             && self.route.reliable
             && self.heartbeat.wanted(datagram.stalled, filling, ctx.limits.send_window_bytes)
         {
@@ -272,12 +275,12 @@ impl Writer {
 
     /// Reports whether a payload can be loaned to any of its readers.
     pub(crate) fn has_loan_readers(&self) -> bool {
-        self.may_loan && self.route.destinations.iter().any(supports_loans_to)
+        self.security.may_loan && self.route.destinations.iter().any(supports_loans_to)
     }
 
     /// Reports whether a payload is loaned, and all readers can get it by loan.
     pub(super) fn loans_to_all(&self, payload: PayloadRef) -> bool {
-        self.may_loan
+        self.security.may_loan
             && self.history.pool.loan(payload).is_some()
             && self.route.destinations.iter().all(supports_loans_to)
     }
@@ -296,8 +299,8 @@ impl Writer {
     fn audience_of(&self, change: &Change) -> Audience {
         match self.history.pool.loan(change.payload) {
             Some(_) if change.rejected != 0 => Audience::All,
-            Some(_) if change.sn == self.last_loaned => Audience::Others,
-            Some(_) if self.cursor.fragment == 1 && self.has_loan_readers() => Audience::LoanReaders,
+            Some(_) if change.sn == self.window.last_loaned => Audience::Others,
+            Some(_) if self.window.cursor.fragment == 1 && self.has_loan_readers() => Audience::LoanReaders,
             _ => Audience::All,
         }
     }
@@ -311,7 +314,7 @@ impl Writer {
         if self.loans_to_all(change.payload) {
             self.advance(change);
         } else {
-            self.last_loaned = change.sn;
+            self.window.last_loaned = change.sn;
         }
         Ok(false)
     }
@@ -329,7 +332,7 @@ impl Writer {
     /// their own, because a Takt reader accepts no other ([`crate::reader`]). The remaining ones
     /// request it. Room for a HEARTBEAT to all readers is left.
     fn send_initial_heartbeats(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
-        let heartbeat_len = INFO_DESTINATION_LEN + HEARTBEAT_LEN + GroupInfo::LEN + self.reserve(ctx);
+        let heartbeat_len = INFO_DESTINATION_LEN + HEARTBEAT_LEN + GroupInfo::LEN + self.security.reserve(ctx);
         let Self { proxies, history, heartbeat: state, entity_id, membership, data, .. } = self;
         let has_services = data.qos.durability >= Durability::Transient && !entity_id.is_builtin();
         let new_readers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| lacks_heartbeat(proxy));
@@ -389,7 +392,7 @@ impl Writer {
         if change.fragment_size > self.route.fragment_size {
             change.fragment_size = self.route.fragment_size;
             self.history.set_fragment_size(change.sn, change.fragment_size);
-            self.cursor.fragment = 1;
+            self.window.cursor.fragment = 1;
         }
     }
 
@@ -415,7 +418,7 @@ impl Writer {
         if !message.builder.is_empty() {
             return Err(Full);
         }
-        let (number, count) = (self.cursor.fragment, fragment_count(change.payload.len(), size));
+        let (number, count) = (self.window.cursor.fragment, fragment_count(change.payload.len(), size));
         // The last fragment carries a heartbeat, and its sample may be removed once it was sent.
         let in_tail = ctx.scatter_gather && size >= GATHERED_LEN_MIN && number < count;
         self.emit(message, change, EntityId::UNKNOWN, None, Part::Fragment { number, size, in_tail })?;
@@ -425,16 +428,16 @@ impl Writer {
             ctx.payload_tail = Some(PayloadTail { writer: self.handle.index, payload: change.payload, range });
         }
         ctx.counters.data_frags_sent += 1;
-        self.cursor.fragment += 1;
-        if self.cursor.fragment > count {
+        self.window.cursor.fragment += 1;
+        if self.window.cursor.fragment > count {
             self.advance(change);
         }
         Ok(false)
     }
 
     fn advance(&mut self, change: &Change) {
-        self.cursor = Cursor { sn: change.sn.next(), fragment: 1 };
-        self.in_flight_bytes += change.flight_len as usize;
+        self.window.cursor = Cursor::at(change.sn.next());
+        self.window.in_flight_bytes += change.flight_len as usize;
         self.heartbeat.sent(1, change.flight_len as usize);
     }
 
@@ -444,7 +447,7 @@ impl Writer {
     /// would be acknowledged alone.
     fn is_stalled(&self, change: &Change, window_bytes: usize) -> bool {
         let len = change.flight_len as usize;
-        let (samples, bytes_more) = match self.stalled {
+        let (samples, bytes_more) = match self.window.stalled {
             true if len < self.route.max_message => {
                 (SAMPLES_PER_DATAGRAM, self.route.max_message.min(window_bytes / 4))
             }
@@ -454,11 +457,12 @@ impl Writer {
         let is_full = |in_flight: i64, bytes: usize| {
             in_flight + samples > REORDER_WINDOW || (bytes > 0 && bytes + bytes_more.max(len) > window_bytes)
         };
-        if !self.route.reliable || self.cursor.fragment != 1 || self.last_loaned == self.cursor.sn {
+        if !self.route.reliable || self.window.cursor.fragment != 1 || self.window.last_loaned == self.window.cursor.sn
+        {
             return false;
         }
-        let in_flight = self.cursor.sn.0 - self.window_start.0 - 1;
-        is_full(in_flight, self.in_flight_bytes) && !self.excludes_slow_readers(is_full)
+        let in_flight = self.window.cursor.sn.0 - self.window.start.0 - 1;
+        is_full(in_flight, self.window.in_flight_bytes) && !self.excludes_slow_readers(is_full)
     }
 
     /// Excludes slow readers from the send window of a `KEEP_LAST` writer: the fastest reader sets
@@ -470,7 +474,7 @@ impl Writer {
         }
         let Some(first) = self.proxies.iter().filter_map(|(_, proxy)| proxy.pace()).max() else { return true };
         let (mut in_flight, mut bytes, mut next) = (0, 0, first.next());
-        while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn < self.cursor.sn) {
+        while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn < self.window.cursor.sn) {
             in_flight += 1;
             bytes += change.flight_len as usize;
             if is_full(in_flight, bytes) {
@@ -513,15 +517,15 @@ impl Writer {
     /// Commits the unsent changes to the present matches before these change, each reader on its
     /// own. Readers that are unmatched at once do not get them.
     pub(crate) fn commit_waiting(&mut self, ctx: &mut Context) {
-        let (first, last) = (self.cursor.sn, self.history.last_sn());
+        let (first, last) = (self.window.cursor.sn, self.history.last_sn());
         if first > last {
             return;
         }
-        while let Some(change) = self.history.at_or_after(self.cursor.sn).copied() {
+        while let Some(change) = self.history.at_or_after(self.window.cursor.sn).copied() {
             ctx.work.steps(1);
             self.advance(&change);
         }
-        self.cursor = Cursor { sn: last.next(), fragment: 1 };
+        self.window.cursor = Cursor::at(last.next());
         ctx.work.steps(self.proxies.len());
         let mut index = 0;
         while let Some(at) = self.proxies.next_index(index) {
@@ -542,11 +546,11 @@ impl Writer {
     /// Builds a heartbeat to the readers that are due, or to all if it asserts liveliness or has
     /// new group information.
     pub(crate) fn transmit_heartbeat(&mut self, ctx: &mut Context, frame: &mut [u8]) -> Option<usize> {
-        if !core::mem::take(&mut self.heartbeat_queued) {
+        if !core::mem::take(&mut self.heartbeat.is_queued) {
             return None;
         }
         ctx.work.steps(4 * self.proxies.len());
-        let (last, asserting, has_gsn) = (self.history.last_sn(), self.asserting, self.take_unsent_gsn());
+        let (last, asserting, has_gsn) = (self.history.last_sn(), self.heartbeat.asserts, self.take_unsent_gsn());
         let is_requested = |proxy: &ReaderProxy| proxy.heartbeat_retries.is_due && proxy.acked < last;
         let is_addressed = |proxy: &ReaderProxy| asserting || (proxy.reliable && (has_gsn || is_requested(proxy)));
         let group = self.multicast_group_of_heartbeat(is_addressed);
@@ -560,16 +564,16 @@ impl Writer {
         ctx.destinations.sort_unstable();
         ctx.destinations.dedup();
         let mut message = self.message(frame, self.route.max_message, ctx)?;
-        if let Some(prefix) = self.addressee {
+        if let Some(prefix) = self.security.addressee {
             message.builder.info_destination(prefix).ok()?;
             self.send_initial_heartbeat(&mut message, ctx);
-        } else if self.readers_without_heartbeat {
+        } else if self.heartbeat.readers_without {
             self.send_initial_heartbeats(&mut message, ctx);
         }
         let is_final = has_gsn && !asserting && !self.has_unacknowledged();
         let fits = self.add_heartbeat(&mut message, is_final, ctx);
         ctx.counters.heartbeats_without_room += u64::from(!fits);
-        self.asserting = false;
+        self.heartbeat.asserts = false;
         (!ctx.destinations.is_empty() && fits).then(|| message.builder.len())
     }
 
@@ -578,7 +582,7 @@ impl Writer {
     /// reader that does not answer may no longer receive it. Liveliness assertions never use a
     /// group.
     fn multicast_group_of_heartbeat(&self, is_addressed: impl Fn(&ReaderProxy) -> bool) -> Option<usize> {
-        let group = self.route.multicast_group.filter(|_| !self.asserting)?;
+        let group = self.route.multicast_group.filter(|_| !self.heartbeat.asserts)?;
         let is_first = |proxy: &ReaderProxy| is_addressed(proxy) && proxy.heartbeat_retries.is_first();
         let served = self.proxies.iter().filter(|(_, proxy)| proxy.reachability.is_served_by(group));
         let (all, half) = served.fold((0, 0), |(all, half), (_, it)| (all + 1, half + 2 * usize::from(is_first(it))));
@@ -605,7 +609,7 @@ impl Writer {
     /// INTEROP(CycloneDDS 0.10): the reader of the volatile channel requests only changes announced
     /// by a heartbeat that names it.
     fn only_reader(&self) -> EntityId {
-        let reader = self.addressee.and_then(|_| self.proxies.iter().next());
+        let reader = self.security.addressee.and_then(|_| self.proxies.iter().next());
         reader.map_or(EntityId::UNKNOWN, |(_, proxy)| proxy.guid.entity_id)
     }
 
@@ -617,7 +621,7 @@ impl Writer {
         first_relevant: SequenceNumber,
         is_final: bool,
     ) -> Heartbeat {
-        let sent = self.cursor.sn.prev();
+        let sent = self.window.cursor.sn.prev();
         // A participant unmatches endpoints that a review does not find, so announcements about to
         // be sent count.
         let has_only_unsent = self.entity_id.is_builtin() && self.history.first_sn() > sent;
@@ -631,7 +635,7 @@ impl Writer {
             group: self.group_info(first_sn, last_sn),
             count: self.heartbeat.next_count(),
             is_final,
-            liveliness: self.asserting,
+            liveliness: self.heartbeat.asserts,
         }
     }
 
@@ -716,11 +720,11 @@ impl Writer {
         let position = &change.position;
         let origin = if self.relays { self.history.origin_of(change) } else { None };
         let is_plain = status == 0 && directed_to.is_none() && origin.is_none() && *position == SetPosition::default();
-        if (!self.keyed || self.protection.key) && is_plain {
+        if (!self.keyed || self.security.protection.key) && is_plain {
             return Ok(None);
         }
         // The hash of a short key is the key, which would disclose it.
-        if self.keyed && !position.ends && !self.protection.key {
+        if self.keyed && !position.ends && !self.security.protection.key {
             inline.key_hash(change.key_hash)?;
         }
         if status != 0 {

@@ -1,12 +1,20 @@
 //! Local endpoints, and the publishers and subscribers that contain them.
 
+mod groups;
+mod publishers;
+mod subscribers;
+
+pub(crate) use publishers::Publisher;
+pub(crate) use subscribers::Subscriber;
+
+use crate::context::Context;
 use crate::error::Error;
-use crate::participant::{Publisher, Subscriber};
 use crate::reader::Reader;
 use crate::slots::{PublisherHandle, ReaderHandle, Slots, SubscriberHandle, WriterHandle};
 use crate::writer::Writer;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use takt_wire::discovery::SubscriptionData;
 use takt_wire::{EntityId, Guid};
 
 /// Endpoints of the participant, builtin ones included, in tables by index.
@@ -64,6 +72,14 @@ impl Endpoints {
         match self.subscribers.get_mut(handle.index) {
             Some(subscriber) if subscriber.handle == handle => Ok(subscriber),
             _ => Err(Error::AlreadyDeleted),
+        }
+    }
+
+    /// Passes the changed filter of a remote reader to all local writers.
+    pub(crate) fn refilter(&mut self, ctx: &mut Context, subscription: &SubscriptionData) {
+        for (_, writer) in self.writers.iter_mut() {
+            ctx.work.steps(1);
+            writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
         }
     }
 }

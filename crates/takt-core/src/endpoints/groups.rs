@@ -3,7 +3,7 @@
 //!
 //! A [`Group`] is one publisher as seen by one subscriber: the publisher's writers that are matched
 //! with the subscriber's readers. Their received changes wait in
-//! [`Holding`](crate::reader::Holding)s and are presented in the order of group sequence numbers. A
+//! [`Holding`]s and are presented in the order of group sequence numbers. A
 //! change is presented as soon as no earlier one can arrive: all writers have sent something later,
 //! or reported that they have nothing. A set is presented when all writers have ended it or passed
 //! its end, and nothing of it is missing.
@@ -81,7 +81,7 @@ impl Member {
 
     /// Reports whether its reader needs relief, and a held change of the writer can be released.
     fn can_relieve(&self, readers: &Slots<Reader>) -> bool {
-        self.reader(readers).is_some_and(|reader| reader.needs_relief)
+        self.reader(readers).is_some_and(|reader| reader.presentation.needs_relief)
             && self.holding(readers).is_some_and(|(holding, _)| holding.front().is_some())
     }
 
@@ -336,7 +336,7 @@ impl Group {
         let mut continues = false;
         for member in &self.members {
             if let Some(reader) = readers.get_mut(member.reader.index).filter(|reader| reader.is_relieved()) {
-                reader.needs_relief = false;
+                reader.presentation.needs_relief = false;
                 continues |= reader.unblock(now, ctx);
             }
         }

@@ -5,12 +5,12 @@
 //! admitted where the governance allows it. It validates its address as without security, and is
 //! matched with unprotected endpoints.
 
-use super::{AdmissionState, Protection, Security, SecurityChannel, SecurityEvent};
 use crate::context::Context;
 use crate::discovery::{Departure, Discovery, RefusalReason};
 use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::event::Event;
+use crate::security::{AdmissionState, Protection, Security, SecurityChannel, SecurityEvent};
 use crate::time::Instant;
 use alloc::string::String;
 use alloc::vec::Vec;

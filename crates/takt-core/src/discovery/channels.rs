@@ -11,7 +11,6 @@
 //! Bounds: [`STATELESS_DEPTH`] and [`VOLATILE_DEPTH`] waiting messages to one participant,
 //! [`RECEIVED_MAX`] received messages of each channel, [`MESSAGE_LEN_MAX`] octets each.
 
-use super::{SecurityChannel, SecurityMessage};
 use crate::cache::{ChangeKind, PayloadPool, ReadCursor, ReaderCache, Selector};
 use crate::context::Context;
 use crate::discovery::{Discovery, STATELESS_MESSAGES, VOLATILE_MESSAGES};
@@ -19,6 +18,7 @@ use crate::endpoints::Endpoints;
 use crate::participant::{cache_limits, history_limits};
 use crate::presentation::SetPosition;
 use crate::reader::Reader;
+use crate::security::{SecurityChannel, SecurityMessage};
 use crate::slots::{ReaderHandle, WriterHandle};
 use crate::time::Instant;
 use crate::writer::{Directed, Write, Writer, WriterHistory};
@@ -123,7 +123,7 @@ impl Discovery {
         let handle = WriterHandle { index: next, generation: endpoints.writers.generation(next) };
         let mut writer = Writer::new(handle, Box::new(data), false, WriterFlows::default(), writer_history, now, ctx);
         writer.is_enabled = true;
-        writer.addressee = Some(prefix);
+        writer.security.addressee = Some(prefix);
         writer.set_protection(ctx.builtin_protection(channel.writer()), ctx);
         debug_assert_eq!(writer.priority, Priority::NORMAL);
         let index = endpoints.writers.insert(writer);
