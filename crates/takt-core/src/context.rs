@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ops::Range;
 use core::time::Duration;
-use takt_exec::{Priority, PriorityQueue};
+use takt_schedule::{Priority, PriorityQueue};
 use takt_wire::message::Header;
 use takt_wire::{EntityId, Locator, SharedPayload, Timestamp};
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub use status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
     LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason, SampleRejectedStatus,
 };
-pub use takt_exec::Priority;
+pub use takt_schedule::Priority;
 pub use time::{Clocks, Instant};
 pub use work::{RemoteStateSize, Work};
 

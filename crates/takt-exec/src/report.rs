@@ -9,9 +9,8 @@
 use std::fs;
 use std::io;
 
-use crate::histogram::Histogram;
-use crate::jobs::{JobClass, JobKind};
-use crate::priority::Priority;
+use takt_schedule::{Histogram, JobClass, JobKind, Priority};
+
 use crate::trace::Escaped;
 
 /// Execution times of the jobs of one kind and priority, or of one name.

@@ -8,7 +8,7 @@
 //!
 //! The *urgency* of a datagram is 0 if it is not urgent, and at most 63 ([`urgency`]).
 
-use takt_exec::{Priority, PriorityQueue};
+use takt_schedule::{Priority, PriorityQueue};
 
 use crate::{FlowId, FlowSpec, RxMeta};
 

@@ -67,6 +67,7 @@ mod publisher;
 mod query;
 mod readable;
 mod reader;
+pub mod real_time;
 pub mod relay;
 mod runtime;
 mod sample;
@@ -122,7 +123,6 @@ pub use takt_core::{
     StaticParticipant, ViewState, ViewStates, presentation_caution,
 };
 pub use takt_derive::DdsType;
-pub use takt_exec as real_time;
 pub use takt_transport as transport;
 pub use takt_wire::compat;
 pub use takt_wire::discovery::{

@@ -12,7 +12,7 @@
 //! TRANSPORT_PRIORITY, and a reader that of the E2E_LATENCY of its contract
 //! ([`Priority::of_latency`]).
 
-use takt_exec::Priority;
+use takt_schedule::Priority;
 use takt_wire::qos::{
     BUDGET_PROPERTY, Contract, DataReaderQos, DataWriterQos, OVERRUN_PROPERTY, PRIORITY_PROPERTY, Property,
 };

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use takt_core::LatencyTerms;
-use takt_exec::Priority;
+use takt_schedule::Priority;
 use takt_wire::discovery::HostStages;
 
 use crate::{Error, Result};

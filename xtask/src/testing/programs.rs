@@ -26,6 +26,7 @@ const COMPUTATION: &[&str] = &[
     "takt-wire",
     "takt-packet",
     "takt-calculus",
+    "takt-schedule",
     "takt-xtypes",
     "takt-derive",
     "takt-core",

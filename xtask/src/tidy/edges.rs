@@ -40,7 +40,8 @@ const CRATES: &[Crate] = &[
         internal_in_tests: &["takt-core", "takt-lab"],
         external: None,
     },
-    Crate { name: "takt-exec", internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },
+    Crate { name: "takt-schedule", internal: &[], internal_in_tests: &[], external: Some(&[]) },
+    Crate { name: "takt-exec", internal: &["takt-schedule"], internal_in_tests: &[], external: Some(&["libc"]) },
     Crate {
         name: "takt-host",
         internal: &["takt-netlink"],
@@ -66,7 +67,7 @@ const CRATES: &[Crate] = &[
         internal_in_tests: &["takt-derive"],
         external: Some(&["sha2"]),
     },
-    Crate { name: "takt-core", internal: &["takt-wire", "takt-exec"], internal_in_tests: &[], external: Some(&[]) },
+    Crate { name: "takt-core", internal: &["takt-wire", "takt-schedule"], internal_in_tests: &[], external: Some(&[]) },
     Crate {
         name: "takt-security",
         internal: &["takt-wire", "takt-core"],
@@ -75,7 +76,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "takt-transport",
-        internal: &["takt-wire", "takt-packet", "takt-netlink", "takt-exec"],
+        internal: &["takt-wire", "takt-packet", "takt-netlink", "takt-schedule"],
         internal_in_tests: &[],
         external: None,
     },
@@ -99,6 +100,7 @@ const CRATES: &[Crate] = &[
             "takt-derive",
             "takt-core",
             "takt-transport",
+            "takt-schedule",
             "takt-exec",
             "takt-security",
         ],

@@ -169,6 +169,7 @@ mod tests {
             ("crates/takt-wire/src/a.rs", "//! A.\npub fn f() {}\n"),
             ("crates/takt-packet/src/lib.rs", "//! Packets.\n#![no_std]\n"),
             ("crates/takt-openflow/src/lib.rs", "//! OpenFlow.\n#![no_std]\n"),
+            ("crates/takt-schedule/src/lib.rs", "//! Jobs.\n#![no_std]\n"),
             ("crates/takt-xtypes/src/lib.rs", "//! Types.\n#![no_std]\n"),
             ("crates/takt-core/src/lib.rs", "//! Core.\n#![no_std]\n"),
             ("README.md", "# Door\n"),

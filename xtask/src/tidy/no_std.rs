@@ -9,8 +9,14 @@ use crate::rust_text::find_word;
 use crate::tree::{SourceFile, SourceTree};
 
 /// Crates that must be `no_std`.
-const CRATES: &[&str] =
-    &["crates/takt-wire", "crates/takt-packet", "crates/takt-openflow", "crates/takt-xtypes", "crates/takt-core"];
+const CRATES: &[&str] = &[
+    "crates/takt-wire",
+    "crates/takt-packet",
+    "crates/takt-openflow",
+    "crates/takt-schedule",
+    "crates/takt-xtypes",
+    "crates/takt-core",
+];
 
 /// Checks the attribute of each crate, and that its library code does not name `std`.
 pub fn check(tree: &SourceTree, report: &mut Report) {

@@ -7,7 +7,7 @@
 //! Each age includes the offset between the wall clocks of both ends. A timestamp in the future
 //! counts as age 0. Samples written before the reader was enabled are history and do not count.
 
-use takt_exec::Histogram;
+use takt_schedule::Histogram;
 use takt_wire::Timestamp;
 
 /// Configured limits for the ages of a reader's samples.

@@ -34,7 +34,7 @@ use crate::timer::TimerKind;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
-use takt_exec::Priority;
+use takt_schedule::Priority;
 use takt_wire::builder::{MessageBuilder, SUBMESSAGE_HEADER_LEN};
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::message::AckNack;

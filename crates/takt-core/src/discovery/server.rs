@@ -35,7 +35,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
-use takt_exec::Priority;
+use takt_schedule::Priority;
 use takt_wire::builder::{DataEmit, MessageBuilder};
 use takt_wire::discovery::ParticipantData;
 use takt_wire::message::{InfoSource, Payload};

@@ -31,7 +31,7 @@ use crate::writer::Presence;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
-use takt_exec::Priority;
+use takt_schedule::Priority;
 use takt_wire::builder::{DataEmit, MessageBuilder};
 use takt_wire::discovery::{
     ENCAPSULATION_LEN, LATENCIES_MAX, ObservedLatency, ParticipantData, REPORTED_REFUSALS_MAX, ReportedRefusal,

@@ -38,7 +38,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
-use takt_exec::Priority;
+use takt_schedule::Priority;
 use takt_wire::builder::MessageBuilder;
 use takt_wire::message::{AckNack, Heartbeat};
 use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet, VendorId};

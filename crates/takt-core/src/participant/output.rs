@@ -4,7 +4,7 @@ use super::Participant;
 use crate::FlowTag;
 use crate::context::Job;
 use crate::time::Instant;
-use takt_exec::Priority;
+use takt_schedule::Priority;
 use takt_wire::{Locator, SharedPayload};
 
 /// Datagram that was built in the caller's frame.

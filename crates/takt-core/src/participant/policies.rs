@@ -20,7 +20,7 @@ use crate::writer::{Writer, WriterHistory};
 use crate::{FlowTag, WriterFlows};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use takt_exec::Priority;
+use takt_schedule::Priority;
 use takt_wire::Locator;
 use takt_wire::compat::PolicyId;
 use takt_wire::discovery::{HostStages, PublicationData, SubscriptionData};

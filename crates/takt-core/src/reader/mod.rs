@@ -48,7 +48,7 @@ use fragments::Budget;
 use holding::GroupPresentation;
 use origins::Origins;
 use room::RoomWait;
-use takt_exec::Priority;
+use takt_schedule::Priority;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::qos::{Durability, Liveliness, Presentation};
 use takt_wire::{Duration, EntityId, Guid, Timestamp, VendorId};

@@ -70,7 +70,7 @@ use order::Stamps;
 pub(crate) use probes::Probes;
 use route::Route;
 pub(crate) use security::WriterSecurity;
-use takt_exec::Priority;
+use takt_schedule::Priority;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{EntityId, Guid, GuidPrefix, PAYLOAD_PREFIX_LEN, SequenceNumber, SharedPayload, Timestamp};

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use takt_core::Instant;
-use takt_exec::{Histogram, Priority, PriorityQueue};
+use takt_schedule::{Histogram, Priority, PriorityQueue};
 
 use crate::runtime::clock;
 use crate::runtime::pi_mutex::PiMutex;

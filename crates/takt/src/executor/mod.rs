@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak, mpsc};
 use std::thread::JoinHandle;
 
+use takt_exec::ThreadSettings;
 use takt_exec::report::{self, JobStatisticsRow};
-use takt_exec::{JobClass, JobKind, Priority, ThreadSettings};
+use takt_schedule::{JobClass, JobKind, Priority};
 use takt_transport::TransportError;
 
 pub(crate) use job_queue::JobQueue;

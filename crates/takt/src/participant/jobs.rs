@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use takt_core::LatencyTerms;
 use takt_exec::report::JobStatisticsRow;
-use takt_exec::{JobClass, JobKind, Priority, Run, TraceRecord, report, trace};
+use takt_exec::{report, trace};
+use takt_schedule::{JobClass, JobKind, Priority, Run, TraceRecord};
 use takt_wire::Guid;
 use takt_wire::discovery::HostStages;
 use takt_wire::qos::{DataReaderQos, DataWriterQos, Property};

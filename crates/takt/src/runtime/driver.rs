@@ -11,7 +11,7 @@ use takt_core::{
     Event, FlowTag, Instant, Interface, LocatorKinds, Participant, Priority, Received, Transmit, WriterFlows,
     WriterHandle,
 };
-use takt_exec::PrioritySet;
+use takt_schedule::PrioritySet;
 use takt_transport::shm::Loan;
 use takt_transport::{FlowId, FlowSpec, Lost, Scan, Transport, TransportError, TransportStats};
 use takt_wire::{Locator, SharedPayload};

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker as TaskWaker;
 
 use takt_core::{Instant, Priority};
-use takt_exec::{JobKind, PrioritySet, Run};
+use takt_schedule::{JobKind, PrioritySet, Run};
 use takt_transport::Scan;
 
 use super::clock;

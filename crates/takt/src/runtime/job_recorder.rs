@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use takt_core::Instant;
-use takt_exec::{JobKind, JobStatistics, Priority, Run};
+use takt_schedule::{JobKind, JobStatistics, Priority, Run};
 
 use super::clock;
 use crate::BudgetOverrun;

@@ -16,7 +16,7 @@
 use std::ops::Deref;
 
 use takt_core::{Instant, Priority};
-use takt_exec::PrioritySet;
+use takt_schedule::PrioritySet;
 use takt_transport::Scan;
 
 use super::clock;

@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use takt_core::{Instant, Priority};
-use takt_exec::JobKind;
+use takt_schedule::JobKind;
 use takt_testkit::Random;
 
 use super::engine::Engine;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use takt_core::{Event, Instant, Priority};
-use takt_exec::{JobKind, Run};
+use takt_schedule::{JobKind, Run};
 use takt_wire::Guid;
 
 use super::drive::Driving;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex};
 
-use takt_exec::{Priority, PriorityQueue};
+use takt_schedule::{Priority, PriorityQueue};
 use takt_transport::urgency_buffer::urgency;
 use takt_transport::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
 use takt_core::Priority;
-use takt_exec::lock_waits;
+use takt_schedule::lock_waits;
 use takt_testkit::Random;
 
 use super::Releaser;

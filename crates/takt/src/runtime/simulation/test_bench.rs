@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use takt_core::Priority;
 use takt_derive::DdsType;
-use takt_exec::{JobClass, JobKind};
+use takt_schedule::{JobClass, JobKind};
 use takt_testkit::Random;
 use takt_wire::qos::{History, Property, Reliability, ReliabilityKind};
 

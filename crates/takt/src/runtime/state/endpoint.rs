@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use takt_core::{ReaderHandle, WriterHandle};
-use takt_exec::PriorityQueue;
+use takt_schedule::PriorityQueue;
 use takt_wire::Guid;
 
 use crate::Job;

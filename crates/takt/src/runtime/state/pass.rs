@@ -1,7 +1,7 @@
 //! Jobs of a participant: selection of the next one and execution.
 
 use takt_core::{Instant, Priority};
-use takt_exec::{JobKind, PrioritySet};
+use takt_schedule::{JobKind, PrioritySet};
 use takt_transport::Scan;
 
 use super::State;
