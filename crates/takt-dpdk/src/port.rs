@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-use takt_packet::{EthernetHeader, MacAddress};
+use takt_packet::{EthernetFrame, EthernetHeader, MacAddress};
 use takt_transport::ethernet::{FramePort, FramePortStats};
 use takt_transport::{Interface, Scan, TransportError, Warning};
 
@@ -28,9 +28,6 @@ const SEND_ATTEMPTS_MAX: u32 = 64;
 
 /// Maximum number of waiting frames to the own address.
 const LOOPBACK_QUEUE_LEN: usize = 256;
-
-/// Length of a tag in octets.
-const TAG: usize = 4;
 
 /// Maximum MTU.
 const MTU_MAX: u16 = 9_216;
@@ -192,7 +189,7 @@ impl DpdkPort {
             received: VecDeque::with_capacity(BURST),
             loopback: VecDeque::with_capacity(LOOPBACK_QUEUE_LEN),
             current: None,
-            gathered: vec![0; EthernetHeader::LEN + TAG + mtu].into(),
+            gathered: vec![0; EthernetHeader::LEN_MAX + mtu].into(),
             gathered_len: None,
             link: Link { is_up: true, period: config.link_period, checked_at: Instant::now(), calls: 0 },
             counters: DpdkCounters::default(),
@@ -275,7 +272,7 @@ impl DpdkPort {
 
     /// Queues a frame for sending, for return to this port, or for both.
     fn queue(&mut self, frame: Mbuf) {
-        let Some(to) = frame.contiguous().and_then(destination) else {
+        let Some(to) = frame.contiguous().and_then(EthernetFrame::destination) else {
             return;
         };
         if to == self.mac {
@@ -366,7 +363,7 @@ impl DpdkPort {
         while let Some(frame) = self.received.pop_front() {
             self.gathered_len = None;
             let to = match frame.contiguous() {
-                Some(bytes) => destination(bytes),
+                Some(bytes) => EthernetFrame::destination(bytes),
                 None => {
                     self.counters.gathered_in += 1;
                     let (copied, len) = frame.gather(&mut self.gathered);
@@ -375,7 +372,7 @@ impl DpdkPort {
                         continue;
                     }
                     self.gathered_len = Some(len);
-                    destination(&self.gathered[..len])
+                    EthernetFrame::destination(&self.gathered[..len])
                 }
             };
             if to.is_some_and(|to| self.accepts(to)) {
@@ -397,11 +394,6 @@ fn pools(config: &DpdkConfig, mtu: u16) -> io::Result<[Pool; 2]> {
     let incoming = (u32::from(config.rx_frames.max(least)) + 2 * BURST as u32) * 3 / 2;
     let outgoing = (u32::from(config.tx_frames) + (LOOPBACK_QUEUE_LEN + 2 * BURST) as u32) * 3 / 2;
     Ok([Pool::take(incoming, config.rx_room.unwrap_or(room))?, Pool::take(outgoing, room)?])
-}
-
-/// Returns the destination of a frame.
-fn destination(frame: &[u8]) -> Option<MacAddress> {
-    frame.get(..EthernetHeader::LEN)?.first_chunk().map(|octets| MacAddress(*octets))
 }
 
 /// Returns a random, locally administered address.
@@ -428,7 +420,7 @@ impl FramePort for DpdkPort {
     }
 
     fn loan(&mut self) -> &mut [u8] {
-        let len = EthernetHeader::LEN + TAG + self.interface.mtu;
+        let len = EthernetHeader::LEN_MAX + self.interface.mtu;
         &mut self.loan.room()[..len]
     }
 
@@ -448,7 +440,7 @@ impl FramePort for DpdkPort {
         let Some(mut copy) = self.frame() else {
             return false;
         };
-        let frame_len = EthernetHeader::LEN + TAG + self.interface.mtu;
+        let frame_len = EthernetHeader::LEN_MAX + self.interface.mtu;
         copy.room()[..frame_len].copy_from_slice(&self.loan.room()[..frame_len]);
         let frame = std::mem::replace(&mut self.loan, copy);
         self.queue(frame);

@@ -50,6 +50,14 @@ pub struct EthernetFrame<'a> {
 }
 
 impl<'a> EthernetFrame<'a> {
+    /// Minimum length in octets. Shorter frames are padded.
+    pub const LEN_MIN: usize = 60;
+
+    /// Returns the destination address of a frame; `None` if the header is truncated.
+    pub fn destination(bytes: &[u8]) -> Option<MacAddress> {
+        bytes.get(..EthernetHeader::LEN)?.first_chunk().map(|octets| MacAddress(*octets))
+    }
+
     /// Parses the header. A second tag is not parsed: the EtherType is then that of a tag.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header(bytes, "truncated Ethernet header")?;
@@ -100,6 +108,8 @@ impl EthernetHeader {
     pub const LEN: usize = 14;
     /// Length of a tag in octets.
     pub const TAG_LEN: usize = 4;
+    /// Length in octets with a tag.
+    pub const LEN_MAX: usize = Self::LEN + Self::TAG_LEN;
 
     /// Returns the length of this header in octets.
     pub const fn header_len(&self) -> usize {
@@ -165,6 +175,7 @@ mod tests {
             for cut in 0..len {
                 let refused = EthernetFrame::parse(&bytes[..cut]).expect_err("the octets are truncated");
                 assert_eq!(refused.offset, cut);
+                assert_eq!(EthernetFrame::destination(&bytes[..cut]).is_some(), cut >= EthernetHeader::LEN);
                 assert_eq!(written.emit(&mut [0; 18][..cut]), Err(NoRoom));
             }
             assert!(EthernetFrame::parse(&bytes[..len]).is_ok());

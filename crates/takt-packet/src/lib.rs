@@ -10,6 +10,7 @@
 //! | ICMP: echo replies | | [`reply_to_echo`] | RFC 792 |
 //! | IGMP | [`IgmpMessage`] | [`IgmpMessage`] | RFC 2236, RFC 3376 |
 //! | UDP | [`UdpDatagram`] | [`UdpHeader`] | RFC 768 |
+//! | IP and UDP together | | [`DatagramHeader`] | |
 //! | RTPS without IP | [`TaktDatagram`] | [`TaktHeader`] | Takt's own |
 //!
 //! and the [internet checksum](checksum) (RFC 1071), including the "partial" one of Linux.
@@ -30,6 +31,7 @@
 mod address;
 mod arp;
 pub mod checksum;
+mod datagram;
 mod error;
 mod ethernet;
 mod icmp;
@@ -42,6 +44,7 @@ mod udp;
 pub use address::{MacAddress, NotAMacAddress};
 pub use arp::{ArpOperation, ArpPacket};
 pub use checksum::Sum;
+pub use datagram::{DatagramAddresses, DatagramHeader};
 pub use error::{Malformed, NoRoom};
 pub use ethernet::{EtherType, EthernetFrame, EthernetHeader, VlanTag};
 pub use icmp::{ICMP, reply_to_echo};
@@ -49,4 +52,4 @@ pub use igmp::{IGMP, IgmpMessage};
 pub use ipv4::{Ipv4Header, Ipv4Packet};
 pub use ipv6::{Ipv6Header, Ipv6Packet};
 pub use takt::{TaktDatagram, TaktHeader};
-pub use udp::{UDP, UdpChecksum, UdpDatagram, UdpHeader};
+pub use udp::{DatagramError, UDP, UdpChecksum, UdpDatagram, UdpHeader};

@@ -1,5 +1,7 @@
 //! UDP datagrams (RFC 768).
 
+use core::net::{Ipv4Addr, Ipv6Addr};
+
 use crate::checksum::Sum;
 use crate::error::{header, room};
 use crate::{Malformed, NoRoom};
@@ -28,6 +30,21 @@ impl UdpChecksum {
     }
 }
 
+/// Reason why a datagram is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DatagramError {
+    /// Its header or a length is wrong.
+    Malformed(Malformed),
+    /// Its checksum is wrong, or absent where the IP version requires one.
+    WrongChecksum,
+}
+
+impl From<Malformed> for DatagramError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
+}
+
 /// Datagram whose lengths have been validated.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpDatagram<'a> {
@@ -46,6 +63,27 @@ impl<'a> UdpDatagram<'a> {
         }
         let cut_off = Malformed { offset: bytes.len(), what: "truncated UDP datagram" };
         Ok(Self { bytes: bytes.get(..len).ok_or(cut_off)? })
+    }
+
+    /// Parses the datagram in the payload of an IPv4 packet, and verifies its checksum.
+    pub fn verify_v4(bytes: &'a [u8], source: Ipv4Addr, destination: Ipv4Addr) -> Result<Self, DatagramError> {
+        let datagram = Self::parse(bytes)?;
+        let pseudo = Sum::pseudo_v4(source, destination, UDP, datagram.bytes.len() as u16);
+        if !datagram.checksum(pseudo).is_acceptable() {
+            return Err(DatagramError::WrongChecksum);
+        }
+        Ok(datagram)
+    }
+
+    /// Parses the datagram in the payload of an IPv6 packet, and verifies its checksum, which IPv6
+    /// requires (RFC 8200 §8.1).
+    pub fn verify_v6(bytes: &'a [u8], source: Ipv6Addr, destination: Ipv6Addr) -> Result<Self, DatagramError> {
+        let datagram = Self::parse(bytes)?;
+        let pseudo = Sum::pseudo_v6(source, destination, UDP, datagram.bytes.len() as u16);
+        if matches!(datagram.checksum(pseudo), UdpChecksum::Wrong | UdpChecksum::Absent) {
+            return Err(DatagramError::WrongChecksum);
+        }
+        Ok(datagram)
     }
 
     fn word(&self, at: usize) -> u16 {
@@ -103,20 +141,32 @@ impl UdpHeader {
     /// is all the rest of `into`. `pseudo` computes the sum of the pseudo header for a length.
     /// Returns the length of the header.
     pub fn emit(&self, into: &mut [u8], pseudo: impl FnOnce(u16) -> Sum) -> Result<usize, NoRoom> {
-        let len = u16::try_from(into.len()).map_err(|_| NoRoom)?;
+        let (into, payload) = into.split_at_mut_checked(Self::LEN).ok_or(NoRoom)?;
+        self.emit_before(into, payload, pseudo)
+    }
+
+    /// Writes the header to the start of `into`, for a payload that is elsewhere.
+    pub fn emit_before(
+        &self,
+        into: &mut [u8],
+        payload: &[u8],
+        pseudo: impl FnOnce(u16) -> Sum,
+    ) -> Result<usize, NoRoom> {
+        let len = u16::try_from(Self::LEN + payload.len()).map_err(|_| NoRoom)?;
         let fixed: &mut [u8; Self::LEN] = room(into)?;
         fixed[..2].copy_from_slice(&self.source_port.to_be_bytes());
         fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
         fixed[4..6].copy_from_slice(&len.to_be_bytes());
         fixed[6..].fill(0);
         let mut sum = pseudo(len);
-        sum.add(into);
+        sum.add(fixed);
+        sum.add(payload);
         // 0 means that there is no checksum; its complement is the same number.
         let checksum = match sum.checksum() {
             0 => 0xffff,
             checksum => checksum,
         };
-        into[6..8].copy_from_slice(&checksum.to_be_bytes());
+        fixed[6..].copy_from_slice(&checksum.to_be_bytes());
         Ok(Self::LEN)
     }
 }
@@ -174,6 +224,24 @@ mod tests {
             assert_eq!(datagram.checksum(v4(29)), expected);
             assert!(expected.is_acceptable());
         }
+    }
+
+    #[test]
+    fn absent_checksum_is_refused_in_ipv6_alone() {
+        let (from, to) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
+        let (from_v6, to_v6) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
+        let mut bytes = [0x5a; 29];
+        HEADER.emit(&mut bytes, v4).expect("the buffer is large enough");
+        assert!(UdpDatagram::verify_v4(&bytes, from, to).is_ok());
+        assert_eq!(UdpDatagram::verify_v4(&bytes, to, to).err(), Some(DatagramError::WrongChecksum));
+        HEADER.emit(&mut bytes, v6).expect("the buffer is large enough");
+        assert!(UdpDatagram::verify_v6(&bytes, from_v6, to_v6).is_ok());
+        assert_eq!(UdpDatagram::verify_v6(&bytes, to_v6, to_v6).err(), Some(DatagramError::WrongChecksum));
+        bytes[6..8].fill(0);
+        assert!(UdpDatagram::verify_v4(&bytes, from, to).is_ok());
+        assert_eq!(UdpDatagram::verify_v6(&bytes, from_v6, to_v6).err(), Some(DatagramError::WrongChecksum));
+        let cut = UdpDatagram::verify_v4(&bytes[..28], from, to).err();
+        assert!(matches!(cut, Some(DatagramError::Malformed(Malformed { offset: 28, .. }))), "{cut:?}");
     }
 
     #[test]

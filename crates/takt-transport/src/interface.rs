@@ -20,12 +20,14 @@ pub struct Interface {
 }
 
 /// Returns the address that a datagram to or from `ip` most likely uses: `ip` itself if it is
-/// loopback (which every address of a machine reaches), else an address of the same network, else
-/// one of the same family.
+/// loopback (which every address of a machine reaches), else that of [`address_towards`].
 pub(crate) fn nearest(addresses: &[(IpAddr, u8)], ip: IpAddr) -> Option<IpAddr> {
-    if ip.is_loopback() {
-        return Some(ip);
-    }
+    if ip.is_loopback() { Some(ip) } else { address_towards(addresses, ip) }
+}
+
+/// Returns the first of these addresses in the network of `ip`, else the first one of its family.
+/// Each address has the length of its network prefix in bits.
+pub fn address_towards(addresses: &[(IpAddr, u8)], ip: IpAddr) -> Option<IpAddr> {
     let same_family = |a: &&(IpAddr, u8)| a.0.is_ipv4() == ip.is_ipv4();
     let near = addresses.iter().find(|(a, len)| same_network(*a, ip, *len));
     let near = near.or_else(|| addresses.iter().find(same_family));

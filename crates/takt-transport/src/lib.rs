@@ -44,7 +44,7 @@ pub mod urgency_buffer;
 
 pub use error::{TransportError, Warning};
 pub use fault::{FaultConfig, FaultCounts, FaultInjector, Faults};
-pub use interface::Interface;
+pub use interface::{Interface, address_towards};
 pub use packet::{Captured, LinkType};
 pub use pcap::{PcapFile, PcapTap};
 pub use stats::{ConnectionCounts, SendErrors, TransportStats};

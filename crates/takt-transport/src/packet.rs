@@ -7,13 +7,10 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use takt_packet::{DatagramAddresses, DatagramHeader, EthernetHeader, MacAddress};
 use takt_wire::Locator;
 
-const ETHERNET_HEADER: usize = 14;
-const IP_HEADER_MAX: usize = 40;
-const UDP_HEADER: usize = 8;
 const TTL: u8 = 64;
-const UDP: u8 = 17;
 
 /// Datagram to be captured.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +50,7 @@ impl LinkType {
 
 /// Ethernet, IP and UDP headers.
 pub(crate) struct Headers {
-    bytes: [u8; ETHERNET_HEADER + IP_HEADER_MAX + UDP_HEADER],
+    bytes: [u8; EthernetHeader::LEN + DatagramHeader::V6_LEN],
     len: usize,
 }
 
@@ -66,120 +63,58 @@ impl Headers {
             IpAddr::V6(_) => SocketAddr::from(([0u16; 8], 0)),
         };
         let from = captured.source.and_then(|from| from.socket_addr()).unwrap_or(unspecified);
-        let udp_len = u16::try_from(UDP_HEADER + captured.datagram.len()).ok()?;
-        let mut headers = Self { bytes: [0; ETHERNET_HEADER + IP_HEADER_MAX + UDP_HEADER], len: 0 };
+        let addresses = DatagramAddresses::new(from, to)?;
+        let header = DatagramHeader { addresses, traffic_class: captured.traffic_class, hop_limit: TTL };
+        let mut headers = Self { bytes: [0; EthernetHeader::LEN + DatagramHeader::V6_LEN], len: 0 };
         if link == LinkType::Ethernet {
-            headers.ethernet(from.ip(), to.ip());
+            let [source, destination] = [from, to].map(|end| hardware_address(end.ip()));
+            let ethernet = EthernetHeader { destination, source, tag: None, ether_type: addresses.ether_type() };
+            headers.len = ethernet.emit(&mut headers.bytes).ok()?; // tidy-allow(dropped-cause): it has the room.
         }
-        let addresses = headers.ip(from.ip(), to.ip(), udp_len, captured.traffic_class)?;
-        let h = &mut headers.bytes[headers.len..][..UDP_HEADER];
-        h[..2].copy_from_slice(&from.port().to_be_bytes());
-        h[2..4].copy_from_slice(&to.port().to_be_bytes());
-        h[4..6].copy_from_slice(&udp_len.to_be_bytes());
-        // Pseudo header: addresses, protocol, length.
-        let mut sum = addresses;
-        sum.add(&[0, UDP]);
-        sum.add(&udp_len.to_be_bytes());
-        sum.add(h);
-        sum.add(captured.datagram);
-        let sum = match sum.finish() ^ if captured.damaged { 0x5555 } else { 0 } {
-            // A checksum of zero is sent as 0xffff, because zero means "no checksum".
-            0 => 0xffff,
-            sum => sum,
-        };
-        h[6..].copy_from_slice(&sum.to_be_bytes());
-        headers.len += UDP_HEADER;
+        let room = &mut headers.bytes[headers.len..];
+        // tidy-allow(dropped-cause): too long for UDP, as documented.
+        headers.len += header.emit_before(room, captured.datagram).ok()?;
+        if captured.damaged {
+            headers.spoil_checksum();
+        }
         Some(headers)
+    }
+
+    /// Makes the checksum of the datagram wrong, which ends the UDP header.
+    fn spoil_checksum(&mut self) {
+        if let Some(checksum) = self.bytes[..self.len].last_chunk_mut::<2>() {
+            // A checksum of zero would mean "no checksum".
+            let wrong = match u16::from_be_bytes(*checksum) ^ 0x5555 {
+                0 => 0xffff,
+                wrong => wrong,
+            };
+            *checksum = wrong.to_be_bytes();
+        }
     }
 
     /// Returns the octets that precede the datagram.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
-
-    fn ethernet(&mut self, from: IpAddr, to: IpAddr) {
-        let h = &mut self.bytes[..ETHERNET_HEADER];
-        h[..6].copy_from_slice(&hardware_address(to));
-        h[6..12].copy_from_slice(&hardware_address(from));
-        h[12..].copy_from_slice(if to.is_ipv4() { &[0x08, 0x00] } else { &[0x86, 0xdd] });
-        self.len = ETHERNET_HEADER;
-    }
-
-    /// Writes the IP header; returns the checksum state over its addresses.
-    fn ip(&mut self, from: IpAddr, to: IpAddr, udp_len: u16, traffic_class: u8) -> Option<Checksum> {
-        let mut addresses = Checksum::default();
-        match (from, to) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => {
-                let h = &mut self.bytes[self.len..][..20];
-                h[0] = 0x45;
-                h[1] = traffic_class;
-                h[2..4].copy_from_slice(&udp_len.checked_add(20)?.to_be_bytes());
-                h[6] = 0x40; // do not fragment
-                h[8] = TTL;
-                h[9] = UDP;
-                h[12..16].copy_from_slice(&from.octets());
-                h[16..20].copy_from_slice(&to.octets());
-                let mut own = Checksum::default();
-                own.add(h);
-                h[10..12].copy_from_slice(&own.finish().to_be_bytes());
-                addresses.add(&h[12..20]);
-                self.len += 20;
-            }
-            (IpAddr::V6(from), IpAddr::V6(to)) => {
-                let h = &mut self.bytes[self.len..][..IP_HEADER_MAX];
-                h[0] = 0x60 | traffic_class >> 4;
-                h[1] = traffic_class << 4;
-                h[4..6].copy_from_slice(&udp_len.to_be_bytes());
-                h[6] = UDP;
-                h[7] = TTL;
-                h[8..24].copy_from_slice(&from.octets());
-                h[24..40].copy_from_slice(&to.octets());
-                addresses.add(&h[8..40]);
-                self.len += IP_HEADER_MAX;
-            }
-            _ => return None,
-        }
-        Some(addresses)
-    }
 }
 
-fn hardware_address(ip: IpAddr) -> [u8; 6] {
-    match ip {
+fn hardware_address(ip: IpAddr) -> MacAddress {
+    MacAddress::of_group(ip).unwrap_or_else(|| match ip {
         IpAddr::V4(ip) => {
             let [a, b, c, d] = ip.octets();
-            if ip.is_multicast() { [0x01, 0x00, 0x5e, b & 0x7f, c, d] } else { [0x02, 0, a, b, c, d] }
+            MacAddress([0x02, 0, a, b, c, d])
         }
         IpAddr::V6(ip) => {
             let [.., a, b, c, d] = ip.octets();
-            if ip.is_multicast() { [0x33, 0x33, a, b, c, d] } else { [0x02, 1, a, b, c, d] }
+            MacAddress([0x02, 1, a, b, c, d])
         }
-    }
-}
-
-/// One's complement sum of 16-bit words, as IP and UDP use it.
-#[derive(Default)]
-struct Checksum(u64);
-
-impl Checksum {
-    /// Adds bytes; only the last call may add an odd number.
-    fn add(&mut self, bytes: &[u8]) {
-        for pair in bytes.chunks(2) {
-            let low = pair.get(1).copied().unwrap_or(0);
-            self.0 += u64::from(u16::from_be_bytes([pair[0], low]));
-        }
-    }
-
-    fn finish(self) -> u16 {
-        let mut sum = self.0;
-        while sum > 0xffff {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        !(sum as u16)
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use takt_packet::{Sum, UDP};
+
     use super::*;
 
     fn headers(source: Option<Locator>, destination: Locator, datagram: &[u8]) -> Option<Headers> {
@@ -191,23 +126,15 @@ mod tests {
     }
 
     #[test]
-    fn checksum_matches_the_example_of_rfc_1071() {
-        // RFC 1071 §3 has this example; its sum is ddf2.
-        let mut sum = Checksum::default();
-        sum.add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
-        assert_eq!(sum.finish(), !0xddf2);
-    }
-
-    #[test]
     fn checksum_over_a_whole_packet_is_zero() {
         let v4 = |last| Locator::udp_v4(Ipv4Addr::new(192, 0, 2, last), 7400 + u16::from(last));
         let v6 = |last| Locator::udp_v6([0xfd00, 0, 0, 0, 0, 0, 0, last].into(), 7400 + last);
         for len in [0, 1, 2, 3, 1472, 65_507] {
             let datagram: Vec<u8> = (0..len).map(|i: u32| i as u8).collect();
             let h = headers(Some(v4(1)), v4(2), &datagram).expect("a UDP datagram");
-            let mut ip = Checksum::default();
+            let mut ip = Sum::default();
             ip.add(&h.bytes()[..20]);
-            assert_eq!(ip.finish(), 0);
+            assert_eq!(ip.checksum(), 0);
             assert_eq!(pseudo_sum(&h, 12..20, 20, &datagram), 0, "{len} bytes");
             let h = headers(Some(v6(1)), v6(2), &datagram).expect("a UDP datagram");
             assert_eq!(pseudo_sum(&h, 8..40, 40, &datagram), 0, "{len} bytes");
@@ -215,13 +142,13 @@ mod tests {
     }
 
     fn pseudo_sum(h: &Headers, addresses: std::ops::Range<usize>, ip: usize, datagram: &[u8]) -> u16 {
-        let mut sum = Checksum::default();
+        let mut sum = Sum::default();
         sum.add(&h.bytes()[addresses]);
         sum.add(&[0, UDP]);
         sum.add(&h.bytes()[ip + 4..ip + 6]);
         sum.add(&h.bytes()[ip..]);
         sum.add(datagram);
-        sum.finish()
+        sum.checksum()
     }
 
     #[test]

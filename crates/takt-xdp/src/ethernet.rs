@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 
-use takt_packet::{EthernetHeader, MacAddress};
+use takt_packet::{EthernetFrame, EthernetHeader, MacAddress};
 use takt_transport::ethernet::{FramePort, FramePortStats, PacketConfig, PacketPort};
 use takt_transport::{Interface, Scan, TransportError, Warning};
 use takt_wire::SharedFrame;
@@ -27,12 +27,6 @@ use crate::umem::{Frame, Shape};
 /// Offset of an outgoing frame in a frame of the umem: its message begins 22 octets later, at a
 /// cache line.
 const FRAME_AT: usize = 42;
-
-/// Minimum length of an Ethernet frame, without check sequence.
-const FRAME_MIN: usize = 60;
-
-/// Length of an Ethernet header with a tag.
-const HEADER_MAX: usize = EthernetHeader::LEN + EthernetHeader::TAG_LEN;
 
 /// Configuration of an [`XdpPort`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +126,7 @@ impl XdpPort {
         }
         let packet = PacketPort::open(&config.packet)?;
         let any = UnixDatagram::unbound().map_err(failed("open"))?;
-        let longest = packet.mtu() + HEADER_MAX;
+        let longest = packet.mtu() + EthernetHeader::LEN_MAX;
         let shape = Shape::for_frames(longest, FRAME_AT + longest);
         let mut binding = bind_queues(config, packet.interface(), shape, &any)?;
         let loan = binding.sockets_mut().take().expect("all frames are free");
@@ -171,7 +165,7 @@ impl XdpPort {
 
     /// Updates the MTU and the descriptors.
     fn update_descriptors(&mut self) {
-        self.interface.mtu = self.packet.mtu().min(self.binding.sockets().frame_len_max() - HEADER_MAX);
+        self.interface.mtu = self.packet.mtu().min(self.binding.sockets().frame_len_max() - EthernetHeader::LEN_MAX);
         self.descriptors.clear();
         self.descriptors.extend(self.binding.sockets().numbered().map(|(_, socket)| socket.as_raw_fd()));
         self.descriptors.extend(self.packet.descriptors());
@@ -204,7 +198,7 @@ impl XdpPort {
     fn dispatch(&mut self, len: usize, keep: bool) -> bool {
         let sockets = self.binding.sockets_mut();
         let frame = sockets.umem().bytes(&self.loan, FRAME_AT..FRAME_AT + len);
-        let Some(destination) = frame.first_chunk().copied().map(MacAddress) else { return false };
+        let Some(destination) = EthernetFrame::destination(frame) else { return false };
         if destination.is_group() || destination == self.mac {
             self.packet.loan()[..len].copy_from_slice(frame);
             return self.packet.send(len);
@@ -219,7 +213,7 @@ impl XdpPort {
             std::mem::replace(&mut self.loan, spare)
         };
         // Padding must not reveal earlier contents of the frame.
-        let end = FRAME_AT + len.max(FRAME_MIN);
+        let end = FRAME_AT + len.max(EthernetFrame::LEN_MIN);
         sockets.umem_mut().bytes_mut(&frame, FRAME_AT + len..end).fill(0);
         sockets.send(frame, FRAME_AT..end, 0);
         true

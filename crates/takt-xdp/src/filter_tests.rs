@@ -1,9 +1,9 @@
 //! Tests of the decisions of the filter, run by the kernel without an interface. Requires root.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-use takt_packet::{ArpOperation, ArpPacket, EthernetHeader, Ipv4Header, Ipv6Header, Sum, UdpHeader, VlanTag};
+use takt_packet::{ArpOperation, ArpPacket, DatagramAddresses, DatagramHeader, EthernetHeader, VlanTag};
 use takt_testkit::{not_run, require};
 
 use super::*;
@@ -57,29 +57,18 @@ fn in_vlan(vid: u16) -> Option<VlanTag> {
 
 /// Makes a frame that carries `payload` by UDP to a port of an address.
 fn frame(to: IpAddr, port: u16, tag: Option<VlanTag>, payload: &[u8]) -> Vec<u8> {
-    let ether_type = if to.is_ipv4() { EtherType::IPV4 } else { EtherType::IPV6 };
-    let ethernet = ethernet(tag, ether_type);
+    let source = match to {
+        IpAddr::V4(_) => SocketAddr::from(([192, 0, 2, 1], 7413)),
+        IpAddr::V6(_) => SocketAddr::from(([0xfd00, 0, 0, 0, 0, 0, 0, 1], 7413)),
+    };
+    let addresses = DatagramAddresses::new(source, SocketAddr::new(to, port)).expect("of one version");
+    let header = DatagramHeader { addresses, traffic_class: 0, hop_limit: 64 };
+    let ethernet = ethernet(tag, addresses.ether_type());
     let ip = ethernet.header_len();
-    let udp = ip + if to.is_ipv4() { Ipv4Header::LEN } else { Ipv6Header::LEN };
-    let mut bytes = vec![0; udp + 8];
+    let mut bytes = vec![0; ip + header.header_len()];
     bytes.extend(payload);
     ethernet.emit(&mut bytes).expect("the buffer is large enough");
-    let payload_len = 8 + payload.len() as u16;
-    let ports = UdpHeader { source_port: 7413, destination_port: port };
-    match to {
-        IpAddr::V4(destination) => {
-            let source = Ipv4Addr::new(192, 0, 2, 1);
-            let header = Ipv4Header { source, destination, protocol: UDP, ttl: 64, traffic_class: 0, payload_len };
-            header.emit(&mut bytes[ip..]).expect("the buffer is large enough");
-            ports.emit(&mut bytes[udp..], |len| Sum::pseudo_v4(source, destination, UDP, len)).expect("enough space");
-        }
-        IpAddr::V6(destination) => {
-            let (source, next_header) = (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1), UDP);
-            let header = Ipv6Header { source, destination, next_header, hop_limit: 64, traffic_class: 0, payload_len };
-            header.emit(&mut bytes[ip..]).expect("the buffer is large enough");
-            ports.emit(&mut bytes[udp..], |len| Sum::pseudo_v6(source, destination, UDP, len)).expect("enough space");
-        }
-    }
+    header.emit(&mut bytes[ip..]).expect("the buffer is large enough");
     bytes
 }
 

@@ -14,12 +14,12 @@
 
 use std::ffi::CString;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use takt_packet::{EthernetHeader, MacAddress};
+use takt_packet::{DatagramHeader, EthernetHeader, MacAddress};
 use takt_transport::urgency_buffer::Wanted;
-use takt_transport::{FlowId, Interface, RxFrame, RxMeta, TransportError};
+use takt_transport::{FlowId, Interface, RxFrame, RxMeta, TransportError, address_towards};
 use takt_wire::Locator;
 
 use crate::config::{XdpConfig, XdpCounters};
@@ -121,7 +121,7 @@ fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened
     let binding = QueueBinding::acquire(&parameters, neighbours.socket()).map_err(|(op, e)| failed(op)(e))?;
     let tag_len = config.vlan.map_or(0, |_| EthernetHeader::TAG_LEN);
     let packet = interface.mtu.min(binding.sockets().frame_len_max() - EthernetHeader::LEN - tag_len);
-    let headers = if config.udp.ipv6 { wire::V6_HEADERS } else { wire::V4_HEADERS };
+    let headers = if config.udp.ipv6 { DatagramHeader::V6_LEN } else { DatagramHeader::V4_LEN };
     Ok(Opened { binding, neighbours, max_len_at_mtu: (packet - headers).min(DATAGRAM_MAX) })
 }
 
@@ -251,7 +251,7 @@ impl XdpInterface {
         }
         let to = to.socket_addr().filter(|to| to.port() != 0)?;
         let source_port = if to.is_ipv4() { header.port_v4? } else { header.port_v6? };
-        let end = End { mac: self.neighbours.find(to.ip())?, ip: to.ip(), port: to.port() };
+        let end = End { mac: self.neighbours.find(to.ip())?, address: to };
         Some(Route { to: end, source_port, priority: header.priority })
     }
 
@@ -287,7 +287,8 @@ impl XdpInterface {
     }
 
     fn send(&mut self, frame: Frame, len: usize, route: Route) -> bool {
-        let from = self.source(route.to.ip).map(|ip| End { mac: self.mac, ip, port: route.source_port });
+        let source = address_towards(&self.addresses, route.to.address.ip());
+        let from = source.map(|ip| End { mac: self.mac, address: SocketAddr::new(ip, route.source_port) });
         let marking = Marking { priority: route.priority, vid: self.config.vlan };
         let sockets = self.binding.sockets_mut();
         let umem = sockets.umem_mut();
@@ -303,18 +304,6 @@ impl XdpInterface {
         self.counters.datagrams_out += 1;
         self.counters.bytes_out += len as u64;
         true
-    }
-
-    /// Returns the own address in the network of the destination, or any of its family.
-    fn source(&self, to: IpAddr) -> Option<IpAddr> {
-        let of_family = self.addresses.iter().filter(|(own, _)| own.is_ipv4() == to.is_ipv4());
-        let shares = |&&(own, len): &&(IpAddr, u8)| match (own, to) {
-            (IpAddr::V4(own), IpAddr::V4(to)) => (own.to_bits() ^ to.to_bits()).leading_zeros() >= u32::from(len),
-            (IpAddr::V6(own), IpAddr::V6(to)) => (own.to_bits() ^ to.to_bits()).leading_zeros() >= u32::from(len),
-            _ => false,
-        };
-        let nearest = of_family.clone().find(shares).or_else(|| of_family.clone().next());
-        nearest.map(|(own, _)| *own)
     }
 
     /// Sends the queued frames. Those that the interface refuses stay queued.

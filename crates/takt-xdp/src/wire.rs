@@ -5,20 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use takt_packet::{
-    EtherType, EthernetFrame, EthernetHeader, Ipv4Header, Ipv4Packet, Ipv6Header, Ipv6Packet, MacAddress, Sum, UDP,
-    UdpChecksum, UdpDatagram, UdpHeader, VlanTag,
+    DatagramAddresses, DatagramError, DatagramHeader, EtherType, EthernetFrame, EthernetHeader, Ipv4Packet, Ipv6Header,
+    Ipv6Packet, MacAddress, UDP, UdpDatagram, UdpHeader, VlanTag,
 };
 
 /// Offset of an outgoing datagram in a frame of the umem: room for the longest headers, and a
 /// multiple of a cache line.
 pub(crate) const PAYLOAD_AT: usize = 128;
-
-/// Octets between the Ethernet header and the payload.
-pub(crate) const V4_HEADERS: usize = Ipv4Header::LEN + UdpHeader::LEN;
-pub(crate) const V6_HEADERS: usize = Ipv6Header::LEN + UdpHeader::LEN;
-
-/// Minimum length of an Ethernet frame, without check sequence.
-const FRAME_MIN: usize = 60;
 
 /// Time to live, as the kernel sets it by default.
 const TTL: u8 = 64;
@@ -27,8 +20,7 @@ const TTL: u8 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) mac: MacAddress,
-    pub(crate) ip: IpAddr,
-    pub(crate) port: u16,
+    pub(crate) address: SocketAddr,
 }
 
 /// Priority and VLAN of a datagram.
@@ -45,36 +37,17 @@ pub(crate) struct Marking {
 /// too long for UDP, or the addresses are of different families.
 pub(crate) fn encapsulate(bytes: &mut [u8], len: usize, from: End, to: End, marking: Marking) -> Option<Range<usize>> {
     let end = PAYLOAD_AT.checked_add(len)?;
-    let payload_len = u16::try_from(UdpHeader::LEN + len).ok()?;
-    let udp_at = PAYLOAD_AT - UdpHeader::LEN;
-    let udp = UdpHeader { source_port: from.port, destination_port: to.port };
-    let traffic_class = marking.priority << 2;
-    // Each header is emitted into room of its own length, so it cannot fail.
-    let (ip_at, ether_type) = match (from.ip, to.ip) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            let at = udp_at - Ipv4Header::LEN;
-            let header = Ipv4Header { source, destination, protocol: UDP, ttl: TTL, traffic_class, payload_len };
-            header.emit(bytes.get_mut(at..udp_at)?).ok()?; // tidy-allow(dropped-cause): see above.
-            let pseudo = |len| Sum::pseudo_v4(source, destination, UDP, len);
-            udp.emit(bytes.get_mut(udp_at..end)?, pseudo).ok()?; // tidy-allow(dropped-cause): see above.
-            (at, EtherType::IPV4)
-        }
-        (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            let at = udp_at - Ipv6Header::LEN;
-            let (next_header, hop_limit) = (UDP, TTL);
-            let header = Ipv6Header { source, destination, next_header, hop_limit, traffic_class, payload_len };
-            header.emit(bytes.get_mut(at..udp_at)?).ok()?; // tidy-allow(dropped-cause): see above.
-            let pseudo = |len| Sum::pseudo_v6(source, destination, UDP, len);
-            udp.emit(bytes.get_mut(udp_at..end)?, pseudo).ok()?; // tidy-allow(dropped-cause): see above.
-            (at, EtherType::IPV6)
-        }
-        _ => return None,
-    };
+    let addresses = DatagramAddresses::new(from.address, to.address)?;
+    let datagram = DatagramHeader { addresses, traffic_class: marking.priority << 2, hop_limit: TTL };
     let tag = marking.vid.map(|vid| VlanTag { pcp: marking.priority >> 3, dei: false, vid });
-    let header = EthernetHeader { destination: to.mac, source: from.mac, tag, ether_type };
-    let start = ip_at - header.header_len();
-    header.emit(&mut bytes[start..ip_at]).ok()?; // tidy-allow(dropped-cause): see above.
-    let frame_end = end.max(start + FRAME_MIN);
+    let ether_type = addresses.ether_type();
+    let ethernet = EthernetHeader { destination: to.mac, source: from.mac, tag, ether_type };
+    let packet_at = PAYLOAD_AT - datagram.header_len();
+    datagram.emit(bytes.get_mut(packet_at..end)?).ok()?; // tidy-allow(dropped-cause): too long, as documented.
+    let start = packet_at - ethernet.header_len();
+    // It is emitted into room of its own length, so it cannot fail.
+    ethernet.emit(&mut bytes[start..packet_at]).ok()?; // tidy-allow(dropped-cause): see above.
+    let frame_end = end.max(start + EthernetFrame::LEN_MIN);
     // Padding must not reveal earlier contents of the frame.
     bytes.get_mut(end..frame_end)?.fill(0);
     Some(start..frame_end)
@@ -98,6 +71,15 @@ pub(crate) enum Refused {
     Damaged,
 }
 
+impl From<DatagramError> for Refused {
+    fn from(why: DatagramError) -> Self {
+        match why {
+            DatagramError::Malformed(_) => Self::Malformed,
+            DatagramError::WrongChecksum => Self::Damaged,
+        }
+    }
+}
+
 /// Returns the datagram in a frame. Accepts any frame; the filter redirects only frames that this
 /// function supports.
 pub(crate) fn decapsulate(frame: &[u8]) -> Result<Encapsulated, Refused> {
@@ -119,13 +101,7 @@ fn decapsulate_v4(packet: &[u8], before: usize) -> Result<Encapsulated, Refused>
     if ip.is_fragment() || ip.protocol() != UDP || !ip.header_is_intact() {
         return Err(Refused::Malformed);
     }
-    let udp = UdpDatagram::parse(ip.payload()).map_err(malformed)?;
-    // The length of the datagram: further octets of the IP packet are ignored.
-    let len = UdpHeader::LEN + udp.payload().len();
-    let pseudo = Sum::pseudo_v4(ip.source(), ip.destination(), UDP, len as u16);
-    if !udp.checksum(pseudo).is_acceptable() {
-        return Err(Refused::Damaged);
-    }
+    let udp = UdpDatagram::verify_v4(ip.payload(), ip.source(), ip.destination())?;
     Ok(encapsulated((ip.source().into(), ip.destination().into()), &udp, before + ip.header_len()))
 }
 
@@ -134,13 +110,7 @@ fn decapsulate_v6(packet: &[u8], before: usize) -> Result<Encapsulated, Refused>
     if ip.next_header() != UDP {
         return Err(Refused::Malformed);
     }
-    let udp = UdpDatagram::parse(ip.payload()).map_err(malformed)?;
-    let len = UdpHeader::LEN + udp.payload().len();
-    let pseudo = Sum::pseudo_v6(ip.source(), ip.destination(), UDP, len as u16);
-    // IPv6 has no datagrams without a checksum (RFC 8200 §8.1).
-    if matches!(udp.checksum(pseudo), UdpChecksum::Wrong | UdpChecksum::Absent) {
-        return Err(Refused::Damaged);
-    }
+    let udp = UdpDatagram::verify_v6(ip.payload(), ip.source(), ip.destination())?;
     Ok(encapsulated((ip.source().into(), ip.destination().into()), &udp, before + Ipv6Header::LEN))
 }
 
@@ -155,13 +125,15 @@ fn encapsulated((source, destination): (IpAddr, IpAddr), udp: &UdpDatagram<'_>, 
 
 #[cfg(test)]
 mod tests {
+    use takt_packet::Sum;
+
     use super::*;
 
     /// Makes a source and a destination of one family.
     fn ends(v6: bool) -> [End; 2] {
         [1, 2].map(|n| {
             let ip = if v6 { IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, n]) } else { IpAddr::from([192, 0, 2, n as u8]) };
-            End { mac: MacAddress([2, 0, 0, 0, 0, n as u8]), ip, port: 7400 + n }
+            End { mac: MacAddress([2, 0, 0, 0, 0, n as u8]), address: SocketAddr::new(ip, 7400 + n) }
         })
     }
 
@@ -190,7 +162,7 @@ mod tests {
             let (bytes, range) = encapsulated_frame(len, v6, marking);
             let frame = &bytes[range];
             let ip = 14 + if marking.vid.is_some() { 4 } else { 0 };
-            let headers = ip + if v6 { V6_HEADERS } else { V4_HEADERS };
+            let headers = ip + if v6 { DatagramHeader::V6_LEN } else { DatagramHeader::V4_LEN };
             assert_eq!(frame.len(), (headers + len).max(60));
             assert_eq!(frame[..12], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
             assert_eq!(frame[ip - 2..ip], if v6 { [0x86, 0xdd] } else { [8, 0] });
@@ -203,7 +175,7 @@ mod tests {
             assert_eq!(frame[ip..ip + 2], if v6 { [0x6b, 0x80] } else { [0x45, 0xb8] }, "DSCP 46");
             assert!(frame[headers + len..].iter().all(|byte| *byte == 0), "padded with zeros");
             let (datagram, [from, to]) = (decapsulate(frame).expect("a datagram"), ends(v6));
-            assert_eq!((datagram.from, datagram.to), ((from.ip, 7401).into(), (to.ip, 7402).into()));
+            assert_eq!((datagram.from, datagram.to), (from.address, to.address));
             assert!(frame[datagram.payload].iter().enumerate().all(|(n, byte)| *byte == n as u8));
         }
     }
@@ -262,12 +234,12 @@ mod tests {
         for v6 in [false, true] {
             let (bytes, range) = encapsulated_frame(100, v6, MARKINGS[0]);
             let mut frame = bytes[range].to_vec();
-            let pseudo = match (ends(v6)[0].ip, ends(v6)[1].ip) {
+            let pseudo = match (ends(v6)[0].address.ip(), ends(v6)[1].address.ip()) {
                 (IpAddr::V4(source), IpAddr::V4(destination)) => Sum::pseudo_v4(source, destination, UDP, 108),
                 (IpAddr::V6(source), IpAddr::V6(destination)) => Sum::pseudo_v6(source, destination, UDP, 108),
                 _ => unreachable!("both are of one family"),
             };
-            let at = 14 + if v6 { V6_HEADERS } else { V4_HEADERS } - 2;
+            let at = 14 + if v6 { DatagramHeader::V6_LEN } else { DatagramHeader::V4_LEN } - 2;
             frame[at..at + 2].copy_from_slice(&pseudo.folded().to_be_bytes());
             assert!(decapsulate(&frame).is_ok());
             frame[at + 1] ^= 1;

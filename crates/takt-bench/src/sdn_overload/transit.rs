@@ -182,7 +182,9 @@ fn transits(left: &Sightings, arrived: &Sightings) -> BTreeMap<VendorId, Vec<Tra
 #[cfg(test)]
 mod tests {
     use super::*;
-    use takt_packet::{Ipv4Header, UdpHeader};
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use takt_packet::{DatagramAddresses, DatagramHeader};
     use takt_wire::{
         DataEmit, DataFragEmit, EntityId, GuidPrefix, MessageBuilder, Payload, ProtocolVersion, SequenceNumber,
     };
@@ -197,16 +199,13 @@ mod tests {
         let mut builder = MessageBuilder::new(&mut message, &header).expect("the buffer has space");
         add(&mut builder);
         let payload = builder.bytes().to_vec();
-        let udp = UdpHeader { source_port: 7000, destination_port: 7411 };
-        let mut datagram = [vec![0; UdpHeader::LEN], payload].concat();
-        udp.emit(&mut datagram, |_| takt_packet::Sum::default()).expect("the buffer has space");
-        let payload_len = u16::try_from(datagram.len()).expect("the datagram is short");
-        let [source, destination] = [1, 2].map(|last| std::net::Ipv4Addr::new(10, 81, 0, last));
-        let protocol = takt_packet::UDP;
-        let header = Ipv4Header { source, destination, protocol, ttl: 64, traffic_class: 0, payload_len };
-        let mut packet = vec![0; Ipv4Header::LEN];
+        let [source, destination] =
+            [(1, 7000), (2, 7411)].map(|(last, port)| SocketAddrV4::new(Ipv4Addr::new(10, 81, 0, last), port));
+        let addresses = DatagramAddresses::V4(source, destination);
+        let header = DatagramHeader { addresses, traffic_class: 0, hop_limit: 64 };
+        let mut packet = [vec![0; header.header_len()], payload].concat();
         header.emit(&mut packet).expect("the buffer has space");
-        [packet, datagram].concat()
+        packet
     }
 
     fn data(vendor: VendorId, writer: EntityId, number: i64) -> Vec<u8> {

@@ -22,7 +22,7 @@ mod transport;
 mod wire;
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -420,7 +420,7 @@ impl<P: FramePort> UdpStack<P> {
 
     /// Returns the metadata of a datagram, if it is for an open port.
     fn meta(&mut self, datagram: &Datagram) -> Option<RxMeta> {
-        let (ip, port) = datagram.to;
+        let (ip, port) = (*datagram.to.ip(), datagram.to.port());
         if !is_ours(ip, self.own.1, self.multicast.as_ref()) {
             return self.count_refused(Refused::NotAddressed);
         }
@@ -433,7 +433,7 @@ impl<P: FramePort> UdpStack<P> {
             self.counters.port_closed += 1;
             return None;
         };
-        let source = Locator::udp_v4(datagram.from.0, datagram.from.1);
+        let source = Locator::udp_v4(*datagram.from.ip(), datagram.from.port());
         Some(RxMeta { source, local: Locator::udp_v4(ip, port), flow, multicast })
     }
 
@@ -490,7 +490,7 @@ impl<P: FramePort> UdpStack<P> {
     }
 
     /// Returns the address and port of a locator, if it can be sent to.
-    fn address(&self, to: &Locator) -> Option<(Ipv4Addr, u16)> {
+    fn address(&self, to: &Locator) -> Option<SocketAddrV4> {
         if to.kind != Locator::KIND_UDP_V4 {
             return None;
         }
@@ -504,7 +504,7 @@ impl<P: FramePort> UdpStack<P> {
                 !is_none && self.next_hop(ip).is_some()
             }
         };
-        is_possible.then_some((ip, port))
+        is_possible.then_some(SocketAddrV4::new(ip, port))
     }
 
     /// Queues the loaned datagram for all destinations.
@@ -512,10 +512,11 @@ impl<P: FramePort> UdpStack<P> {
         // The last destination gets the frame itself, after the copies for the others.
         let mut last: Option<End> = None;
         for to in destinations {
-            let Some((ip, port)) = self.address(to) else {
+            let Some(address) = self.address(to) else {
                 self.stats.send_errors.unserved += 1;
                 continue;
             };
+            let ip = *address.ip();
             let resolved = match MacAddress::of_group(ip.into()) {
                 Some(group) => Ok(group),
                 None if ip == self.own.1 => Ok(self.own.0),
@@ -523,11 +524,11 @@ impl<P: FramePort> UdpStack<P> {
             };
             match resolved {
                 Ok(mac) => {
-                    if let Some(before) = last.replace(End { mac, ip, port }) {
+                    if let Some(before) = last.replace(End { mac, address }) {
                         self.send(len, header, before, true);
                     }
                 }
-                Err(hop) => self.queue_for_resolution(len, header, hop, End { mac: MacAddress::default(), ip, port }),
+                Err(hop) => self.queue_for_resolution(len, header, hop, End { mac: MacAddress::default(), address }),
             }
         }
         if let Some(to) = last {
@@ -580,10 +581,10 @@ impl<P: FramePort> UdpStack<P> {
 
     /// Returns the header fields of a datagram: source and destination, tag, traffic class and TTL.
     fn headers_for(&self, header: FlowHeader, to: End) -> ([End; 2], Option<VlanTag>, [u8; 2]) {
-        let from = End { mac: self.own.0, ip: self.own.1, port: header.port };
+        let from = End { mac: self.own.0, address: SocketAddrV4::new(self.own.1, header.port) };
         let pcp = header.dscp >> 3;
         let tag = self.tag.map(|tag| VlanTag { pcp: if header.dscp == 0 { tag.pcp } else { pcp }, ..tag });
-        let ttl = if to.ip.is_multicast() { self.multicast_ttl } else { wire::TTL };
+        let ttl = if to.address.ip().is_multicast() { self.multicast_ttl } else { wire::TTL };
         ([from, to], tag, [header.dscp << 2, ttl])
     }
 }

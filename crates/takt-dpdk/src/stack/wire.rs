@@ -1,12 +1,13 @@
 //! Conversion between frames and their contents: datagrams, ARP, IGMP, echo requests; with or
 //! without a tag.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
 
 use takt_packet::{
-    ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, ICMP, IGMP, IgmpMessage, Ipv4Header, Ipv4Packet,
-    MacAddress, Sum, UDP, UdpDatagram, UdpHeader, VlanTag, reply_to_echo,
+    ArpOperation, ArpPacket, DatagramAddresses, DatagramError, DatagramHeader, EtherType, EthernetFrame,
+    EthernetHeader, ICMP, IGMP, IgmpMessage, Ipv4Header, Ipv4Packet, MacAddress, UDP, UdpDatagram, UdpHeader, VlanTag,
+    reply_to_echo,
 };
 
 /// Time to live of unicast datagrams.
@@ -16,13 +17,12 @@ pub(super) const TTL: u8 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) mac: MacAddress,
-    pub(super) ip: Ipv4Addr,
-    pub(super) port: u16,
+    pub(super) address: SocketAddrV4,
 }
 
 /// Returns the number of octets before the payload of a datagram.
 pub(super) const fn headers_len(is_tagged: bool) -> usize {
-    EthernetHeader::LEN + if is_tagged { 4 } else { 0 } + Ipv4Header::LEN + UdpHeader::LEN
+    EthernetHeader::LEN + if is_tagged { EthernetHeader::TAG_LEN } else { 0 } + DatagramHeader::V4_LEN
 }
 
 /// Writes an Ethernet header, and returns its length.
@@ -49,15 +49,10 @@ pub(super) fn encapsulate(
 ) -> Option<usize> {
     let end = headers_len(tag.is_some()).checked_add(len)?;
     let frame = frame.get_mut(..end)?;
-    let payload_len = u16::try_from(UdpHeader::LEN + len).ok()?; // tidy-allow(dropped-cause): too long, as documented.
     let at = ethernet(frame, to.mac, from.mac, tag, EtherType::IPV4)?;
-    let (ip, datagram) = frame.get_mut(at..)?.split_at_mut(Ipv4Header::LEN);
-    let (source, destination) = (from.ip, to.ip);
-    let header = Ipv4Header { source, destination, protocol: UDP, ttl, traffic_class, payload_len };
-    header.emit(ip).ok()?; // tidy-allow(dropped-cause): as above.
-    let header = UdpHeader { source_port: from.port, destination_port: to.port };
-    // tidy-allow(dropped-cause): as above.
-    header.emit(datagram, |len| Sum::pseudo_v4(source, destination, UDP, len)).ok()?;
+    let addresses = DatagramAddresses::V4(from.address, to.address);
+    let header = DatagramHeader { addresses, traffic_class, hop_limit: ttl };
+    header.emit(&mut frame[at..]).ok()?; // tidy-allow(dropped-cause): too long, as documented.
     Some(end)
 }
 
@@ -118,8 +113,8 @@ pub(super) fn echo_reply(frame: &mut [u8], request: &[u8], own: MacAddress) -> O
 /// Received datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Datagram {
-    pub(super) from: (Ipv4Addr, u16),
-    pub(super) to: (Ipv4Addr, u16),
+    pub(super) from: SocketAddrV4,
+    pub(super) to: SocketAddrV4,
     /// Range of the payload in the parsed bytes.
     pub(super) payload: Range<usize>,
 }
@@ -145,6 +140,15 @@ pub(super) enum Refused {
     Malformed,
     /// Datagram with a wrong checksum.
     Damaged,
+}
+
+impl From<DatagramError> for Refused {
+    fn from(why: DatagramError) -> Self {
+        match why {
+            DatagramError::Malformed(_) => Self::Malformed,
+            DatagramError::WrongChecksum => Self::Damaged,
+        }
+    }
 }
 
 /// Parses a frame of this VLAN, or an untagged one with `None`.
@@ -184,19 +188,15 @@ pub(super) fn parse(frame: &[u8], vlan: Option<u16>) -> Result<FrameContent<'_>,
 
 /// Parses the datagram in the payload of a packet.
 pub(super) fn datagram(bytes: &[u8], source: Ipv4Addr, destination: Ipv4Addr) -> Result<Datagram, Refused> {
-    let udp = UdpDatagram::parse(bytes).map_err(|_| Refused::Malformed)?;
     // Such a source cannot be replied to.
     if source.is_multicast() || source.is_broadcast() || source.is_unspecified() {
         return Err(Refused::Malformed);
     }
-    let len = UdpHeader::LEN + udp.payload().len();
-    if !udp.checksum(Sum::pseudo_v4(source, destination, UDP, len as u16)).is_acceptable() {
-        return Err(Refused::Damaged);
-    }
+    let udp = UdpDatagram::verify_v4(bytes, source, destination)?;
     Ok(Datagram {
-        from: (source, udp.source_port()),
-        to: (destination, udp.destination_port()),
-        payload: UdpHeader::LEN..len,
+        from: SocketAddrV4::new(source, udp.source_port()),
+        to: SocketAddrV4::new(destination, udp.destination_port()),
+        payload: UdpHeader::LEN..UdpHeader::LEN + udp.payload().len(),
     })
 }
 
@@ -207,7 +207,10 @@ mod tests {
     const TAG: VlanTag = VlanTag { pcp: 5, dei: false, vid: 7 };
 
     fn end(n: u8) -> End {
-        End { mac: MacAddress([2, 0, 0, 0, 0, n]), ip: Ipv4Addr::new(192, 0, 2, n), port: 7400 + u16::from(n) }
+        End {
+            mac: MacAddress([2, 0, 0, 0, 0, n]),
+            address: SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, n), 7400 + u16::from(n)),
+        }
     }
 
     fn encapsulated(len: usize, tag: Option<VlanTag>) -> Vec<u8> {
@@ -225,7 +228,7 @@ mod tests {
                 let frame = encapsulated(len, tag);
                 assert_eq!(frame.len(), headers_len(tag.is_some()) + len);
                 let Ok(FrameContent::Datagram(datagram)) = parse(&frame, vlan) else { panic!("{len} octets") };
-                assert_eq!((datagram.from, datagram.to), ((end(1).ip, 7401), (end(2).ip, 7402)));
+                assert_eq!((datagram.from, datagram.to), (end(1).address, end(2).address));
                 assert_eq!(frame[datagram.payload], vec![0x5a; len]);
             }
         }
@@ -254,7 +257,7 @@ mod tests {
     fn group_address_as_source_is_refused() {
         for source in [Ipv4Addr::new(239, 255, 0, 1), Ipv4Addr::BROADCAST, Ipv4Addr::UNSPECIFIED] {
             let mut frame = [0; 64];
-            let from = End { ip: source, ..end(1) };
+            let from = End { address: SocketAddrV4::new(source, 7401), ..end(1) };
             let len = encapsulate(&mut frame, 4, [from, end(2)], None, [0, 64]).expect("the buffer is large enough");
             assert!(matches!(parse(&frame[..len], None), Err(Refused::Malformed)), "{source}");
         }
@@ -262,10 +265,10 @@ mod tests {
 
     #[test]
     fn arp_requests_and_igmp_reports_are_parsed() {
-        let own = (end(1).mac, end(1).ip);
+        let own = (end(1).mac, *end(1).address.ip());
         for (tag, vlan) in [(None, None), (Some(TAG), Some(7))] {
             let mut frame = [0; 64];
-            let request = arp_request(own, end(2).ip);
+            let request = arp_request(own, *end(2).address.ip());
             let len = arp(&mut frame, MacAddress::BROADCAST, tag, request).expect("the buffer is large enough");
             assert!(matches!(parse(&frame[..len], vlan), Ok(FrameContent::Arp(parsed)) if parsed == request));
             let message = IgmpMessage::ReportV3 { group: Ipv4Addr::new(239, 255, 0, 1), is_change: true };

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use takt_packet::{EthernetHeader, Ipv4Header, Ipv6Header, NoRoom, Sum, UDP, UdpHeader};
+use takt_packet::{DatagramAddresses, DatagramHeader, EthernetHeader, Ipv6Header, NoRoom, Sum, UdpHeader};
 
 use super::{ADDRESSES, ArpPacket, EtherType, Frame, MacAddress, Network, SERVICE_TAG, TAGS_MAX, VlanTag};
 
@@ -36,33 +36,13 @@ impl UdpFrame<'_> {
         if self.tags.len() > TAGS_MAX {
             return Err(NoRoom);
         }
-        let udp_len = u16::try_from(self.payload.len() + UdpHeader::LEN).map_err(|_| NoRoom)?;
-        let is_v4 = self.source.is_ipv4();
-        let ether_type = if is_v4 { EtherType::IPV4 } else { EtherType::IPV6 };
-        let mut frame = ethernet(self.destination_mac, self.source_mac, self.tags, ether_type);
+        let addresses = DatagramAddresses::new(self.source, self.destination).ok_or(NoRoom)?;
+        let header = DatagramHeader { addresses, traffic_class: self.traffic_class, hop_limit: self.hop_limit };
+        let mut frame = ethernet(self.destination_mac, self.source_mac, self.tags, addresses.ether_type());
         let ip_at = frame.len();
-        let udp_at = ip_at + if is_v4 { Ipv4Header::LEN } else { Ipv6Header::LEN };
-        frame.resize(udp_at + UdpHeader::LEN, 0);
+        frame.resize(ip_at + header.header_len(), 0);
         frame.extend_from_slice(self.payload);
-        let udp = UdpHeader { source_port: self.source.port(), destination_port: self.destination.port() };
-        match (self.source, self.destination) {
-            (SocketAddr::V4(from), SocketAddr::V4(to)) => {
-                let (source, destination) = (*from.ip(), *to.ip());
-                let (ttl, traffic_class, payload_len) = (self.hop_limit, self.traffic_class, udp_len);
-                let header = Ipv4Header { source, destination, protocol: UDP, ttl, traffic_class, payload_len };
-                header.emit(&mut frame[ip_at..])?;
-                udp.emit(&mut frame[udp_at..], |len| Sum::pseudo_v4(source, destination, UDP, len))?;
-            }
-            (SocketAddr::V6(from), SocketAddr::V6(to)) => {
-                let (source, destination) = (*from.ip(), *to.ip());
-                let (hop_limit, traffic_class, payload_len) = (self.hop_limit, self.traffic_class, udp_len);
-                let header =
-                    Ipv6Header { source, destination, next_header: UDP, hop_limit, traffic_class, payload_len };
-                header.emit(&mut frame[ip_at..])?;
-                udp.emit(&mut frame[udp_at..], |len| Sum::pseudo_v6(source, destination, UDP, len))?;
-            }
-            _ => return Err(NoRoom),
-        }
+        header.emit(&mut frame[ip_at..])?;
         Ok(frame)
     }
 }
