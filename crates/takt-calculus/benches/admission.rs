@@ -9,24 +9,12 @@ use std::time::{Duration, Instant};
 
 use takt_calculus::Arrivals;
 use takt_calculus::network::{Admission, Depth, Flow, Frames, Hop, Port, check};
+use takt_testkit::Random;
 
 const SIDE: usize = 10;
 const HOSTS: usize = 2 * SIDE * SIDE;
 const FLOWS: usize = 10_000;
 const MILLISECOND: u64 = 1_000_000;
-
-/// SplitMix64 pseudo-random number generator.
-struct Random(u64);
-
-impl Random {
-    fn between(&mut self, low: u64, high: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        low + (z ^ (z >> 31)) % (high - low + 1)
-    }
-}
 
 /// Returns the index of a switch port: east, west, south, north, and to its two hosts. The ports of
 /// the hosts follow those of all switches.

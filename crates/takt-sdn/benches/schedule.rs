@@ -12,25 +12,13 @@ use std::time::{Duration, Instant};
 use takt_calculus::network::{Depth, check};
 use takt_sdn::model::{HostId, HostInterface, Network, SwitchModel};
 use takt_sdn::schedule::{Contract, Request, Scheduler, WireFormat};
+use takt_testkit::Random;
 
 const SIDE: u64 = 10;
 const HOSTS: u64 = 2 * SIDE * SIDE;
 const REQUESTS: u64 = 10_000;
 const MILLISECOND: u64 = 1_000_000;
 const RATE_BPS: u64 = 1_000_000_000;
-
-/// Deterministic pseudorandom generator (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn between(&mut self, low: u64, high: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        low + (z ^ (z >> 31)) % (high - low + 1)
-    }
-}
 
 /// Builds the grid: ports 1 and 2 lead east and west, 3 and 4 south and north, 5 and 6 to hosts.
 fn grid() -> Network {

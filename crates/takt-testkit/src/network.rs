@@ -43,6 +43,12 @@ fn new_namespace() -> io::Result<File> {
     File::open("/proc/thread-self/ns/net")
 }
 
+/// Moves this thread to a new namespace, which disappears with it. Panics without the privilege;
+/// see [`require::network_namespaces`].
+pub fn enter_new_namespace() {
+    new_namespace().expect("the thread may create a namespace");
+}
+
 /// Runs `f` on a new thread, which may move to another namespace.
 fn on_new_thread<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(f).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

@@ -183,11 +183,8 @@ fn survivor_is_unharmed_by_killed_processes() {
     let kills = if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 10_000 } else { 100 };
     let seed = RandomState::new().hash_one(std::process::id());
     println!("seed {seed}");
-    let mut random = seed;
-    let mut below = |bound: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % bound
-    };
+    let mut random = takt_testkit::Random(seed);
+    let mut below = |bound: u64| random.next() % bound;
     let mut transport = open();
     let opened = transport.open_flow(&FlowSpec { own_port: true, transport_priority: 46 });
     let (_, locators) = opened.expect("a port is free");

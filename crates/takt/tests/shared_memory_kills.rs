@@ -174,11 +174,8 @@ fn survivors_lose_no_samples() {
     let (kills, start) = (kills(), Instant::now());
     let seed = RandomState::new().hash_one(std::process::id());
     println!("seed {seed}");
-    let mut random = seed;
-    let mut below = |bound: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % bound
-    };
+    let mut random = takt_testkit::Random(seed);
+    let mut below = |bound: u64| random.next() % bound;
     let domain = domain();
     let (writes, reads) = (participant(domain), participant(domain));
     let writer = create_writer::<Blob>(&writes, TOPICS[0], reliable_writer(History::KeepAll));

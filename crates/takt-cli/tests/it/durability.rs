@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use takt::qos::*;
 use takt::{DataWriter, DdsType, DomainParticipant};
+use takt_testkit::Random;
 use takt_testkit::directory::Directory;
 use takt_testkit::domain::domain;
 use takt_testkit::waiting::{join, until};
@@ -105,9 +106,8 @@ enum End {
 }
 
 /// Returns a random pause of less than 256 ms.
-fn pause(random: &mut u64) -> Duration {
-    *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    Duration::from_millis(*random >> 33 & 0xff)
+fn pause(random: &mut Random) -> Duration {
+    Duration::from_millis(random.next() & 0xff)
 }
 
 /// Writes values from `first`. When the service has stored some and `lifetime` has passed, ends the
@@ -175,7 +175,7 @@ fn samples_reported_durable_survive_sigterm_of_the_service_under_load_and_the_en
 fn ends_lose_nothing(name: &str, end: End) {
     let store = Directory::new(name);
     let domain = domain();
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
+    let mut random = Random(u64::from(std::process::id()));
     let (mut next, mut durable) = (0, Vec::new());
     for _ in 0..rounds() {
         let (of_round, then) = round(domain, store.path(), next, pause(&mut random), end);
@@ -201,7 +201,7 @@ fn ends_lose_nothing(name: &str, end: End) {
 fn service_restarted_under_load_keeps_and_serves_each_sample_once() {
     let store = Directory::new("again");
     let domain = domain();
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
+    let mut random = Random(u64::from(std::process::id()));
     let publisher = participant(domain);
     let writer = writer(&publisher);
     let (mut next, mut durable) = (0, 0);

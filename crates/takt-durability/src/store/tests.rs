@@ -3,6 +3,7 @@
 use super::*;
 use crate::record::tests::record;
 use takt::relay::ChangeKind;
+use takt_testkit::Random;
 use takt_testkit::directory::Directory;
 
 fn topic(name: &str) -> PublicationData {
@@ -151,9 +152,9 @@ fn garbage_in_an_empty_store_is_refused_or_ignored_with_a_remark() {
     let directory = Directory::new("store");
     drop(Store::open(directory.path()).expect("a new store"));
     let whole = fs::read(directory.file(FILE)).expect("the file");
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut numbers = Random(1);
     for _ in 0..8 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let random = numbers.next();
         let at = usize::try_from(random >> 32).expect("32 bits") % (whole.len() - 3_000);
         let mut bytes = whole.clone();
         bytes[at..at + 3_000]

@@ -144,21 +144,16 @@ impl OffsetEstimator {
 
 #[cfg(test)]
 mod tests {
+    use takt_testkit::Random;
+
     use super::*;
 
     const MICROSECOND: i64 = 1_000;
     const SECOND: i64 = 1_000_000_000;
 
-    /// Pseudorandom numbers from a seed (xorshift).
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, end: i64) -> i64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 % end.unsigned_abs()).cast_signed()
-        }
+    /// Returns a number from 0 to `end`, which is not included.
+    fn below(random: &mut Random, end: i64) -> i64 {
+        (random.next() % end.unsigned_abs()).cast_signed()
     }
 
     /// Remote clock as a function of the local clock.
@@ -183,30 +178,33 @@ mod tests {
     #[test]
     fn offset_is_always_within_the_band() {
         for seed in 1..=200_u64 {
-            let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let world =
-                World { offset_ns: random.below(2_000 * SECOND) - 1_000 * SECOND, drift_ppm: random.below(199) - 99 };
+            let mut random = Random(seed);
+            let world = World {
+                offset_ns: below(&mut random, 2_000 * SECOND) - 1_000 * SECOND,
+                drift_ppm: below(&mut random, 199) - 99,
+            };
             let mut estimator = OffsetEstimator::new(100);
             assert_eq!(estimator.offset(0), None);
-            let (mut now, mut floor) = (SECOND, [random.below(100 * MICROSECOND), random.below(100 * MICROSECOND)]);
+            let (mut now, mut floor) =
+                (SECOND, [below(&mut random, 100 * MICROSECOND), below(&mut random, 100 * MICROSECOND)]);
             for _ in 0..200 {
                 // Path delays have a minimum and a long tail and are asymmetric. The remote host
                 // holds the echo for some time.
                 let late = |random: &mut Random| {
-                    let tail = random.below(20) + 1;
-                    random.below(MICROSECOND * tail * tail)
+                    let tail = below(random, 20) + 1;
+                    below(random, MICROSECOND * tail * tail)
                 };
                 let [there, back] = floor.map(|floor| floor + late(&mut random));
-                let echo = world.echo(now, there, random.below(5 * MICROSECOND), back);
+                let echo = world.echo(now, there, below(&mut random, 5 * MICROSECOND), back);
                 estimator.handle_echo(echo);
-                now = echo.returned_ns + random.below(SECOND / 2);
+                now = echo.returned_ns + below(&mut random, SECOND / 2);
                 let offset = estimator.offset(now).expect("an echo was received");
                 let truth = world.offset_at(now);
                 assert!(
                     offset.offset_ns.abs_diff(truth) <= offset.uncertainty_ns + 1,
                     "seed {seed}: {offset:?}, {truth}"
                 );
-                if random.below(50) == 0 {
+                if below(&mut random, 50) == 0 {
                     floor.swap(0, 1);
                 }
             }

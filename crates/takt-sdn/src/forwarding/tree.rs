@@ -127,11 +127,8 @@ mod tests {
 
     #[test]
     fn random_graphs_have_trees_without_cycles_that_span() {
-        let mut state = 1_u64;
-        let mut random = move |bound: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % bound
-        };
+        let mut random = takt_testkit::Random(1);
+        let mut random = move |bound: u64| random.next() % bound;
         for _ in 0..300 {
             let count = 2 + random(12);
             let graph: BTreeSet<Link> = (0..random(30))

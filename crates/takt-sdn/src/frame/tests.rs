@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use takt_packet::{UdpChecksum, UdpDatagram};
+use takt_testkit::Random;
 
 use super::lldp::{Identifier, LldpFrame};
 use super::*;
@@ -10,23 +11,6 @@ use super::*;
 const TO: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const FROM: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 const TAGS: [VlanTag; 2] = [VlanTag { pcp: 7, dei: true, vid: 4095 }, VlanTag { pcp: 3, dei: false, vid: 42 }];
-
-/// Deterministic pseudorandom generator (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
 
 fn address(text: &str) -> SocketAddr {
     text.parse().expect("a valid address")

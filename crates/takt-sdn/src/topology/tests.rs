@@ -168,7 +168,7 @@ fn link_survives_an_overload_that_drops_most_probes() {
     let mut world = World::new(2, &[(from, to)]);
     world.pass(SECOND);
     world.cables.remove(&from);
-    let (mut waiting, mut checked, mut state) = (Vec::new(), world.sent.len(), 7_u64);
+    let (mut waiting, mut checked, mut random) = (Vec::new(), world.sent.len(), takt_testkit::Random(7));
     for _ in 0..20 * 120 {
         world.pass(SECOND / 20);
         let new = world.sent[checked..].iter().filter(|(at, _)| *at == from);
@@ -176,8 +176,7 @@ fn link_survives_an_overload_that_drops_most_probes() {
         checked = world.sent.len();
         while waiting.first().is_some_and(|(due, _)| *due <= world.now) {
             let (_, frame) = waiting.remove(0);
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            if (state >> 33).is_multiple_of(3) {
+            if random.one_in(3) {
                 world.receive(to, &frame);
             }
         }

@@ -458,13 +458,8 @@ fn ip_fragments_of_udp_are_dropped_and_other_frames_pass() {
 
 #[test]
 fn damaged_frames_of_discovery_never_panic() {
-    let mut dice = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut roll = move |sides: usize| {
-        dice ^= dice >> 12;
-        dice ^= dice << 25;
-        dice ^= dice >> 27;
-        (dice.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) as usize % sides
-    };
+    let mut random = takt_testkit::Random(1);
+    let mut roll = move |sides: usize| random.below(sides);
     let one = puppet(1);
     let messages = [
         one.announcement(),

@@ -234,11 +234,8 @@ fn multicast_reaches_only_edges_that_reported_membership() {
 
 #[test]
 fn random_networks_deliver_each_frame_once_while_links_fail_and_return() {
-    let mut state = 5_u64;
-    let mut random = move |bound: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % bound
-    };
+    let mut random = takt_testkit::Random(5);
+    let mut random = move |bound: usize| random.below(bound);
     for _ in 0..12 {
         let count = 2 + random(5) as u64;
         let mut used = std::collections::BTreeSet::new();

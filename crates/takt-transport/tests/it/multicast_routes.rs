@@ -2,10 +2,10 @@
 //! namespace, which requires root.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use takt_testkit::network::{enter_new_namespace, ip};
 use takt_testkit::waiting::until_some;
 use takt_testkit::{not_run, require};
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
@@ -21,15 +21,8 @@ fn enter_namespace() -> bool {
         not_run(why);
         return false;
     }
-    // SAFETY: no pointers; affects this thread only.
-    let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) };
-    assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
+    enter_new_namespace();
     true
-}
-
-fn ip(arguments: &str) {
-    let status = Command::new("ip").args(arguments.split(' ')).status();
-    assert!(status.expect("iproute2 is installed").success(), "ip {arguments}");
 }
 
 fn config(interfaces: &[&str], ipv6: bool) -> UdpConfig {

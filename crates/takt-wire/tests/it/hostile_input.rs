@@ -1,5 +1,6 @@
 //! Mutated datagrams from a fixed seed: no input may cause a panic.
 
+use takt_testkit::Random;
 use takt_wire::compat::{check, partitions_match};
 use takt_wire::discovery::{
     ParticipantData, ParticipantMessageData, PublicationData, SubscriptionData, limits, parse_key,
@@ -11,29 +12,12 @@ use takt_wire::{Endianness, Guid};
 
 use crate::corpus::{ORDERS, datagrams, discovery};
 
-/// Marsaglia's xorshift with 64 bits of state.
-struct XorShift(u64);
-
-impl XorShift {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        let bound = u64::try_from(bound.max(1)).expect("small");
-        usize::try_from(self.next() % bound).expect("small")
-    }
-}
-
 /// Boundary values for lengths and counts.
 const EDGES: [u32; 12] =
     [0, 1, 3, 0xff, 0x100, 0x101, 0xffff, 0x1_0000, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff];
 
 /// Changes some octets, or the length.
-fn mutate(octets: &mut Vec<u8>, random: &mut XorShift) {
+fn mutate(octets: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(4) {
         let at = random.below(octets.len());
         match random.below(6) {
@@ -154,7 +138,7 @@ fn read_discovery(payload: &[u8]) -> usize {
 #[test]
 fn mutated_datagrams_cause_no_panic() {
     let corpus = datagrams();
-    let mut random = XorShift(0x7a6b_5c4d_3e2f_1001);
+    let mut random = Random(0x7a6b_5c4d_3e2f_1001);
     let mut used = 0;
     for _ in 0..200_000 {
         let mut datagram = corpus[random.below(corpus.len())].clone();
@@ -167,7 +151,7 @@ fn mutated_datagrams_cause_no_panic() {
 #[test]
 fn mutated_discovery_data_causes_no_panic() {
     let corpus: Vec<Vec<u8>> = ORDERS.into_iter().flat_map(discovery).collect();
-    let mut random = XorShift(0x1234_5678_9abc_def1);
+    let mut random = Random(0x1234_5678_9abc_def1);
     let mut used = 0;
     for _ in 0..50_000 {
         let mut payload = corpus[random.below(corpus.len())].clone();
@@ -179,7 +163,7 @@ fn mutated_discovery_data_causes_no_panic() {
 
 #[test]
 fn random_octets_after_a_valid_header_cause_no_panic() {
-    let mut random = XorShift(0x0fed_cba9_8765_4321);
+    let mut random = Random(0x0fed_cba9_8765_4321);
     for _ in 0..20_000 {
         let len = random.below(200);
         let octets: Vec<u8> = (0..len).map(|_| random.next().to_le_bytes()[0]).collect();

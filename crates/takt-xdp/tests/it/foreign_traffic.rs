@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use takt_testkit::Random;
 use takt_transport::udp::UdpTransport;
 use takt_transport::{Scan, Transport, readiness};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
@@ -26,14 +27,8 @@ const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10,
 
 /// Makes pseudorandom octets.
 fn octets(len: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_u32;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state as u8
-    };
-    (0..len).map(|_| next()).collect()
+    let mut random = Random(1);
+    (0..len).map(|_| random.next() as u8).collect()
 }
 
 fn hash(bytes: &[u8]) -> u64 {

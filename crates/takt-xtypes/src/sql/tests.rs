@@ -190,15 +190,6 @@ fn all_spellings_of_natural_join_are_equivalent() {
     }
 }
 
-/// Returns pseudo-random numbers from a seed (SplitMix64).
-fn random(state: &mut u64) -> usize {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (z ^ (z >> 31)) as usize >> 1
-}
-
 #[test]
 fn random_texts_are_parsed_or_refused_without_panic() {
     const PIECES: [&str; 34] = [
@@ -237,11 +228,11 @@ fn random_texts_are_parsed_or_refused_without_panic() {
         "é",
         ";",
     ];
-    let mut seed = 7;
+    let mut random = takt_testkit::Random(7);
     let mut read = 0;
     for _ in 0..20_000 {
-        let count = random(&mut seed) % 24;
-        let text: String = (0..count).map(|_| PIECES[random(&mut seed) % PIECES.len()]).collect();
+        let count = random.below(24);
+        let text: String = (0..count).map(|_| PIECES[random.below(PIECES.len())]).collect();
         for result in [
             Condition::parse(&text).map(drop),
             QueryExpression::parse(&text).map(drop),

@@ -2,11 +2,11 @@
 //! requires root.
 
 use std::net::SocketAddr;
-use std::process::Command;
 
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
+use takt_testkit::network::{enter_new_namespace, ip};
 use takt_testkit::{not_run, require};
 
 /// Runs a test in a network namespace without multicast.
@@ -15,9 +15,7 @@ fn without_multicast(test: impl FnOnce() + Send + 'static) {
         return not_run(reason);
     }
     let thread = std::thread::spawn(move || {
-        // SAFETY: no pointers; affects this thread only.
-        let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) };
-        assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
+        enter_new_namespace();
         for arguments in [
             "link add takt0 type veth peer name takt1",
             "link set takt0 multicast off",
@@ -33,11 +31,6 @@ fn without_multicast(test: impl FnOnce() + Send + 'static) {
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
     }
-}
-
-fn ip(arguments: &str) {
-    let status = Command::new("ip").args(arguments.split(' ')).status();
-    assert!(status.expect("iproute2 is installed").success(), "ip {arguments}");
 }
 
 fn address(port: u16) -> SocketAddr {

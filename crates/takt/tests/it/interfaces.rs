@@ -2,7 +2,6 @@
 //! than a lease: communication recovers automatically. Each test has two hosts of its own (network
 //! namespaces), which requires root.
 
-use std::process::Command;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use crate::support::*;
 use takt::qos::*;
 use takt::status::MatchedStatus;
 use takt::*;
+use takt_testkit::network::{enter_new_namespace, ip};
 use takt_testkit::waiting::receive;
 use takt_testkit::{not_run, require};
 
@@ -33,9 +33,7 @@ impl Host {
         let (tasks, queue) = mpsc::channel::<Task>();
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::spawn(move || {
-            // SAFETY: no pointers; affects this thread only.
-            let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) };
-            assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
+            enter_new_namespace();
             // SAFETY: takes no arguments and cannot fail.
             sender.send(unsafe { libc::gettid() }).expect("somebody waits");
             body(queue);
@@ -67,11 +65,6 @@ impl Drop for Host {
             std::panic::resume_unwind(panic);
         }
     }
-}
-
-fn ip(arguments: &str) {
-    let status = Command::new("ip").args(arguments.split(' ')).status();
-    assert!(status.expect("iproute2 is installed").success(), "ip {arguments}");
 }
 
 /// Runs the first tasks, which set up the network, then calls `pass` between tasks until the sender

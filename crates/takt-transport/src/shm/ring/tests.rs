@@ -4,29 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 
+use takt_testkit::Random;
+
 use super::*;
 
 const PORTS: Ports = Ports { to: 7, from: 0xffff_fff0 };
 
 fn new_ring(records: usize) -> Vec<AtomicU64> {
     (0..RECORDS + records).map(|_| AtomicU64::new(0)).collect()
-}
-
-/// Random numbers from a seed (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> usize {
-        (self.next() % bound) as usize
-    }
 }
 
 fn bytes(n: u64, len: usize) -> Vec<u8> {
@@ -292,7 +277,7 @@ fn a_reader_survives_any_words() {
             let word = if random.below(9) == 0 { random.next() } else { header(position, low) };
             let at = RECORDS + index_of(records(&ring), position);
             ring[at].store(word, Ordering::Relaxed);
-            ring[random.below(RECORDS as u64 + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
+            ring[random.below(RECORDS + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
             match head.pop(&ring, &mut buffer) {
                 Ok(None) => outcomes[0] += 1,
                 Ok(Some((_, len))) => {
@@ -303,7 +288,7 @@ fn a_reader_survives_any_words() {
             }
             if let Ok(Some(_)) = choosing.choose(&ring, |ports| ports.from as i32) {
                 // The writer continues meanwhile.
-                ring[random.below(RECORDS as u64 + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
+                ring[random.below(RECORDS + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
                 match choosing.take(&ring, &mut buffer) {
                     Ok(taken) => assert!(taken.is_some_and(|(_, len)| len <= 64 * 8)),
                     Err(Broken) => choosing = Head { position: head.position, ..Head::choosing() },
