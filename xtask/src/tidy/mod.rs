@@ -9,6 +9,7 @@ mod documentation;
 pub mod edges;
 mod errors;
 mod links;
+mod module_files;
 mod mutant_globs;
 mod mutations;
 mod no_std;
@@ -127,6 +128,7 @@ fn check_sources(tree: &SourceTree, report: &mut Report) {
     errors::check(tree, report);
     links::check(tree, report);
     no_std::check(tree, report);
+    module_files::check(tree, report);
     mutations::check(tree, report);
     mutant_globs::check(tree, report);
     policy_tests::check(tree, report);
