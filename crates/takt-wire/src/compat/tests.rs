@@ -1,9 +1,12 @@
 //! Tests of the compatibility check: every offered and requested value of every policy, and the
 //! reported reason.
 
+use alloc::string::ToString;
+
 use super::*;
 use crate::qos::{
-    AccessScope, Deadline, DestinationOrder, Durability, LatencyBudget, LivelinessKind, Ownership, Reliability,
+    AccessScope, DataRepresentation, Deadline, DestinationOrder, Durability, LatencyBudget, LivelinessKind, Ownership,
+    Reliability,
 };
 use crate::time::Duration;
 

@@ -296,9 +296,7 @@ impl ParticipantData {
         }
         self.user_data.put_unless(&UserData::default(), &mut list);
         self.entity_name.put_unless(&EntityName::default(), &mut list);
-        if self.properties.propagated().next().is_some() {
-            self.properties.put(&mut list);
-        }
+        self.properties.put_unless(&Property::default(), &mut list);
         for (pid, token) in
             [(PID_IDENTITY_TOKEN, &self.identity_token), (PID_PERMISSIONS_TOKEN, &self.permissions_token)]
         {

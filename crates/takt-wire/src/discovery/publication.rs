@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::any::Any;
 
 use super::endpoint::{Endpoint, EndpointEmit};
 use super::host_stages::HostStages;
@@ -11,12 +12,8 @@ use crate::cursor::Endianness;
 use crate::error::Malformed;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
-use crate::parameter::{PID_TYPE_MAX_SIZE_SERIALIZED, Parameter, ParameterListBuilder};
-use crate::qos::{
-    DataRepresentation, DataTag, DataWriterQos, Deadline, DestinationOrder, Durability, DurabilityService, EntityName,
-    GroupData, History, LatencyBudget, Lifespan, Liveliness, Ownership, OwnershipStrength, Partition, Presentation,
-    Property, Reliability, ResourceLimits, TopicData, TransportPriority, UserData, WirePolicy,
-};
+use crate::parameter::PID_TYPE_MAX_SIZE_SERIALIZED;
+use crate::qos::{DataRepresentation, DataWriterQos, GroupData, Partition, Policy, PolicySet, Presentation, TopicData};
 
 /// Announced data of a writer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -59,6 +56,11 @@ pub struct PublicationData {
 }
 
 impl PublicationData {
+    /// Returns a policy of the writer, or the PRESENTATION of its publisher.
+    pub fn policy<P: Policy>(&self) -> Option<&P> {
+        self.qos.policy().or_else(|| (&self.presentation as &dyn Any).downcast_ref())
+    }
+
     /// Parses an announcement, encapsulation header included.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut common = Endpoint::default();
@@ -66,7 +68,7 @@ impl PublicationData {
         let mut qos = DataWriterQos { data_representation: DataRepresentation::default(), ..DataWriterQos::default() };
         let mut max_sample_serialized = None;
         for parameter in parse_list(payload)? {
-            if common.accept(&parameter)? || accept_writer_policy(&mut qos, &parameter)? {
+            if common.accept(&parameter)? || qos.accept(&parameter)? {
                 continue;
             }
             match parameter.pid {
@@ -127,7 +129,7 @@ impl PublicationData {
         if let Some(len) = self.max_sample_serialized {
             list.put(PID_TYPE_MAX_SIZE_SERIALIZED, |value| value.u32(len));
         }
-        put_writer_policies(&self.qos, &mut list);
+        self.qos.put(&mut list);
         list.finish()
     }
 
@@ -140,57 +142,4 @@ impl PublicationData {
     pub fn key_payload(guid: Guid) -> Vec<u8> {
         super::key_payload(guid)
     }
-}
-
-/// Stores the parameter if it is a policy of a writer; otherwise returns `false`.
-fn accept_writer_policy(qos: &mut DataWriterQos, parameter: &Parameter<'_>) -> Result<bool, Malformed> {
-    let value = &mut parameter.cursor();
-    match parameter.pid {
-        Durability::PID => qos.durability = Durability::parse(value)?,
-        DurabilityService::PID => qos.durability_service = DurabilityService::parse(value)?,
-        Deadline::PID => qos.deadline = Deadline::parse(value)?,
-        LatencyBudget::PID => qos.latency_budget = LatencyBudget::parse(value)?,
-        Liveliness::PID => qos.liveliness = Liveliness::parse(value)?,
-        Reliability::PID => qos.reliability = Reliability::parse(value)?,
-        DestinationOrder::PID => qos.destination_order = DestinationOrder::parse(value)?,
-        History::PID => qos.history = History::parse(value)?,
-        ResourceLimits::PID => qos.resource_limits = ResourceLimits::parse(value)?,
-        TransportPriority::PID => qos.transport_priority = TransportPriority::parse(value)?,
-        Lifespan::PID => qos.lifespan = Lifespan::parse(value)?,
-        UserData::PID => qos.user_data = UserData::parse(value)?,
-        Ownership::PID => qos.ownership = Ownership::parse(value)?,
-        OwnershipStrength::PID => qos.ownership_strength = OwnershipStrength::parse(value)?,
-        DataRepresentation::PID => qos.data_representation = DataRepresentation::parse(value)?,
-        Property::PID => qos.property = Property::parse(value)?,
-        DataTag::PID => qos.data_tag = DataTag::parse(value)?,
-        EntityName::PID => qos.entity_name = EntityName::parse(value)?,
-        _ => return Ok(false),
-    }
-    Ok(true)
-}
-
-/// Adds a writer's policies. Policies for which vendors have different defaults are always written,
-/// the others only if they differ from the default.
-fn put_writer_policies(qos: &DataWriterQos, list: &mut ParameterListBuilder) {
-    let absent = DataWriterQos::default();
-    qos.reliability.put(list);
-    qos.durability.put(list);
-    qos.history.put(list);
-    qos.data_representation.put(list);
-    qos.durability_service.put_unless(&absent.durability_service, list);
-    qos.deadline.put_unless(&absent.deadline, list);
-    qos.latency_budget.put_unless(&absent.latency_budget, list);
-    qos.liveliness.put_unless(&absent.liveliness, list);
-    qos.destination_order.put_unless(&absent.destination_order, list);
-    qos.resource_limits.put_unless(&absent.resource_limits, list);
-    qos.transport_priority.put_unless(&absent.transport_priority, list);
-    qos.lifespan.put_unless(&absent.lifespan, list);
-    qos.user_data.put_unless(&absent.user_data, list);
-    qos.ownership.put_unless(&absent.ownership, list);
-    qos.ownership_strength.put_unless(&absent.ownership_strength, list);
-    if qos.property.propagated().next().is_some() {
-        qos.property.put(list);
-    }
-    qos.data_tag.put_unless(&absent.data_tag, list);
-    qos.entity_name.put_unless(&absent.entity_name, list);
 }

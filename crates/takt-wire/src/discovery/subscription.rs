@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::any::Any;
 
 use super::content_filter::ContentFilterProperty;
 use super::endpoint::{Endpoint, EndpointEmit};
@@ -12,12 +13,8 @@ use crate::cursor::Endianness;
 use crate::error::Malformed;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
-use crate::parameter::{PID_CONTENT_FILTER_PROPERTY, PID_EXPECTS_INLINE_QOS, Parameter, ParameterListBuilder};
-use crate::qos::{
-    DataReaderQos, DataRepresentation, DataTag, Deadline, DestinationOrder, Durability, EntityName, GroupData, History,
-    LatencyBudget, Liveliness, Ownership, Partition, Presentation, Property, Reliability, ResourceLimits,
-    TimeBasedFilter, TopicData, TypeConsistency, UserData, WirePolicy,
-};
+use crate::parameter::{PID_CONTENT_FILTER_PROPERTY, PID_EXPECTS_INLINE_QOS};
+use crate::qos::{DataReaderQos, DataRepresentation, GroupData, Partition, Policy, PolicySet, Presentation, TopicData};
 
 /// Announced data of a reader.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -62,6 +59,11 @@ pub struct SubscriptionData {
 }
 
 impl SubscriptionData {
+    /// Returns a policy of the reader, or the PRESENTATION of its subscriber.
+    pub fn policy<P: Policy>(&self) -> Option<&P> {
+        self.qos.policy().or_else(|| (&self.presentation as &dyn Any).downcast_ref())
+    }
+
     /// Parses an announcement, encapsulation header included.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut common = Endpoint::default();
@@ -70,7 +72,7 @@ impl SubscriptionData {
         let mut expects_inline_qos = false;
         let mut content_filter = None;
         for parameter in parse_list(payload)? {
-            if common.accept(&parameter)? || accept_reader_policy(&mut qos, &parameter)? {
+            if common.accept(&parameter)? || qos.accept(&parameter)? {
                 continue;
             }
             let mut value = parameter.cursor();
@@ -137,7 +139,7 @@ impl SubscriptionData {
         if let Some(filter) = &self.content_filter {
             list.put(PID_CONTENT_FILTER_PROPERTY, |value| filter.emit(value));
         }
-        put_reader_policies(&self.qos, &mut list);
+        self.qos.put(&mut list);
         list.finish()
     }
 
@@ -150,53 +152,4 @@ impl SubscriptionData {
     pub fn key_payload(guid: Guid) -> Vec<u8> {
         super::key_payload(guid)
     }
-}
-
-/// Stores the parameter if it is a policy of a reader; otherwise returns `false`.
-fn accept_reader_policy(qos: &mut DataReaderQos, parameter: &Parameter<'_>) -> Result<bool, Malformed> {
-    let value = &mut parameter.cursor();
-    match parameter.pid {
-        Durability::PID => qos.durability = Durability::parse(value)?,
-        Deadline::PID => qos.deadline = Deadline::parse(value)?,
-        LatencyBudget::PID => qos.latency_budget = LatencyBudget::parse(value)?,
-        Liveliness::PID => qos.liveliness = Liveliness::parse(value)?,
-        Reliability::PID => qos.reliability = Reliability::parse(value)?,
-        DestinationOrder::PID => qos.destination_order = DestinationOrder::parse(value)?,
-        History::PID => qos.history = History::parse(value)?,
-        ResourceLimits::PID => qos.resource_limits = ResourceLimits::parse(value)?,
-        UserData::PID => qos.user_data = UserData::parse(value)?,
-        Ownership::PID => qos.ownership = Ownership::parse(value)?,
-        TimeBasedFilter::PID => qos.time_based_filter = TimeBasedFilter::parse(value)?,
-        DataRepresentation::PID => qos.data_representation = DataRepresentation::parse(value)?,
-        TypeConsistency::PID => qos.type_consistency = TypeConsistency::parse(value)?,
-        Property::PID => qos.property = Property::parse(value)?,
-        DataTag::PID => qos.data_tag = DataTag::parse(value)?,
-        EntityName::PID => qos.entity_name = EntityName::parse(value)?,
-        _ => return Ok(false),
-    }
-    Ok(true)
-}
-
-/// Adds a reader's policies. Policies for which vendors have different defaults are always written,
-/// the others only if they differ from the default.
-fn put_reader_policies(qos: &DataReaderQos, list: &mut ParameterListBuilder) {
-    let absent = DataReaderQos::default();
-    qos.reliability.put(list);
-    qos.durability.put(list);
-    qos.history.put(list);
-    qos.data_representation.put(list);
-    qos.deadline.put_unless(&absent.deadline, list);
-    qos.latency_budget.put_unless(&absent.latency_budget, list);
-    qos.liveliness.put_unless(&absent.liveliness, list);
-    qos.destination_order.put_unless(&absent.destination_order, list);
-    qos.resource_limits.put_unless(&absent.resource_limits, list);
-    qos.user_data.put_unless(&absent.user_data, list);
-    qos.ownership.put_unless(&absent.ownership, list);
-    qos.time_based_filter.put_unless(&absent.time_based_filter, list);
-    qos.type_consistency.put_unless(&absent.type_consistency, list);
-    if qos.property.propagated().next().is_some() {
-        qos.property.put(list);
-    }
-    qos.data_tag.put_unless(&absent.data_tag, list);
-    qos.entity_name.put_unless(&absent.entity_name, list);
 }

@@ -393,3 +393,28 @@ fn participant_messages_round_trip() {
     let expected = [&[0, 1, 0, 0][..], &PREFIX.0, &[0, 0, 0, 2], &[3, 0, 0, 0], &[1, 2, 3]].concat();
     assert_eq!(message.to_bytes(), expected);
 }
+
+/// Returns the ids of the parameters of an announcement.
+fn parameter_ids(payload: &[u8]) -> Vec<u16> {
+    parse_list(payload).expect("it is valid").iter().map(|parameter| parameter.pid).collect()
+}
+
+#[test]
+fn parameters_of_announcements_have_a_fixed_order() {
+    let writer = [
+        0x005a, 0x0050, 0x0053, 0x0005, 0x0007, 0x002f, 0x0030, 0x0021, 0x0029, 0x002e, 0x002d, 0x0075, 0x0060, 0x001a,
+        0x001d, 0x0040, 0x0073, 0x001e, 0x0023, 0x0027, 0x001b, 0x0025, 0x0041, 0x0049, 0x002b, 0x002c, 0x001f, 0x0006,
+        0x0059, 0x1003, 0x0062,
+    ];
+    assert_eq!(parameter_ids(&publication().to_bytes()), writer);
+    let mut data = subscription();
+    data.qos.destination_order = crate::qos::DestinationOrder::BySourceTimestamp;
+    data.qos.resource_limits.max_samples = Some(9);
+    data.qos.latency_budget.duration = Duration::from_secs(1);
+    data.qos.liveliness.lease_duration = Duration::from_secs(1);
+    let reader = [
+        0x005a, 0x0050, 0x0053, 0x0005, 0x0007, 0x002f, 0x0029, 0x0075, 0x0043, 0x0035, 0x001a, 0x001d, 0x0040, 0x0073,
+        0x0027, 0x001b, 0x0025, 0x0041, 0x0004, 0x0074, 0x0059, 0x1003, 0x0062,
+    ];
+    assert_eq!(parameter_ids(&data.to_bytes()), reader);
+}

@@ -10,7 +10,7 @@ use crate::discovery::limits;
 use crate::error::Malformed;
 use crate::parameter::{
     PID_DATA_TAGS, PID_ENTITY_NAME, PID_GROUP_DATA, PID_PARTITION, PID_PROPERTY_LIST, PID_TOPIC_DATA, PID_USER_DATA,
-    ParameterWriter,
+    ParameterListBuilder, ParameterWriter,
 };
 
 macro_rules! octets {
@@ -135,6 +135,13 @@ impl WirePolicy for Property {
         for (name, text) in self.propagated() {
             value.string(name);
             value.string(text);
+        }
+    }
+
+    /// Adds the parameter if a pair is announced. An absent parameter means that there is none.
+    fn put_unless(&self, _absent: &Self, list: &mut ParameterListBuilder) {
+        if self.propagated().next().is_some() {
+            self.put(list);
         }
     }
 }

@@ -1,7 +1,10 @@
 //! QoS policies of delivery: RELIABILITY, LIVELINESS, OWNERSHIP, OWNERSHIP_STRENGTH,
 //! TRANSPORT_PRIORITY (DDS 1.4 §2.2.3.14, §2.2.3.11, §2.2.3.9, §2.2.3.10, §2.2.3.15).
 
-use super::{WirePolicy, wire_enum};
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use super::{RequestedPolicy, WirePolicy, requested_policy, wire_enum};
 use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::parameter::{
@@ -39,6 +42,10 @@ impl Reliability {
         Self { kind, max_blocking_time: Duration::from_millis(100) }
     }
 
+    pub(super) const fn reliable() -> Self {
+        Self::RELIABLE
+    }
+
     /// Reports whether the kind is RELIABLE.
     pub const fn is_reliable(&self) -> bool {
         matches!(self.kind, ReliabilityKind::Reliable)
@@ -63,6 +70,20 @@ impl WirePolicy for Reliability {
     fn emit(&self, value: &mut ParameterWriter<'_>) {
         value.u32(self.kind.to_wire());
         value.duration(self.max_blocking_time);
+    }
+}
+
+impl RequestedPolicy for Reliability {
+    fn offers(&self, requested: &Self) -> bool {
+        self.kind >= requested.kind
+    }
+
+    fn offered_text(&self) -> String {
+        self.kind.to_string()
+    }
+
+    fn is_same_term(&self, other: &Self) -> bool {
+        self.kind == other.kind
     }
 }
 
@@ -106,6 +127,13 @@ impl WirePolicy for Liveliness {
         value.u32(self.kind.to_wire());
         value.duration(self.lease_duration);
     }
+}
+
+requested_policy! {
+    Liveliness,
+        |offered, requested| offered.kind >= requested.kind && offered.lease_duration <= requested.lease_duration,
+        |policy| format!("{} with lease {}", policy.kind, policy.lease_duration);
+    Ownership, |offered, requested| offered == requested, |policy| policy.to_string();
 }
 
 wire_enum! {

@@ -11,11 +11,12 @@ mod chain;
 mod contract;
 mod data;
 mod delivery;
-mod entities;
 mod lifecycle;
 mod ordering;
+mod policy;
 mod representation;
 mod storage;
+mod table;
 mod timing;
 
 pub use chain::Overrun;
@@ -23,16 +24,18 @@ pub use contract::{
     BUDGET as BUDGET_PROPERTY, Contract, EarlyWrite, OVERRUN as OVERRUN_PROPERTY, PRIORITY as PRIORITY_PROPERTY,
     TRANSPORT as TRANSPORT_PROPERTY, contradictions,
 };
-pub use data::{DataTag, EntityName, GroupData, Partition, Property, TopicData, UserData};
-pub use delivery::{
-    Liveliness, LivelinessKind, Ownership, OwnershipStrength, Reliability, ReliabilityKind, TransportPriority,
-};
-pub use entities::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
-pub use lifecycle::{EntityFactory, ReaderDataLifecycle, WriterDataLifecycle};
-pub use ordering::{AccessScope, DestinationOrder, Presentation};
-pub use representation::{DataRepresentation, TypeConsistency, TypeConsistencyKind};
-pub use storage::{Durability, DurabilityService, History, ResourceLimits};
-pub use timing::{Deadline, LatencyBudget, Lifespan, TimeBasedFilter};
+pub use data::*;
+pub use delivery::*;
+pub use lifecycle::*;
+pub use ordering::*;
+pub use policy::{Announcement, Policy, PolicyInfo, PolicySet, RequestedPolicy, Terms};
+pub use representation::*;
+pub use storage::*;
+pub(crate) use table::incompatibilities;
+pub use table::*;
+pub use timing::*;
+
+use policy::requested_policy;
 
 use crate::cursor::Cursor;
 use crate::error::Malformed;

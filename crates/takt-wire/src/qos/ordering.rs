@@ -1,7 +1,9 @@
 //! QoS policies of order and coherence: PRESENTATION, DESTINATION_ORDER
 //! (DDS 1.4 §2.2.3.6, §2.2.3.17).
 
-use super::{WirePolicy, parse_bool, wire_enum};
+use alloc::string::ToString;
+
+use super::{WirePolicy, parse_bool, requested_policy, wire_enum};
 use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::parameter::{PID_DESTINATION_ORDER, PID_PRESENTATION, ParameterWriter};
@@ -48,6 +50,23 @@ impl WirePolicy for Presentation {
     }
 }
 
+requested_policy! {
+    Presentation,
+        |offered, requested| offered.access_scope >= requested.access_scope
+            && (offered.coherent_access || !requested.coherent_access)
+            && (offered.ordered_access || !requested.ordered_access),
+        |policy| {
+            let mut text = policy.access_scope.to_string();
+            if policy.coherent_access {
+                text.push_str(" coherent");
+            }
+            if policy.ordered_access {
+                text.push_str(" ordered");
+            }
+            text
+        };
+}
+
 wire_enum! {
     /// DESTINATION_ORDER: the timestamp that orders updates, in ascending order of the offered
     /// guarantee.
@@ -70,4 +89,8 @@ impl WirePolicy for DestinationOrder {
     fn emit(&self, value: &mut ParameterWriter<'_>) {
         value.u32(self.to_wire());
     }
+}
+
+requested_policy! {
+    DestinationOrder, |offered, requested| offered >= requested, |policy| policy.to_string();
 }

@@ -1,10 +1,11 @@
 //! QoS policies of data representation and type consistency: DATA_REPRESENTATION,
 //! TYPE_CONSISTENCY_ENFORCEMENT (XTypes 1.3 §7.6.3.1, §7.6.3.4).
 
+use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{WirePolicy, parse_bool};
+use super::{RequestedPolicy, WirePolicy, parse_bool};
 use crate::cursor::Cursor;
 use crate::discovery::limits;
 use crate::error::Malformed;
@@ -89,6 +90,25 @@ impl WirePolicy for DataRepresentation {
             value.u16(id.cast_unsigned());
         }
     }
+}
+
+impl RequestedPolicy for DataRepresentation {
+    fn offers(&self, requested: &Self) -> bool {
+        requested.accepts(self.offered())
+    }
+
+    fn offered_text(&self) -> String {
+        names(&[self.offered()])
+    }
+
+    fn requested_text(&self) -> String {
+        names(self.effective())
+    }
+}
+
+fn names(ids: &[i16]) -> String {
+    let name = |id: &i16| DataRepresentation::name(*id).map_or_else(|| id.to_string(), String::from);
+    ids.iter().map(name).collect::<Vec<_>>().join(" or ")
 }
 
 /// Kind of TYPE_CONSISTENCY_ENFORCEMENT: whether a writer's type may differ from the reader's.

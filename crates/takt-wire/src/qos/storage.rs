@@ -1,9 +1,10 @@
 //! QoS policies of storage: DURABILITY, DURABILITY_SERVICE, HISTORY, RESOURCE_LIMITS
 //! (DDS 1.4 §2.2.3.4, §2.2.3.5, §2.2.3.18, §2.2.3.19).
 
+use alloc::string::ToString;
 use core::fmt;
 
-use super::{WirePolicy, wire_enum};
+use super::{WirePolicy, requested_policy, wire_enum};
 use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::parameter::{PID_DURABILITY, PID_DURABILITY_SERVICE, PID_HISTORY, PID_RESOURCE_LIMITS, ParameterWriter};
@@ -38,6 +39,10 @@ impl WirePolicy for Durability {
     fn emit(&self, value: &mut ParameterWriter<'_>) {
         value.u32(self.to_wire());
     }
+}
+
+requested_policy! {
+    Durability, |offered, requested| offered >= requested, |policy| policy.to_string();
 }
 
 /// HISTORY: number of samples of an instance that are kept; the default is the last one.

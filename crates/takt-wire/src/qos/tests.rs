@@ -218,3 +218,50 @@ fn entities_have_the_specified_defaults() {
     assert_eq!(TopicQos::default().reliability, Reliability::BEST_EFFORT);
     assert!(PublisherQos::default().entity_factory.autoenable_created_entities);
 }
+
+#[test]
+fn ids_of_policies_ascend_and_name_their_rows() {
+    assert!(PolicyId::ALL.is_sorted_by(|one, next| one.id() < next.id()));
+    assert_eq!(PolicyId::ALL.map(PolicyId::id), core::array::from_fn(|at| at as u32 + 1), "the OMG left no gap");
+    for policy in POLICIES {
+        assert!(policy.id.is_none_or(|id| id.name() == policy.label), "{policy:?}");
+        assert!(!policy.is_requested || policy.id.is_some(), "a report of {policy:?} needs an id");
+        assert_eq!(policy.announcement.is_some(), policy.pid.is_some(), "{policy:?}");
+    }
+}
+
+#[test]
+fn topic_policies_are_copied_except_the_encodings_of_readers() {
+    let mut topic = TopicQos {
+        deadline: Deadline { period: Duration::from_secs(1) },
+        lifespan: Lifespan { duration: Duration::from_secs(2) },
+        reliability: Reliability::RELIABLE,
+        data_representation: DataRepresentation::xcdr2(),
+        ..TopicQos::default()
+    };
+    topic.topic_data.0.push(1);
+    let (mut writer, mut reader) = (DataWriterQos::default(), DataReaderQos::default());
+    writer.ownership_strength.0 = 5;
+    writer.copy_from_topic(&topic);
+    reader.copy_from_topic(&topic);
+    let DataWriterQos { deadline, lifespan, data_representation, ownership_strength, .. } = writer;
+    assert_eq!((deadline, lifespan, data_representation), (topic.deadline, topic.lifespan, topic.data_representation));
+    assert_eq!(ownership_strength, OwnershipStrength(5));
+    assert_eq!((reader.deadline, reader.reliability), (topic.deadline, topic.reliability));
+    assert_eq!(reader.data_representation, DataRepresentation::any_xcdr());
+}
+
+#[test]
+fn changes_of_policies_are_found_and_compared_by_their_terms() {
+    let writer = DataWriterQos::default();
+    let mut other = writer.clone();
+    other.reliability.max_blocking_time = Duration::from_secs(1);
+    other.deadline.period = Duration::from_secs(1);
+    assert_eq!(writer.immutable_difference(&other), Some(Reliability::INFO));
+    assert!(Terms::immutable(&writer) == Terms::immutable(&other), "the blocking time decides about no match");
+    assert!(Terms::changeable(&writer) != Terms::changeable(&other));
+    assert_eq!(writer.policy(), Some(&Reliability::RELIABLE));
+    assert_eq!(writer.policy::<TimeBasedFilter>(), None);
+    *other.policy_mut().expect("writers have a DEADLINE") = Deadline::default();
+    assert_eq!(other.deadline, Deadline::default());
+}

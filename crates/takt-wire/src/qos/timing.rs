@@ -1,7 +1,9 @@
 //! QoS policies that consist of one duration: DEADLINE, LATENCY_BUDGET, LIFESPAN, TIME_BASED_FILTER
 //! (DDS 1.4 §2.2.3.7, §2.2.3.8, §2.2.3.16, §2.2.3.12).
 
-use super::WirePolicy;
+use alloc::string::ToString;
+
+use super::{WirePolicy, requested_policy};
 use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::parameter::{PID_DEADLINE, PID_LATENCY_BUDGET, PID_LIFESPAN, PID_TIME_BASED_FILTER, ParameterWriter};
@@ -58,4 +60,9 @@ span! {
         /// Minimum time between two samples of an instance.
         minimum_separation
     }, PID_TIME_BASED_FILTER, Duration::ZERO;
+}
+
+requested_policy! {
+    Deadline, |offered, requested| offered.period <= requested.period, |policy| policy.period.to_string();
+    LatencyBudget, |offered, requested| offered.duration <= requested.duration, |policy| policy.duration.to_string();
 }
