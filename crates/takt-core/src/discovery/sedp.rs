@@ -19,7 +19,7 @@ use crate::writer::{Directed, ReaderTraits, Write};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
-use takt_wire::qos::{Durability, Liveliness, Presentation, ReliabilityKind};
+use takt_wire::qos::{Durability, Liveliness, Presentation, ReliabilityKind, Terms};
 use takt_wire::{Duration, EntityId, Guid, GuidPrefix, SequenceNumber, Timestamp};
 
 /// Announcement of a remote endpoint.
@@ -61,19 +61,15 @@ fn step<F: PartialEq, J: PartialEq>(from: (F, J), to: (F, J)) -> Step {
 }
 
 fn writer_terms(data: &PublicationData) -> (impl PartialEq + '_, impl PartialEq + '_) {
-    let qos = &data.qos;
     let names = (&data.topic_name, &data.type_name, &data.type_information, &data.presentation);
-    let kinds = (qos.reliability.kind, qos.durability, qos.liveliness, qos.ownership, qos.destination_order);
-    let terms = (&data.partition, &data.unicast, qos.deadline, qos.latency_budget, &data.refusal);
-    ((names, kinds, &qos.data_representation), terms)
+    let terms = (&data.partition, &data.unicast, Terms::changeable(&data.qos), &data.refusal);
+    ((names, Terms::immutable(&data.qos)), terms)
 }
 
 fn reader_terms(data: &SubscriptionData) -> (impl PartialEq + '_, impl PartialEq + '_) {
-    let qos = &data.qos;
     let names = (&data.topic_name, &data.type_name, &data.type_information, &data.presentation);
-    let kinds = (qos.reliability.kind, qos.durability, qos.liveliness, qos.ownership, qos.destination_order);
-    let terms = (&data.partition, &data.unicast, qos.deadline, qos.latency_budget, &data.refusal);
-    ((names, kinds, &qos.data_representation, qos.type_consistency), terms)
+    let terms = (&data.partition, &data.unicast, Terms::changeable(&data.qos), &data.refusal);
+    ((names, Terms::immutable(&data.qos), &data.qos.type_consistency), terms)
 }
 
 /// Change of an instance of a builtin topic.

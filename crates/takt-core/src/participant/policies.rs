@@ -22,69 +22,29 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use takt_schedule::Priority;
 use takt_wire::Locator;
-use takt_wire::compat::PolicyId;
 use takt_wire::discovery::{HostStages, PublicationData, SubscriptionData};
 use takt_wire::qos::{
-    Contract, DataReaderQos, DataTag, DataWriterQos, DomainParticipantQos, EntityName, PublisherQos, SubscriberQos,
-    TopicData,
+    Contract, DataReaderQos, DataWriterQos, DomainParticipantQos, Policy, PolicySet, Presentation, PublisherQos,
+    SubscriberQos, Terms, TopicData,
 };
 
 /// Returns an error for the first immutable policy that differs.
-fn first_changed(policies: &[(bool, PolicyId)]) -> Result<(), Error> {
-    match policies.iter().find(|(is_same, _)| !is_same) {
-        Some((_, policy)) => Err(Error::ImmutablePolicy(policy.name())),
-        None => Ok(()),
-    }
+fn check_change<Q: PolicySet>(from: &Q, to: &Q) -> Result<(), Error> {
+    from.immutable_difference(to).map_or(Ok(()), |policy| Err(Error::ImmutablePolicy(policy.label)))
 }
 
-fn check_writer(from: &DataWriterQos, to: &DataWriterQos) -> Result<(), Error> {
-    first_changed(&[
-        (from.durability == to.durability, PolicyId::Durability),
-        (from.durability_service == to.durability_service, PolicyId::DurabilityService),
-        (from.liveliness == to.liveliness, PolicyId::Liveliness),
-        (from.reliability == to.reliability, PolicyId::Reliability),
-        (from.destination_order == to.destination_order, PolicyId::DestinationOrder),
-        (from.history == to.history, PolicyId::History),
-        (from.resource_limits == to.resource_limits, PolicyId::ResourceLimits),
-        (from.ownership == to.ownership, PolicyId::Ownership),
-        (from.data_representation == to.data_representation, PolicyId::DataRepresentation),
-    ])?;
-    check_labels((&from.data_tag, &from.entity_name), (&to.data_tag, &to.entity_name))
-}
-
-/// Checks the immutable policies without a policy number.
-fn check_labels(from: (&DataTag, &EntityName), to: (&DataTag, &EntityName)) -> Result<(), Error> {
-    if from.0 != to.0 {
-        return Err(Error::ImmutablePolicy("DATA_TAG"));
-    }
-    if from.1 != to.1 {
-        return Err(Error::ImmutablePolicy("ENTITY_NAME"));
-    }
-    Ok(())
-}
-
-fn check_reader(from: &DataReaderQos, to: &DataReaderQos) -> Result<(), Error> {
-    first_changed(&[
-        (from.durability == to.durability, PolicyId::Durability),
-        (from.liveliness == to.liveliness, PolicyId::Liveliness),
-        (from.reliability == to.reliability, PolicyId::Reliability),
-        (from.destination_order == to.destination_order, PolicyId::DestinationOrder),
-        (from.history == to.history, PolicyId::History),
-        (from.resource_limits == to.resource_limits, PolicyId::ResourceLimits),
-        (from.ownership == to.ownership, PolicyId::Ownership),
-        (from.data_representation == to.data_representation, PolicyId::DataRepresentation),
-        (from.type_consistency == to.type_consistency, PolicyId::TypeConsistencyEnforcement),
-    ])?;
-    check_labels((&from.data_tag, &from.entity_name), (&to.data_tag, &to.entity_name))
+/// Checks a change of the policies of a publisher or subscriber of an endpoint.
+fn check_presentation(is_enabled: bool, from: Presentation, to: Presentation) -> Result<(), Error> {
+    if is_enabled && from != to { Err(Error::ImmutablePolicy(Presentation::INFO.label)) } else { Ok(()) }
 }
 
 /// Returns the changeable policies that decide about matches.
 fn writer_terms(data: &PublicationData) -> impl PartialEq + '_ {
-    (&data.partition, data.qos.deadline, data.qos.latency_budget)
+    (&data.partition, Terms::changeable(&data.qos))
 }
 
 fn reader_terms(data: &SubscriptionData) -> impl PartialEq + '_ {
-    (&data.partition, data.qos.deadline, data.qos.latency_budget)
+    (&data.partition, Terms::changeable(&data.qos))
 }
 
 impl Participant {
@@ -181,7 +141,7 @@ impl Participant {
         if !writer.is_enabled {
             return self.endpoints.recreate_writer(now, &mut self.ctx, handle, qos);
         }
-        check_writer(&writer.data.qos, &qos)?;
+        check_change(&writer.data.qos, &qos)?;
         let mut data = writer.data.clone();
         data.qos = qos;
         self.change_writer(now, handle, data)
@@ -197,7 +157,7 @@ impl Participant {
         if !reader.is_enabled {
             return self.endpoints.recreate_reader(&mut self.ctx, handle, qos);
         }
-        check_reader(&reader.data.qos, &qos)?;
+        check_change(&reader.data.qos, &qos)?;
         let mut data = reader.data.clone();
         data.qos = qos;
         self.change_reader(now, handle, data)
@@ -209,8 +169,7 @@ impl Participant {
     /// [`Error::ImmutablePolicy`] if the writer is enabled and PRESENTATION differs.
     pub fn set_publisher_qos(&mut self, now: Instant, handle: WriterHandle, qos: &PublisherQos) -> Result<(), Error> {
         let writer = self.endpoints.writer(handle)?;
-        let is_same = !writer.is_enabled || writer.data.presentation == qos.presentation;
-        first_changed(&[(is_same, PolicyId::Presentation)])?;
+        check_presentation(writer.is_enabled, writer.data.presentation, qos.presentation)?;
         let mut data = writer.data.clone();
         data.presentation = qos.presentation;
         data.partition = qos.partition.clone();
@@ -224,8 +183,7 @@ impl Participant {
     /// As [`Self::set_publisher_qos`].
     pub fn set_subscriber_qos(&mut self, now: Instant, handle: ReaderHandle, qos: &SubscriberQos) -> Result<(), Error> {
         let reader = self.endpoints.reader(handle)?;
-        let is_same = !reader.is_enabled || reader.data.presentation == qos.presentation;
-        first_changed(&[(is_same, PolicyId::Presentation)])?;
+        check_presentation(reader.is_enabled, reader.data.presentation, qos.presentation)?;
         let mut data = reader.data.clone();
         data.presentation = qos.presentation;
         data.partition = qos.partition.clone();
