@@ -4,13 +4,7 @@
 //! Element names are those of DDS-XML 1.0 §7.3.2. `data_representation`, `type_consistency` and
 //! `property` are in its revision. `entity_name` and `data_tag` are specific to Takt.
 
-use takt::qos::{
-    AccessScope, DataReaderQos, DataRepresentation, DataTag, DataWriterQos, Deadline, DestinationOrder,
-    DomainParticipantQos, Durability, DurabilityService, EntityFactory, EntityName, GroupData, History, LatencyBudget,
-    Lifespan, Liveliness, LivelinessKind, Ownership, OwnershipStrength, Partition, Presentation, Property,
-    PublisherQos, ReaderDataLifecycle, Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TimeBasedFilter,
-    TopicData, TopicQos, TransportPriority, TypeConsistency, TypeConsistencyKind, UserData, WriterDataLifecycle,
-};
+use takt::qos::*;
 
 use crate::value::{Kind, Value};
 
@@ -71,6 +65,30 @@ pub enum EntityQos {
 }
 
 impl EntityQos {
+    /// Returns the policy of this type, or `None` if the entity has none.
+    fn policy<P: Policy>(&self) -> Option<&P> {
+        match self {
+            Self::Participant(qos) => qos.policy(),
+            Self::Publisher(qos) => qos.policy(),
+            Self::Subscriber(qos) => qos.policy(),
+            Self::Topic(qos) => qos.policy(),
+            Self::DataWriter(qos) => qos.policy(),
+            Self::DataReader(qos) => qos.policy(),
+        }
+    }
+
+    /// As [`Self::policy`].
+    fn policy_mut<P: Policy>(&mut self) -> Option<&mut P> {
+        match self {
+            Self::Participant(qos) => qos.policy_mut(),
+            Self::Publisher(qos) => qos.policy_mut(),
+            Self::Subscriber(qos) => qos.policy_mut(),
+            Self::Topic(qos) => qos.policy_mut(),
+            Self::DataWriter(qos) => qos.policy_mut(),
+            Self::DataReader(qos) => qos.policy_mut(),
+        }
+    }
+
     /// Returns Takt's defaults.
     #[must_use]
     pub fn default_of(entity: Entity) -> Self {
@@ -85,54 +103,6 @@ impl EntityQos {
     }
 }
 
-/// Accessors of each policy in the QoS of each entity. They return `None` if the entity has no such
-/// policy.
-mod access {
-    use super::*;
-
-    macro_rules! accessors {
-        ($($policy:ident: $type:ty, in $($entity:ident)+;)*) => {$(
-            pub(super) fn $policy(qos: &mut EntityQos) -> Option<&mut $type> {
-                match qos {
-                    $(EntityQos::$entity(qos) => Some(&mut qos.$policy),)+
-                    #[allow(unreachable_patterns, reason = "some policies are everywhere")]
-                    _ => None,
-                }
-            }
-        )*};
-    }
-
-    accessors! {
-        user_data: UserData, in Participant DataWriter DataReader;
-        topic_data: TopicData, in Topic;
-        group_data: GroupData, in Publisher Subscriber;
-        durability: Durability, in Topic DataWriter DataReader;
-        durability_service: DurabilityService, in Topic DataWriter;
-        presentation: Presentation, in Publisher Subscriber;
-        deadline: Deadline, in Topic DataWriter DataReader;
-        latency_budget: LatencyBudget, in Topic DataWriter DataReader;
-        ownership: Ownership, in Topic DataWriter DataReader;
-        ownership_strength: OwnershipStrength, in DataWriter;
-        liveliness: Liveliness, in Topic DataWriter DataReader;
-        time_based_filter: TimeBasedFilter, in DataReader;
-        partition: Partition, in Publisher Subscriber;
-        reliability: Reliability, in Topic DataWriter DataReader;
-        transport_priority: TransportPriority, in Topic DataWriter;
-        lifespan: Lifespan, in Topic DataWriter;
-        destination_order: DestinationOrder, in Topic DataWriter DataReader;
-        history: History, in Topic DataWriter DataReader;
-        resource_limits: ResourceLimits, in Topic DataWriter DataReader;
-        entity_factory: EntityFactory, in Participant Publisher Subscriber;
-        writer_data_lifecycle: WriterDataLifecycle, in DataWriter;
-        reader_data_lifecycle: ReaderDataLifecycle, in DataReader;
-        data_representation: DataRepresentation, in Topic DataWriter DataReader;
-        type_consistency: TypeConsistency, in DataReader;
-        property: Property, in Participant DataWriter DataReader;
-        data_tag: DataTag, in DataWriter DataReader;
-        entity_name: EntityName, in Participant DataWriter DataReader;
-    }
-}
-
 /// Field of a policy.
 pub struct Field {
     /// Name of the policy's element.
@@ -143,7 +113,7 @@ pub struct Field {
     pub kind: Kind,
     /// Description for users.
     pub help: &'static str,
-    get: fn(&mut EntityQos) -> Option<Value>,
+    get: fn(&EntityQos) -> Option<Value>,
     set: fn(&mut EntityQos, &Value),
 }
 
@@ -157,8 +127,7 @@ impl Field {
     /// Returns the value in these policies, or `None` if the entity has no such policy.
     #[must_use]
     pub fn get(&self, qos: &EntityQos) -> Option<Value> {
-        // The accessors borrow mutably, for `set`. A copy is cheap enough for configurations.
-        (self.get)(&mut qos.clone())
+        (self.get)(qos)
     }
 
     /// Reports whether entities of this kind have the policy.
@@ -182,21 +151,23 @@ pub fn find(name: &str) -> Vec<&'static Field> {
 const NATURAL: Kind = Kind::Int { min: 1, max: i32::MAX as i64 };
 const INTEGER: Kind = Kind::Int { min: i32::MIN as i64, max: i32::MAX as i64 };
 
-/// Builds the rows of the table: `policy.field: kind; read => value; write => place = what; help`.
+/// Builds the rows of the table: `Policy { field: kind, read => value, write => place = what, help; }`.
 macro_rules! fields {
-    ($($policy:ident . $name:ident: $kind:expr, $p:ident => $get:expr, $pattern:pat => $set:expr, $help:literal;)*) => {
-        &[$(Field {
-            policy: stringify!($policy),
+    ($($policy:ident {
+        $($name:ident: $kind:expr, $p:ident => $get:expr, $pattern:pat => $set:expr, $help:literal;)+
+    })+) => {
+        &[$($(Field {
+            policy: $policy::INFO.name,
             name: stringify!($name),
             kind: $kind,
             help: $help,
-            get: |qos| access::$policy(qos).map(|$p| $get),
+            get: |qos| qos.policy::<$policy>().map(|$p| $get),
             set: |qos, value| {
-                if let (Some($p), $pattern) = (access::$policy(qos), value) {
+                if let (Some($p), $pattern) = (qos.policy_mut::<$policy>(), value) {
                     $set
                 }
             },
-        },)*]
+        },)+)+]
     };
 }
 
@@ -234,104 +205,158 @@ const REPRESENTATION_KIND: Kind = Kind::Words { words: &["XCDR", "XML", "XCDR2"]
 
 /// All fields, in the order of DDS 1.4 §2.2.3. A kind precedes the fields that depend on it.
 pub const FIELDS: &[Field] = fields! {
-    user_data.value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
-        "octets announced with the entity";
-    topic_data.value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
-        "octets announced with the endpoints of the topic";
-    group_data.value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
-        "octets announced with the endpoints of the publisher or subscriber";
-    durability.kind: DURABILITY_KIND, p => word(DURABILITY, *p), Value::Word(w) => *p = of_word(DURABILITY, w),
-        "whether late-joining readers receive earlier samples, and from where";
-    durability_service.service_cleanup_delay: Kind::Duration, p => Value::Duration(p.service_cleanup_delay),
-        Value::Duration(v) => p.service_cleanup_delay = *v,
-        "delay until the durability service may purge a disposed instance without writers";
-    durability_service.history_kind: HISTORY_KIND, p => history_kind(p.history),
-        Value::Word(w) => p.history = with_kind(p.history, w), "history kind of the durability service";
-    durability_service.history_depth: NATURAL, p => history_depth(p.history),
-        Value::Int(v) => p.history = with_depth(p.history, *v), "history depth of the durability service";
-    durability_service.max_samples: Kind::Length, p => Value::Length(p.resource_limits.max_samples),
-        Value::Length(v) => p.resource_limits.max_samples = *v, "samples that the durability service keeps";
-    durability_service.max_instances: Kind::Length, p => Value::Length(p.resource_limits.max_instances),
-        Value::Length(v) => p.resource_limits.max_instances = *v, "instances that the durability service keeps";
-    durability_service.max_samples_per_instance: Kind::Length,
-        p => Value::Length(p.resource_limits.max_samples_per_instance),
-        Value::Length(v) => p.resource_limits.max_samples_per_instance = *v,
-        "samples that the durability service keeps of each instance";
-    presentation.access_scope: SCOPE_KIND, p => word(SCOPE, p.access_scope),
-        Value::Word(w) => p.access_scope = of_word(SCOPE, w), "scope of coherent and ordered access";
-    presentation.coherent_access: Kind::Bool, p => Value::Bool(p.coherent_access),
-        Value::Bool(v) => p.coherent_access = *v, "a coherent set of changes becomes visible at once";
-    presentation.ordered_access: Kind::Bool, p => Value::Bool(p.ordered_access),
-        Value::Bool(v) => p.ordered_access = *v, "changes are visible in the order in which they were made";
-    deadline.period: Kind::Duration, p => Value::Duration(p.period), Value::Duration(v) => p.period = *v,
-        "maximum time between two updates of an instance";
-    latency_budget.duration: Kind::Duration, p => Value::Duration(p.duration), Value::Duration(v) => p.duration = *v,
-        "acceptable latency of a sample, a hint";
-    ownership.kind: OWNERSHIP_KIND, p => word(OWNERSHIP, *p), Value::Word(w) => *p = of_word(OWNERSHIP, w),
-        "whether several writers may update one instance";
-    ownership_strength.value: INTEGER, p => Value::Int(p.0.into()), Value::Int(v) => p.0 = int(*v),
-        "the writer with the highest strength owns an exclusive instance";
-    liveliness.kind: LIVELINESS_KIND, p => word(LIVELINESS, p.kind), Value::Word(w) => p.kind = of_word(LIVELINESS, w),
-        "whether the middleware or the application asserts liveliness";
-    liveliness.lease_duration: Kind::Duration, p => Value::Duration(p.lease_duration),
-        Value::Duration(v) => p.lease_duration = *v, "time for which one assertion of liveliness is valid";
-    time_based_filter.minimum_separation: Kind::Duration, p => Value::Duration(p.minimum_separation),
-        Value::Duration(v) => p.minimum_separation = *v, "minimum time between two samples of an instance";
-    partition.name: Kind::Texts, p => Value::Texts(p.names.clone()), Value::Texts(v) => p.names = v.clone(),
-        "partitions, with wildcards; an empty list is the partition with the empty name";
-    reliability.kind: RELIABILITY_KIND, p => word(RELIABILITY, p.kind),
-        Value::Word(w) => p.kind = of_word(RELIABILITY, w), "whether lost samples are sent again";
-    reliability.max_blocking_time: Kind::Duration, p => Value::Duration(p.max_blocking_time),
-        Value::Duration(v) => p.max_blocking_time = *v, "how long a write may block while the history is full";
-    transport_priority.value: INTEGER, p => Value::Int(p.0.into()), Value::Int(v) => p.0 = int(*v),
-        "priority for the transport, a hint: higher is more urgent";
-    lifespan.duration: Kind::Duration, p => Value::Duration(p.duration), Value::Duration(v) => p.duration = *v,
-        "time after its source timestamp for which a sample is valid";
-    destination_order.kind: ORDER_KIND, p => word(ORDER, *p), Value::Word(w) => *p = of_word(ORDER, w),
-        "the timestamp that orders updates of an instance";
-    history.kind: HISTORY_KIND, p => history_kind(*p), Value::Word(w) => *p = with_kind(*p, w),
-        "samples of each instance that are kept";
-    history.depth: NATURAL, p => history_depth(*p), Value::Int(v) => *p = with_depth(*p, *v),
-        "samples of each instance that KEEP_LAST keeps";
-    resource_limits.max_samples: Kind::Length, p => Value::Length(p.max_samples),
-        Value::Length(v) => p.max_samples = *v, "maximum number of samples of all instances";
-    resource_limits.max_instances: Kind::Length, p => Value::Length(p.max_instances),
-        Value::Length(v) => p.max_instances = *v, "instances";
-    resource_limits.max_samples_per_instance: Kind::Length, p => Value::Length(p.max_samples_per_instance),
-        Value::Length(v) => p.max_samples_per_instance = *v, "maximum number of samples of each instance";
-    entity_factory.autoenable_created_entities: Kind::Bool, p => Value::Bool(p.autoenable_created_entities),
-        Value::Bool(v) => p.autoenable_created_entities = *v, "contained entities are enabled on creation";
-    writer_data_lifecycle.autodispose_unregistered_instances: Kind::Bool,
-        p => Value::Bool(p.autodispose_unregistered_instances),
-        Value::Bool(v) => p.autodispose_unregistered_instances = *v, "unregistering an instance also disposes it";
-    reader_data_lifecycle.autopurge_nowriter_samples_delay: Kind::Duration,
-        p => Value::Duration(p.autopurge_nowriter_samples_delay),
-        Value::Duration(v) => p.autopurge_nowriter_samples_delay = *v,
-        "time until an instance without writers is purged";
-    reader_data_lifecycle.autopurge_disposed_samples_delay: Kind::Duration,
-        p => Value::Duration(p.autopurge_disposed_samples_delay),
-        Value::Duration(v) => p.autopurge_disposed_samples_delay = *v, "time until a disposed instance is purged";
-    data_representation.value: REPRESENTATION_KIND, p => representations(p), Value::Words(v) => p.0 = ids(v),
-        "encodings that a writer offers (it uses the first) and a reader accepts; an empty list means XCDR";
-    type_consistency.kind: COERCION_KIND, p => word(COERCION, p.kind),
-        Value::Word(w) => *p = TypeConsistency::of(of_word(COERCION, w)),
-        "whether the writer's type may differ; also sets the defaults of the other fields";
-    type_consistency.ignore_sequence_bounds: Kind::Bool, p => Value::Bool(p.ignore_sequence_bounds),
-        Value::Bool(v) => p.ignore_sequence_bounds = *v, "sequence bounds are ignored";
-    type_consistency.ignore_string_bounds: Kind::Bool, p => Value::Bool(p.ignore_string_bounds),
-        Value::Bool(v) => p.ignore_string_bounds = *v, "string bounds are ignored";
-    type_consistency.ignore_member_names: Kind::Bool, p => Value::Bool(p.ignore_member_names),
-        Value::Bool(v) => p.ignore_member_names = *v, "member names may differ if the member ids are equal";
-    type_consistency.prevent_type_widening: Kind::Bool, p => Value::Bool(p.prevent_type_widening),
-        Value::Bool(v) => p.prevent_type_widening = *v, "the writer's type must not have additional members";
-    type_consistency.force_type_validation: Kind::Bool, p => Value::Bool(p.force_type_validation),
-        Value::Bool(v) => p.force_type_validation = *v, "endpoints without type information do not match";
-    data_tag.value: Kind::Properties, p => tags(p), Value::Properties(v) => p.0 = of_tags(v.as_slice()),
-        "name and value pairs, announced if propagate is true (DDS Security)";
-    property.value: Kind::Properties, p => Value::Properties(p.0.clone()), Value::Properties(v) => p.0 = v.clone(),
-        "name and value pairs, announced if propagate is true";
-    entity_name.name: Kind::Text, p => Value::Text(p.0.clone()), Value::Text(v) => p.0 = v.clone(),
-        "the name that tools show";
+    UserData {
+        value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
+            "octets announced with the entity";
+    }
+    TopicData {
+        value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
+            "octets announced with the endpoints of the topic";
+    }
+    GroupData {
+        value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
+            "octets announced with the endpoints of the publisher or subscriber";
+    }
+    Durability {
+        kind: DURABILITY_KIND, p => word(DURABILITY, *p), Value::Word(w) => *p = of_word(DURABILITY, w),
+            "whether late-joining readers receive earlier samples, and from where";
+    }
+    DurabilityService {
+        service_cleanup_delay: Kind::Duration, p => Value::Duration(p.service_cleanup_delay),
+            Value::Duration(v) => p.service_cleanup_delay = *v,
+            "delay until the durability service may purge a disposed instance without writers";
+        history_kind: HISTORY_KIND, p => history_kind(p.history),
+            Value::Word(w) => p.history = with_kind(p.history, w), "history kind of the durability service";
+        history_depth: NATURAL, p => history_depth(p.history),
+            Value::Int(v) => p.history = with_depth(p.history, *v), "history depth of the durability service";
+        max_samples: Kind::Length, p => Value::Length(p.resource_limits.max_samples),
+            Value::Length(v) => p.resource_limits.max_samples = *v, "samples that the durability service keeps";
+        max_instances: Kind::Length, p => Value::Length(p.resource_limits.max_instances),
+            Value::Length(v) => p.resource_limits.max_instances = *v, "instances that the durability service keeps";
+        max_samples_per_instance: Kind::Length,
+            p => Value::Length(p.resource_limits.max_samples_per_instance),
+            Value::Length(v) => p.resource_limits.max_samples_per_instance = *v,
+            "samples that the durability service keeps of each instance";
+    }
+    Presentation {
+        access_scope: SCOPE_KIND, p => word(SCOPE, p.access_scope),
+            Value::Word(w) => p.access_scope = of_word(SCOPE, w), "scope of coherent and ordered access";
+        coherent_access: Kind::Bool, p => Value::Bool(p.coherent_access),
+            Value::Bool(v) => p.coherent_access = *v, "a coherent set of changes becomes visible at once";
+        ordered_access: Kind::Bool, p => Value::Bool(p.ordered_access),
+            Value::Bool(v) => p.ordered_access = *v, "changes are visible in the order in which they were made";
+    }
+    Deadline {
+        period: Kind::Duration, p => Value::Duration(p.period), Value::Duration(v) => p.period = *v,
+            "maximum time between two updates of an instance";
+    }
+    LatencyBudget {
+        duration: Kind::Duration, p => Value::Duration(p.duration), Value::Duration(v) => p.duration = *v,
+            "acceptable latency of a sample, a hint";
+    }
+    Ownership {
+        kind: OWNERSHIP_KIND, p => word(OWNERSHIP, *p), Value::Word(w) => *p = of_word(OWNERSHIP, w),
+            "whether several writers may update one instance";
+    }
+    OwnershipStrength {
+        value: INTEGER, p => Value::Int(p.0.into()), Value::Int(v) => p.0 = int(*v),
+            "the writer with the highest strength owns an exclusive instance";
+    }
+    Liveliness {
+        kind: LIVELINESS_KIND, p => word(LIVELINESS, p.kind), Value::Word(w) => p.kind = of_word(LIVELINESS, w),
+            "whether the middleware or the application asserts liveliness";
+        lease_duration: Kind::Duration, p => Value::Duration(p.lease_duration),
+            Value::Duration(v) => p.lease_duration = *v, "time for which one assertion of liveliness is valid";
+    }
+    TimeBasedFilter {
+        minimum_separation: Kind::Duration, p => Value::Duration(p.minimum_separation),
+            Value::Duration(v) => p.minimum_separation = *v, "minimum time between two samples of an instance";
+    }
+    Partition {
+        name: Kind::Texts, p => Value::Texts(p.names.clone()), Value::Texts(v) => p.names = v.clone(),
+            "partitions, with wildcards; an empty list is the partition with the empty name";
+    }
+    Reliability {
+        kind: RELIABILITY_KIND, p => word(RELIABILITY, p.kind),
+            Value::Word(w) => p.kind = of_word(RELIABILITY, w), "whether lost samples are sent again";
+        max_blocking_time: Kind::Duration, p => Value::Duration(p.max_blocking_time),
+            Value::Duration(v) => p.max_blocking_time = *v, "how long a write may block while the history is full";
+    }
+    TransportPriority {
+        value: INTEGER, p => Value::Int(p.0.into()), Value::Int(v) => p.0 = int(*v),
+            "priority for the transport, a hint: higher is more urgent";
+    }
+    Lifespan {
+        duration: Kind::Duration, p => Value::Duration(p.duration), Value::Duration(v) => p.duration = *v,
+            "time after its source timestamp for which a sample is valid";
+    }
+    DestinationOrder {
+        kind: ORDER_KIND, p => word(ORDER, *p), Value::Word(w) => *p = of_word(ORDER, w),
+            "the timestamp that orders updates of an instance";
+    }
+    History {
+        kind: HISTORY_KIND, p => history_kind(*p), Value::Word(w) => *p = with_kind(*p, w),
+            "samples of each instance that are kept";
+        depth: NATURAL, p => history_depth(*p), Value::Int(v) => *p = with_depth(*p, *v),
+            "samples of each instance that KEEP_LAST keeps";
+    }
+    ResourceLimits {
+        max_samples: Kind::Length, p => Value::Length(p.max_samples),
+            Value::Length(v) => p.max_samples = *v, "maximum number of samples of all instances";
+        max_instances: Kind::Length, p => Value::Length(p.max_instances),
+            Value::Length(v) => p.max_instances = *v, "instances";
+        max_samples_per_instance: Kind::Length, p => Value::Length(p.max_samples_per_instance),
+            Value::Length(v) => p.max_samples_per_instance = *v, "maximum number of samples of each instance";
+    }
+    EntityFactory {
+        autoenable_created_entities: Kind::Bool, p => Value::Bool(p.autoenable_created_entities),
+            Value::Bool(v) => p.autoenable_created_entities = *v, "contained entities are enabled on creation";
+    }
+    WriterDataLifecycle {
+        autodispose_unregistered_instances: Kind::Bool,
+            p => Value::Bool(p.autodispose_unregistered_instances),
+            Value::Bool(v) => p.autodispose_unregistered_instances = *v, "unregistering an instance also disposes it";
+    }
+    ReaderDataLifecycle {
+        autopurge_nowriter_samples_delay: Kind::Duration,
+            p => Value::Duration(p.autopurge_nowriter_samples_delay),
+            Value::Duration(v) => p.autopurge_nowriter_samples_delay = *v,
+            "time until an instance without writers is purged";
+        autopurge_disposed_samples_delay: Kind::Duration,
+            p => Value::Duration(p.autopurge_disposed_samples_delay),
+            Value::Duration(v) => p.autopurge_disposed_samples_delay = *v, "time until a disposed instance is purged";
+    }
+    DataRepresentation {
+        value: REPRESENTATION_KIND, p => representations(p), Value::Words(v) => p.0 = ids(v),
+            "encodings that a writer offers (it uses the first) and a reader accepts; an empty list means XCDR";
+    }
+    TypeConsistency {
+        kind: COERCION_KIND, p => word(COERCION, p.kind),
+            Value::Word(w) => *p = TypeConsistency::of(of_word(COERCION, w)),
+            "whether the writer's type may differ; also sets the defaults of the other fields";
+        ignore_sequence_bounds: Kind::Bool, p => Value::Bool(p.ignore_sequence_bounds),
+            Value::Bool(v) => p.ignore_sequence_bounds = *v, "sequence bounds are ignored";
+        ignore_string_bounds: Kind::Bool, p => Value::Bool(p.ignore_string_bounds),
+            Value::Bool(v) => p.ignore_string_bounds = *v, "string bounds are ignored";
+        ignore_member_names: Kind::Bool, p => Value::Bool(p.ignore_member_names),
+            Value::Bool(v) => p.ignore_member_names = *v, "member names may differ if the member ids are equal";
+        prevent_type_widening: Kind::Bool, p => Value::Bool(p.prevent_type_widening),
+            Value::Bool(v) => p.prevent_type_widening = *v, "the writer's type must not have additional members";
+        force_type_validation: Kind::Bool, p => Value::Bool(p.force_type_validation),
+            Value::Bool(v) => p.force_type_validation = *v, "endpoints without type information do not match";
+    }
+    DataTag {
+        value: Kind::Properties, p => tags(p), Value::Properties(v) => p.0 = of_tags(v.as_slice()),
+            "name and value pairs, announced if propagate is true (DDS Security)";
+    }
+    Property {
+        value: Kind::Properties, p => Value::Properties(p.0.clone()), Value::Properties(v) => p.0 = v.clone(),
+            "name and value pairs, announced if propagate is true";
+    }
+    EntityName {
+        name: Kind::Text, p => Value::Text(p.0.clone()), Value::Text(v) => p.0 = v.clone(),
+            "the name that tools show";
+    }
 };
 
 /// Fields of DDS-XML that are accepted without effect: Takt reserves memory according to the limits
@@ -449,6 +474,13 @@ mod tests {
                 let value = field.get(&qos).expect("it has the field");
                 assert_eq!(field.kind.parse_text(&value.to_string()), Ok(value), "{}", field.path());
             }
+        }
+    }
+
+    #[test]
+    fn every_policy_of_an_entity_has_fields() {
+        for policy in POLICIES {
+            assert!(FIELDS.iter().any(|field| field.policy == policy.name), "{} has no field", policy.name);
         }
     }
 

@@ -1,6 +1,8 @@
 //! Generator of the reference documentation `docs/reference/qos.md` and
 //! `docs/reference/settings.md` from the tables. A test compares the files.
 
+use takt::qos::POLICIES;
+
 use crate::policy::{Entity, EntityQos, FIELDS, Field, WITHOUT_EFFECT};
 use crate::setting::{self, Setting};
 use crate::value::Value;
@@ -22,7 +24,8 @@ pub fn policies() -> String {
         if field.policy != policy {
             policy = field.policy;
             text.push_str(&format!(
-                "\n## {policy}\n\n| field | value | default | of | meaning |\n|---|---|---|---|---|\n"
+                "\n## {policy}\n\n{}\n\n| field | value | default | of | meaning |\n|---|---|---|---|---|\n",
+                properties(field)
             ));
         }
         for (default, entities) in defaults(field) {
@@ -36,6 +39,17 @@ pub fn policies() -> String {
         ignored.join(", ")
     ));
     text
+}
+
+/// Returns sentences on the announcement, changes and matches of a policy.
+fn properties(policy: &Field) -> String {
+    let info = POLICIES.iter().find(|info| info.name == policy.policy).expect("every policy is a row of the table");
+    let announced = info.pid.map_or("not announced".to_owned(), |pid| format!("announced as parameter 0x{pid:04x}"));
+    let change = if info.is_changeable { "An" } else { "No" };
+    let is_of_endpoints = policy.is_of(Entity::DataWriter) || policy.is_of(Entity::DataReader);
+    let entity = if is_of_endpoints { "writer or reader" } else { "entity" };
+    let requested = if info.is_requested { " Writers offer it, and readers request it." } else { "" };
+    format!("`{}`, {announced}. {change} enabled {entity} may change it.{requested}", info.label)
 }
 
 /// Returns the defaults of a field, each with the entities that have it.
