@@ -2,7 +2,8 @@
 //! reader requests (DDS 1.4 §2.2.3).
 
 use crate::qos::{
-    DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, PublisherQos, ReliabilityKind, SubscriberQos,
+    DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, LatencyBudget, PolicySet, PublisherQos,
+    ReliabilityKind, SubscriberQos,
 };
 use crate::{PublicationData, SubscriptionData};
 
@@ -14,18 +15,11 @@ const READER_DEPTH: u32 = 256;
 #[must_use]
 pub fn reader_policies_for(writer: &PublicationData) -> (DataReaderQos, SubscriberQos) {
     let offered = &writer.qos;
-    let qos = DataReaderQos {
-        durability: offered.durability.min(Durability::TransientLocal),
-        deadline: offered.deadline,
-        latency_budget: offered.latency_budget,
-        liveliness: offered.liveliness,
-        reliability: offered.reliability,
-        destination_order: offered.destination_order,
-        history: History::KeepLast(READER_DEPTH),
-        ownership: offered.ownership,
-        data_representation: DataRepresentation::any_xcdr(),
-        ..DataReaderQos::default()
-    };
+    let mut qos = DataReaderQos::default();
+    qos.copy_from(offered, |policy| policy.is_requested);
+    qos.durability = offered.durability.min(Durability::TransientLocal);
+    qos.history = History::KeepLast(READER_DEPTH);
+    qos.data_representation = DataRepresentation::any_xcdr();
     let subscriber = SubscriberQos { partition: writer.partition.clone(), ..SubscriberQos::default() };
     (qos, subscriber)
 }
@@ -37,18 +31,11 @@ pub fn writer_policies_for(reader: &SubscriptionData) -> (DataWriterQos, Publish
     let requested = &reader.qos;
     let supported = |id: &&i16| matches!(**id, DataRepresentation::XCDR1 | DataRepresentation::XCDR2);
     let encoding = requested.data_representation.effective().iter().find(supported);
-    let mut reliability = requested.reliability;
-    reliability.kind = ReliabilityKind::Reliable;
-    let qos = DataWriterQos {
-        durability: requested.durability,
-        deadline: requested.deadline,
-        liveliness: requested.liveliness,
-        reliability,
-        destination_order: requested.destination_order,
-        ownership: requested.ownership,
-        data_representation: DataRepresentation(vec![*encoding.unwrap_or(&DataRepresentation::XCDR1)]),
-        ..DataWriterQos::default()
-    };
+    let mut qos = DataWriterQos::default();
+    qos.copy_from(requested, |policy| policy.is_requested);
+    qos.latency_budget = LatencyBudget::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.data_representation = DataRepresentation(vec![*encoding.unwrap_or(&DataRepresentation::XCDR1)]);
     let publisher = PublisherQos {
         presentation: reader.presentation,
         partition: reader.partition.clone(),
