@@ -151,7 +151,8 @@ pub fn find(name: &str) -> Vec<&'static Field> {
 const NATURAL: Kind = Kind::Int { min: 1, max: i32::MAX as i64 };
 const INTEGER: Kind = Kind::Int { min: i32::MIN as i64, max: i32::MAX as i64 };
 
-/// Builds the rows of the table: `Policy { field: kind, read => value, write => place = what, help; }`.
+/// Builds the rows of the table:
+/// `Policy { field: kind, read => value, write => place = what, help; }`.
 macro_rules! fields {
     ($($policy:ident {
         $($name:ident: $kind:expr, $p:ident => $get:expr, $pattern:pat => $set:expr, $help:literal;)+

@@ -1,7 +1,7 @@
 //! Traits of policies and of QoS types, which the [table](super::POLICIES) implements.
 //!
-//! [`RequestedPolicy`] is the rule by which a writer offers and a reader requests a policy; a policy
-//! with such a rule implements it in its own module.
+//! [`RequestedPolicy`] is the rule by which a writer offers and a reader requests a policy. The
+//! module of the policy implements it.
 
 use alloc::string::String;
 use core::any::Any;
