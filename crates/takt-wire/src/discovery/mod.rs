@@ -16,24 +16,21 @@ mod key;
 mod latency_report;
 mod liveliness;
 mod participant;
-mod publication;
 mod refusal;
 mod security;
-mod subscription;
 
 pub use content_filter::ContentFilterProperty;
+pub use endpoint::{PublicationData, SubscriptionData};
 pub use host_stages::{HOST_STAGES_MAX, HostStage, HostStages, PID_TAKT_HOST_STAGES, STAGE_NAME_LEN_MAX};
 pub use key::{key_payload, parse_key};
 pub use latency_report::{LATENCIES_MAX, LATENCY_PROPERTY, ObservedLatency};
 pub use liveliness::ParticipantMessageData;
 pub use participant::{HOST_PROPERTY, PROCESS_PROPERTY, ParticipantData, builtin_endpoints};
-pub use publication::PublicationData;
 pub use refusal::{
     PID_TAKT_REFUSAL, REFUSAL_LEN_MAX, REFUSAL_MAGIC, REFUSALS_PROPERTY, REPORTED_REFUSALS_MAX, ReportedRefusal,
     put_refusal,
 };
 pub use security::{EncodedToken, SecurityInfo};
-pub use subscription::SubscriptionData;
 
 use alloc::vec::Vec;
 

@@ -70,64 +70,78 @@ pub struct TopicBuiltinTopicData {
     pub topic_data: TopicData,
 }
 
-/// Sample of `DCPSPublication`: describes a remote writer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other fields are the policies of their names")]
-pub struct PublicationBuiltinTopicData {
-    /// Key of the writer.
-    pub key: BuiltinTopicKey,
-    /// Key of the writer's participant.
-    pub participant_key: BuiltinTopicKey,
-    /// Name of the writer's topic.
-    pub topic_name: String,
-    /// Name of the topic's type.
-    pub type_name: String,
-    pub durability: Durability,
-    pub durability_service: DurabilityService,
-    pub deadline: Deadline,
-    pub latency_budget: LatencyBudget,
-    pub liveliness: Liveliness,
-    pub reliability: Reliability,
-    pub lifespan: Lifespan,
-    pub user_data: UserData,
-    pub ownership: Ownership,
-    pub ownership_strength: OwnershipStrength,
-    pub destination_order: DestinationOrder,
-    pub presentation: Presentation,
-    pub partition: Partition,
-    pub topic_data: TopicData,
-    pub group_data: GroupData,
-    /// Data representations that the writer offers (added by XTypes 1.3).
-    pub representation: DataRepresentation,
+/// Defines the sample that describes an endpoint, and its conversion from the announcement.
+macro_rules! endpoint_sample {
+    ($(#[$meta:meta])* $sample:ident from $data:ident of $endpoint:literal; $($policy:ident: $type:ty,)+) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "the other fields are the policies of their names")]
+        pub struct $sample {
+            #[doc = concat!("Key of the ", $endpoint, ".")]
+            pub key: BuiltinTopicKey,
+            #[doc = concat!("Key of the ", $endpoint, "'s participant.")]
+            pub participant_key: BuiltinTopicKey,
+            #[doc = concat!("Name of the ", $endpoint, "'s topic.")]
+            pub topic_name: String,
+            /// Name of the topic's type.
+            pub type_name: String,
+            $(pub $policy: $type,)+
+            pub presentation: Presentation,
+            pub partition: Partition,
+            pub topic_data: TopicData,
+            pub group_data: GroupData,
+            #[doc = concat!("Data representations of the ", $endpoint, " (added by XTypes 1.3).")]
+            pub representation: DataRepresentation,
+        }
+
+        impl From<$data> for $sample {
+            fn from(data: $data) -> Self {
+                Self {
+                    key: data.guid.into(),
+                    // Announcements may omit the participant key; the GUID contains it.
+                    participant_key: data.guid.participant().into(),
+                    topic_name: data.topic_name,
+                    type_name: data.type_name,
+                    $($policy: data.qos.$policy,)+
+                    presentation: data.presentation,
+                    partition: data.partition,
+                    topic_data: data.topic_data,
+                    group_data: data.group_data,
+                    representation: data.qos.data_representation,
+                }
+            }
+        }
+    };
 }
 
-/// Sample of `DCPSSubscription`: describes a remote reader.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other fields are the policies of their names")]
-pub struct SubscriptionBuiltinTopicData {
-    /// Key of the reader.
-    pub key: BuiltinTopicKey,
-    /// Key of the reader's participant.
-    pub participant_key: BuiltinTopicKey,
-    /// Name of the reader's topic.
-    pub topic_name: String,
-    /// Name of the topic's type.
-    pub type_name: String,
-    pub durability: Durability,
-    pub deadline: Deadline,
-    pub latency_budget: LatencyBudget,
-    pub liveliness: Liveliness,
-    pub reliability: Reliability,
-    pub ownership: Ownership,
-    pub destination_order: DestinationOrder,
-    pub user_data: UserData,
-    pub time_based_filter: TimeBasedFilter,
-    pub presentation: Presentation,
-    pub partition: Partition,
-    pub topic_data: TopicData,
-    pub group_data: GroupData,
-    /// Data representations that the reader accepts (added by XTypes 1.3).
-    pub representation: DataRepresentation,
+endpoint_sample! {
+    /// Sample of `DCPSPublication`: describes a remote writer.
+    PublicationBuiltinTopicData from PublicationData of "writer";
+    durability: Durability,
+    durability_service: DurabilityService,
+    deadline: Deadline,
+    latency_budget: LatencyBudget,
+    liveliness: Liveliness,
+    reliability: Reliability,
+    lifespan: Lifespan,
+    user_data: UserData,
+    ownership: Ownership,
+    ownership_strength: OwnershipStrength,
+    destination_order: DestinationOrder,
+}
+
+endpoint_sample! {
+    /// Sample of `DCPSSubscription`: describes a remote reader.
+    SubscriptionBuiltinTopicData from SubscriptionData of "reader";
+    durability: Durability,
+    deadline: Deadline,
+    latency_budget: LatencyBudget,
+    liveliness: Liveliness,
+    reliability: Reliability,
+    ownership: Ownership,
+    destination_order: DestinationOrder,
+    user_data: UserData,
+    time_based_filter: TimeBasedFilter,
 }
 
 impl From<ParticipantData> for ParticipantBuiltinTopicData {
@@ -136,106 +150,41 @@ impl From<ParticipantData> for ParticipantBuiltinTopicData {
     }
 }
 
-impl From<PublicationData> for PublicationBuiltinTopicData {
-    fn from(data: PublicationData) -> Self {
-        Self {
-            key: data.guid.into(),
-            // Announcements may omit the participant key; the GUID contains it.
-            participant_key: data.guid.participant().into(),
-            topic_name: data.topic_name,
-            type_name: data.type_name,
-            durability: data.qos.durability,
-            durability_service: data.qos.durability_service,
-            deadline: data.qos.deadline,
-            latency_budget: data.qos.latency_budget,
-            liveliness: data.qos.liveliness,
-            reliability: data.qos.reliability,
-            lifespan: data.qos.lifespan,
-            user_data: data.qos.user_data,
-            ownership: data.qos.ownership,
-            ownership_strength: data.qos.ownership_strength,
-            destination_order: data.qos.destination_order,
-            presentation: data.presentation,
-            partition: data.partition,
-            topic_data: data.topic_data,
-            group_data: data.group_data,
-            representation: data.qos.data_representation,
-        }
-    }
-}
-
-impl From<SubscriptionData> for SubscriptionBuiltinTopicData {
-    fn from(data: SubscriptionData) -> Self {
-        Self {
-            key: data.guid.into(),
-            participant_key: data.guid.participant().into(),
-            topic_name: data.topic_name,
-            type_name: data.type_name,
-            durability: data.qos.durability,
-            deadline: data.qos.deadline,
-            latency_budget: data.qos.latency_budget,
-            liveliness: data.qos.liveliness,
-            reliability: data.qos.reliability,
-            ownership: data.qos.ownership,
-            destination_order: data.qos.destination_order,
-            user_data: data.qos.user_data,
-            time_based_filter: data.qos.time_based_filter,
-            presentation: data.presentation,
-            partition: data.partition,
-            topic_data: data.topic_data,
-            group_data: data.group_data,
-            representation: data.qos.data_representation,
-        }
-    }
-}
-
 impl TopicBuiltinTopicData {
     /// Returns the topic of an endpoint, taken from the endpoint's announcement.
     fn parse(payload: &[u8]) -> Option<Self> {
         let endpoint = PublicationData::parse_key(payload).ok()?;
         if endpoint.entity_id.is_writer() {
-            PublicationData::parse(payload).ok().map(Self::of_writer)
+            let data = PublicationData::parse(payload).ok()?;
+            Some(Self::of_endpoint(data.topic_name, data.type_name, data.topic_data, &data.qos))
         } else {
-            SubscriptionData::parse(payload).ok().map(Self::of_reader)
+            let data = SubscriptionData::parse(payload).ok()?;
+            Some(Self::of_endpoint(data.topic_name, data.type_name, data.topic_data, &data.qos))
         }
     }
 
-    fn of_writer(data: PublicationData) -> Self {
+    /// Returns the topic of an endpoint. A policy that the endpoint lacks has its default.
+    fn of_endpoint(name: String, type_name: String, topic_data: TopicData, qos: &impl PolicySet) -> Self {
+        fn policy<P: Policy + Default>(qos: &impl PolicySet) -> P {
+            qos.policy().cloned().unwrap_or_default()
+        }
         Self {
             key: BuiltinTopicKey::default(),
-            name: data.topic_name,
-            type_name: data.type_name,
-            durability: data.qos.durability,
-            durability_service: data.qos.durability_service,
-            deadline: data.qos.deadline,
-            latency_budget: data.qos.latency_budget,
-            liveliness: data.qos.liveliness,
-            reliability: data.qos.reliability,
-            transport_priority: data.qos.transport_priority,
-            lifespan: data.qos.lifespan,
-            destination_order: data.qos.destination_order,
-            history: data.qos.history,
-            resource_limits: data.qos.resource_limits,
-            ownership: data.qos.ownership,
-            topic_data: data.topic_data,
-        }
-    }
-
-    fn of_reader(data: SubscriptionData) -> Self {
-        Self {
-            name: data.topic_name,
-            type_name: data.type_name,
-            durability: data.qos.durability,
-            deadline: data.qos.deadline,
-            latency_budget: data.qos.latency_budget,
-            liveliness: data.qos.liveliness,
-            reliability: data.qos.reliability,
-            destination_order: data.qos.destination_order,
-            history: data.qos.history,
-            resource_limits: data.qos.resource_limits,
-            ownership: data.qos.ownership,
-            topic_data: data.topic_data,
-            ..Self::default()
+            name,
+            type_name,
+            durability: policy(qos),
+            durability_service: policy(qos),
+            deadline: policy(qos),
+            latency_budget: policy(qos),
+            liveliness: policy(qos),
+            reliability: policy(qos),
+            transport_priority: policy(qos),
+            lifespan: policy(qos),
+            destination_order: policy(qos),
+            history: policy(qos),
+            resource_limits: policy(qos),
+            ownership: policy(qos),
+            topic_data,
         }
     }
 }
