@@ -20,7 +20,7 @@ use takt::transport::choice::{Request, TransportChoice, factories};
 use takt::transport::shm::ShmConfig;
 use takt::transport::tcp::TcpConfig;
 use takt::transport::udp::UdpConfig;
-use takt::transport::{FlowId, Scan, Transport, readiness};
+use takt::transport::{Commit, FlowId, Scan, Transport, readiness};
 
 /// Number of polls between two reads of the clock and between scans of sources outside memory.
 const SPINS_PER_CLOCK: u32 = 128;
@@ -101,7 +101,10 @@ impl Link for RawWire {
         let (magic, data) = frame.get_mut(..len).ok_or_else(too_long)?.split_at_mut(MAGIC.len());
         magic.copy_from_slice(MAGIC);
         data.copy_from_slice(&sample.data);
-        let sent = self.transport.commit(len, FlowId::DEFAULT, &[self.peer]).and_then(|()| self.transport.flush());
+        let sent = self
+            .transport
+            .commit(Commit::new(len, FlowId::DEFAULT, &[self.peer]))
+            .and_then(|()| self.transport.flush());
         sent.map_err(takt::Error::from)?;
         Ok(true)
     }

@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Instant;
 
 use takt_transport::udp::{InterfaceSelection, ParticipantIndex, UdpConfig, UdpTransport};
-use takt_transport::{FlowId, Scan, Transport, readiness};
+use takt_transport::{Commit, FlowId, Scan, Transport, readiness};
 use takt_wire::Locator;
 
 const SIZE: usize = 64;
@@ -69,7 +69,7 @@ impl End for Takt {
     fn send(&mut self, len: usize) {
         let t = &mut self.transport;
         t.loan().expect("a frame")[..len].fill(7);
-        t.commit(len, FlowId::DEFAULT, &[self.peer]).expect("fits");
+        t.commit(Commit::new(len, FlowId::DEFAULT, &[self.peer])).expect("fits");
         t.flush().expect("send succeeds");
     }
 }

@@ -9,13 +9,11 @@
 //! not allocate after opening.
 
 use std::io;
-use std::os::fd::RawFd;
 
 use takt_wire::{Locator, SharedPayload};
 
-use crate::{
-    FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
-};
+use crate::shm::Loan;
+use crate::{Commit, FlowId, Layer, RxFrame, RxMeta, Scan, Transport, TransportError};
 
 /// Fault probabilities of one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -130,7 +128,7 @@ impl<T: Transport> FaultInjector<T> {
             let (flow, to) = delayed.tag;
             let datagram = self.tx.bytes(&delayed);
             self.inner.loan()?[..datagram.len()].copy_from_slice(datagram);
-            match self.inner.commit(datagram.len(), flow, &[to]) {
+            match self.inner.commit(Commit::new(datagram.len(), flow, &[to])) {
                 // The flow was closed meanwhile, so the datagram is lost.
                 Err(e) if e.source.kind() == io::ErrorKind::NotFound => {}
                 result => result?,
@@ -195,41 +193,23 @@ impl<T: Transport> FaultInjector<T> {
     }
 }
 
-impl<T: Transport> Transport for FaultInjector<T> {
-    fn name(&self) -> &'static str {
-        self.inner.name()
+impl<T: Transport> Layer for FaultInjector<T> {
+    type Inner = T;
+
+    fn inner(&self) -> &T {
+        &self.inner
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        self.inner.serves(locator)
+    fn inner_mut(&mut self) -> &mut T {
+        &mut self.inner
     }
 
-    fn reach(&mut self, locator: &Locator) -> bool {
-        self.inner.reach(locator)
+    fn stays_in_process(&self, _: &Locator) -> bool {
+        false
     }
 
-    fn poll_lost(&mut self) -> Option<crate::Lost> {
-        self.inner.poll_lost()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        self.inner.interfaces()
-    }
-
-    fn locators(&self) -> &Locators {
-        self.inner.locators()
-    }
-
-    fn may_have_moved(&self) -> bool {
-        self.inner.may_have_moved()
-    }
-
-    fn refresh(&mut self) -> Result<(), TransportError> {
-        self.inner.refresh()
-    }
-
-    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
-        self.inner.open_flow(spec)
+    fn loan_payload(&mut self, _: usize) -> Option<Loan> {
+        None
     }
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
@@ -237,25 +217,19 @@ impl<T: Transport> Transport for FaultInjector<T> {
         self.inner.close_flow(flow)
     }
 
-    fn scans_memory(&self) -> bool {
-        self.inner.scans_memory()
-    }
-
-    fn max_message_len(&self) -> usize {
-        self.inner.max_message_len()
-    }
-
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
         self.loaned = true;
         Ok(&mut self.frame)
     }
 
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        let Some(datagram) = self.frame.get(..len).filter(|_| self.loaned) else {
-            let why = "no frame of that length is loaned";
-            let why = io::Error::new(io::ErrorKind::InvalidInput, why);
+    fn commit(&mut self, request: Commit<'_>) -> Result<(), TransportError> {
+        if !self.loaned {
+            let why = io::Error::new(io::ErrorKind::InvalidInput, "no frame is loaned");
             return Err(TransportError::new("commit", "a datagram", why));
-        };
+        }
+        let len = request.assemble(&mut self.frame)?;
+        let Commit { flow, destinations, .. } = request;
+        let datagram = &self.frame[..len];
         self.at_once.clear();
         self.later.clear();
         for to in destinations {
@@ -268,17 +242,13 @@ impl<T: Transport> Transport for FaultInjector<T> {
             }
         }
         self.inner.loan()?[..len].copy_from_slice(datagram);
-        self.inner.commit(len, flow, &self.at_once)?;
+        self.inner.commit(Commit::new(len, flow, &self.at_once))?;
         self.loaned = false;
         for (to, due) in &self.later {
             self.tx.delay(datagram, (flow, *to), *due);
             self.empty_receives = 0;
         }
         self.release(false)
-    }
-
-    fn flush(&mut self) -> Result<(), TransportError> {
-        self.inner.flush()
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
@@ -301,26 +271,6 @@ impl<T: Transport> Transport for FaultInjector<T> {
                 return Ok(Some(RxFrame::new(&self.received[..len], meta).with_loan(self.loan.as_ref())));
             }
         }
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        self.inner.descriptors()
-    }
-
-    fn stats(&self) -> TransportStats {
-        self.inner.stats()
-    }
-
-    fn report_sources(&mut self) {
-        self.inner.report_sources();
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        self.inner.warnings()
-    }
-
-    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
-        self.inner.source_of(flow, destination)
     }
 }
 

@@ -14,7 +14,7 @@
 //! * [`ethernet`]: RTPS on Ethernet frames without IP,
 //! * [`choice`]: selection of transports by name, for configurations,
 //! * [`urgency_buffer`]: queue of received datagrams by urgency,
-//! * transport wrappers: [`FaultInjector`], [`PcapTap`], [`Tracer`],
+//! * [`Layer`] and the transport wrappers: [`FaultInjector`], [`PcapTap`], [`Tracer`],
 //! * [`readiness`]: waiting for descriptors, and waking such a wait,
 //! * `conformance` (feature of that name): the suite that every backend passes.
 //!
@@ -31,6 +31,7 @@ mod error;
 pub mod ethernet;
 mod fault;
 mod interface;
+mod layer;
 mod packet;
 mod pcap;
 pub mod readiness;
@@ -45,8 +46,9 @@ pub mod urgency_buffer;
 pub use error::{TransportError, Warning};
 pub use fault::{FaultConfig, FaultCounts, FaultInjector, Faults};
 pub use interface::{Interface, address_towards};
+pub use layer::Layer;
 pub use packet::{Captured, LinkType};
 pub use pcap::{PcapFile, PcapTap};
 pub use stats::{ConnectionCounts, SendErrors, TransportStats};
 pub use trace::{Observer, TraceEvent, Tracer};
-pub use transport::{FlowId, FlowSpec, Locators, Lost, RxFrame, RxMeta, Scan, Transport};
+pub use transport::{Commit, FlowId, FlowSpec, Locators, Lost, Payload, RxFrame, RxMeta, Scan, Transport};

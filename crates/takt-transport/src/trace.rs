@@ -1,15 +1,11 @@
 //! [`Tracer`]: a transport wrapper that reports all datagrams to an observer.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::RawFd;
 
-use takt_wire::{Locator, SharedPayload};
+use takt_wire::Locator;
 
 use crate::interface::nearest;
-use crate::shm::Loan;
-use crate::{
-    FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
-};
+use crate::{Commit, FlowId, Layer, Payload, RxFrame, RxMeta, Scan, Transport, TransportError};
 
 /// Event at a transport.
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +105,7 @@ fn destination(meta: &RxMeta, addresses: &[(IpAddr, u8)]) -> Locator {
 
 impl<T: Transport, O: Observer> Tracer<T, O> {
     /// Of a loaned payload, the observer sees only the octets in the datagram.
-    fn observe_sent(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+    fn observe_sent(&mut self, &Commit { len, flow, destinations, .. }: &Commit<'_>) -> Result<(), TransportError> {
         if !self.loaned {
             return Ok(());
         }
@@ -124,33 +120,15 @@ impl<T: Transport, O: Observer> Tracer<T, O> {
     }
 }
 
-impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
-    fn name(&self) -> &'static str {
-        self.inner.name()
+impl<T: Transport, O: Observer> Layer for Tracer<T, O> {
+    type Inner = T;
+
+    fn inner(&self) -> &T {
+        &self.inner
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        self.inner.serves(locator)
-    }
-
-    fn reach(&mut self, locator: &Locator) -> bool {
-        self.inner.reach(locator)
-    }
-
-    fn poll_lost(&mut self) -> Option<crate::Lost> {
-        self.inner.poll_lost()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        self.inner.interfaces()
-    }
-
-    fn locators(&self) -> &Locators {
-        self.inner.locators()
-    }
-
-    fn may_have_moved(&self) -> bool {
-        self.inner.may_have_moved()
+    fn inner_mut(&mut self) -> &mut T {
+        &mut self.inner
     }
 
     fn refresh(&mut self) -> Result<(), TransportError> {
@@ -159,20 +137,9 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         Ok(())
     }
 
-    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
-        self.inner.open_flow(spec)
-    }
-
-    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
-        self.inner.close_flow(flow)
-    }
-
-    fn scans_memory(&self) -> bool {
-        self.inner.scans_memory()
-    }
-
-    fn max_message_len(&self) -> usize {
-        self.inner.max_message_len()
+    /// The observer would see only the first octets of an object.
+    fn stays_in_process(&self, _: &Locator) -> bool {
+        false
     }
 
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
@@ -181,32 +148,19 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         Ok(frame)
     }
 
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        self.observe_sent(len, flow, destinations)?;
-        self.inner.commit(len, flow, destinations)?;
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
+        let mut datagram = datagram;
+        if self.loaned
+            && let Payload::Gathered(_) = datagram.payload
+        {
+            // The observer sees the datagram in one piece.
+            let len = datagram.assemble(self.inner.loan()?)?;
+            datagram = Commit { len, payload: Payload::InFrame, ..datagram };
+        }
+        self.observe_sent(&datagram)?;
+        self.inner.commit(datagram)?;
         self.loaned = false;
         Ok(())
-    }
-
-    fn loan_payload(&mut self, len: usize) -> Option<Loan> {
-        self.inner.loan_payload(len)
-    }
-
-    fn commit_loaned(
-        &mut self,
-        len: usize,
-        flow: FlowId,
-        destinations: &[Locator],
-        payload: &SharedPayload,
-    ) -> Result<(), TransportError> {
-        self.observe_sent(len, flow, destinations)?;
-        self.inner.commit_loaned(len, flow, destinations, payload)?;
-        self.loaned = false;
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), TransportError> {
-        self.inner.flush()
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
@@ -228,25 +182,5 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         let received = self.inner.recv_not_urgent(scan)?;
         self.observer.observe(found(&received, &self.addresses));
         Ok(received)
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        self.inner.descriptors()
-    }
-
-    fn stats(&self) -> TransportStats {
-        self.inner.stats()
-    }
-
-    fn report_sources(&mut self) {
-        self.inner.report_sources();
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        self.inner.warnings()
-    }
-
-    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
-        self.inner.source_of(flow, destination)
     }
 }

@@ -1,5 +1,6 @@
 //! [`Transport`] trait and the types of its methods.
 
+use std::io::ErrorKind;
 use std::ops::Deref;
 use std::os::fd::RawFd;
 
@@ -64,6 +65,77 @@ pub enum Scan {
     /// For a wake-up: checks everything. `None` means that no datagram was queued at the moment of
     /// the call, so the caller can wait for the descriptors.
     All,
+}
+
+/// Datagram to be queued: the first `len` bytes of the loaned frame, then the payload. See
+/// [`Transport::commit`].
+#[derive(Debug, Clone, Copy)]
+pub struct Commit<'a> {
+    /// Number of bytes of the datagram that are in the frame.
+    pub len: usize,
+    /// Flow that carries the datagram.
+    pub flow: FlowId,
+    /// Destinations, each of which gets the whole datagram. None drops the frame.
+    pub destinations: &'a [Locator],
+    /// Payload outside of the frame.
+    pub payload: Payload<'a>,
+}
+
+/// Payload of a datagram that is not, or not only, in the frame.
+#[derive(Debug, Clone, Copy)]
+pub enum Payload<'a> {
+    /// The whole datagram is in the frame.
+    InFrame,
+    /// The datagram continues with these bytes. Both together fit into the frame. Transports
+    /// that can send both from where they are do so at once, behind the queued datagrams; others
+    /// [assemble](Commit::assemble) them.
+    Gathered(&'a [u8]),
+    /// Receivers get the payload without a copy, and hold it. Its memory came from
+    /// [`Transport::loan_payload`], or it is an [object](takt_wire::SharedPayloadMemory::object),
+    /// of which receivers in other processes get a copy of the bytes. The datagram has one DATA,
+    /// with the first octets of the payload ([`takt_wire::PAYLOAD_PREFIX_LEN`]).
+    Loaned(&'a SharedPayload),
+}
+
+impl<'a> Commit<'a> {
+    /// Commits the first `len` bytes of the frame.
+    #[inline]
+    pub fn new(len: usize, flow: FlowId, destinations: &'a [Locator]) -> Self {
+        Self { len, flow, destinations, payload: Payload::InFrame }
+    }
+
+    /// Adds a payload outside of the frame.
+    #[inline]
+    #[must_use]
+    pub fn with(self, payload: Payload<'a>) -> Self {
+        Self { payload, ..self }
+    }
+
+    /// Copies a gathered payload into the frame, behind the first part. Returns the length of the
+    /// datagram. For transports that send from the frame only.
+    ///
+    /// # Errors
+    /// The datagram exceeds the frame, or its payload is a loan.
+    #[inline]
+    pub fn assemble(&self, frame: &mut [u8]) -> Result<usize, TransportError> {
+        match self.payload {
+            Payload::InFrame if self.len <= frame.len() => Ok(self.len),
+            Payload::InFrame => Err(refused("a datagram that exceeds the frame", ErrorKind::InvalidInput)),
+            Payload::Gathered(rest) => {
+                let len = self.len.saturating_add(rest.len());
+                let room = frame.get_mut(self.len..len);
+                let exceeds = || refused("a datagram that exceeds the frame", ErrorKind::InvalidInput);
+                room.ok_or_else(exceeds)?.copy_from_slice(rest);
+                Ok(len)
+            }
+            Payload::Loaned(_) => Err(refused("a loaned payload", ErrorKind::Unsupported)),
+        }
+    }
+}
+
+#[cold]
+fn refused(what: &str, kind: ErrorKind) -> TransportError {
+    TransportError::new("commit", what, kind.into())
 }
 
 /// Metadata of a received datagram.
@@ -140,11 +212,11 @@ impl Deref for RxFrame<'_> {
 /// Sending is `loan`, fill, `commit`, and a `flush` after the last datagram:
 ///
 /// ```no_run
-/// # fn send(t: &mut dyn takt_transport::Transport, to: takt_wire::Locator)
-/// # -> Result<(), takt_transport::TransportError> {
+/// # use takt_transport::{Commit, FlowId, Transport, TransportError};
+/// # fn send(t: &mut dyn Transport, to: takt_wire::Locator) -> Result<(), TransportError> {
 /// let frame = t.loan()?;
 /// frame[..5].copy_from_slice(b"hello");
-/// t.commit(5, takt_transport::FlowId::DEFAULT, &[to])?;
+/// t.commit(Commit::new(5, FlowId::DEFAULT, &[to]))?;
 /// t.flush()?;
 /// # Ok(()) }
 /// ```
@@ -217,34 +289,14 @@ pub trait Transport: Send {
     /// its content.
     fn loan(&mut self) -> Result<&mut [u8], TransportError>;
 
-    /// Queues the first `len` bytes of the loaned frame for all `destinations`. They are sent at
+    /// Queues the loaned frame as a datagram for all destinations. They are sent at
     /// [`flush`](Self::flush), or earlier when the queue is full. A destination that is unreachable
     /// or not served is counted; the others are still reached.
     ///
     /// # Errors
-    /// `len` exceeds the frame, no frame is loaned, or the flow is unknown.
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError>;
-
-    /// Queues like [`commit`](Self::commit) a datagram that continues with `rest` behind the first
-    /// `len` bytes of the frame: both together fit into the frame. Transports that can send both
-    /// from where they are do so at once, behind the queued datagrams; others copy.
-    ///
-    /// # Errors
-    /// Those of `commit`.
-    fn commit_gathered(
-        &mut self,
-        len: usize,
-        rest: &[u8],
-        flow: FlowId,
-        destinations: &[Locator],
-    ) -> Result<(), TransportError> {
-        let total_len = len.saturating_add(rest.len());
-        match self.loan()?.get_mut(len..total_len) {
-            Some(room) => room.copy_from_slice(rest),
-            None => return Err(TransportError::new("commit", total_len, std::io::ErrorKind::InvalidInput.into())),
-        }
-        self.commit(total_len, flow, destinations)
-    }
+    /// The datagram exceeds the frame, no frame is loaned, the flow is unknown, or the payload is a
+    /// loan that is not of this transport.
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError>;
 
     /// Reports whether datagrams to a [served](Self::serves) locator stay in this process: then an
     /// [object](takt_wire::SharedPayloadMemory::object) can be loaned with them.
@@ -253,30 +305,11 @@ pub trait Transport: Send {
         false
     }
 
-    /// Returns memory for a payload of `len` bytes that can be [sent as a
-    /// loan](Self::commit_loaned); `None` if the transport offers no loans, or none is free now.
+    /// Returns memory for a payload of `len` bytes that can be [sent as a loan](Payload::Loaned);
+    /// `None` if the transport offers no loans, or none is free now.
     fn loan_payload(&mut self, len: usize) -> Option<Loan> {
         let _ = len;
         None
-    }
-
-    /// Queues like [`commit`](Self::commit) a datagram with a payload whose memory came from
-    /// [`loan_payload`](Self::loan_payload), or with an object. The payload is not copied, and each
-    /// receiver holds it. Receivers in other processes get a copy of the bytes of an object. The
-    /// datagram has one DATA, with the first octets of the payload
-    /// ([`takt_wire::PAYLOAD_PREFIX_LEN`]).
-    ///
-    /// # Errors
-    /// Those of `commit`, and for a payload of another transport.
-    fn commit_loaned(
-        &mut self,
-        len: usize,
-        flow: FlowId,
-        destinations: &[Locator],
-        payload: &SharedPayload,
-    ) -> Result<(), TransportError> {
-        let _ = (len, flow, destinations, payload);
-        Err(TransportError::new("commit", "a loaned payload", std::io::ErrorKind::Unsupported.into()))
     }
 
     /// Sends all queued datagrams. Those that cannot be sent now are counted and lost. Never
@@ -333,127 +366,5 @@ pub trait Transport: Send {
         let _ = flow;
         let own = &self.locators().default_unicast;
         own.iter().find(|l| l.kind == destination.kind).copied()
-    }
-}
-
-impl<T: Transport + ?Sized> Transport for Box<T> {
-    fn name(&self) -> &'static str {
-        (**self).name()
-    }
-
-    fn serves(&self, locator: &Locator) -> bool {
-        (**self).serves(locator)
-    }
-
-    fn reach(&mut self, locator: &Locator) -> bool {
-        (**self).reach(locator)
-    }
-
-    fn poll_lost(&mut self) -> Option<Lost> {
-        (**self).poll_lost()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        (**self).interfaces()
-    }
-
-    fn locators(&self) -> &Locators {
-        (**self).locators()
-    }
-
-    fn may_have_moved(&self) -> bool {
-        (**self).may_have_moved()
-    }
-
-    fn refresh(&mut self) -> Result<(), TransportError> {
-        (**self).refresh()
-    }
-
-    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
-        (**self).open_flow(spec)
-    }
-
-    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
-        (**self).close_flow(flow)
-    }
-
-    fn scans_memory(&self) -> bool {
-        (**self).scans_memory()
-    }
-
-    fn max_message_len(&self) -> usize {
-        (**self).max_message_len()
-    }
-
-    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
-        (**self).loan()
-    }
-
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        (**self).commit(len, flow, destinations)
-    }
-
-    fn commit_gathered(
-        &mut self,
-        len: usize,
-        rest: &[u8],
-        flow: FlowId,
-        destinations: &[Locator],
-    ) -> Result<(), TransportError> {
-        (**self).commit_gathered(len, rest, flow, destinations)
-    }
-
-    fn stays_in_process(&self, locator: &Locator) -> bool {
-        (**self).stays_in_process(locator)
-    }
-
-    fn loan_payload(&mut self, len: usize) -> Option<Loan> {
-        (**self).loan_payload(len)
-    }
-
-    fn commit_loaned(
-        &mut self,
-        len: usize,
-        flow: FlowId,
-        destinations: &[Locator],
-        payload: &SharedPayload,
-    ) -> Result<(), TransportError> {
-        (**self).commit_loaned(len, flow, destinations, payload)
-    }
-
-    fn flush(&mut self) -> Result<(), TransportError> {
-        (**self).flush()
-    }
-
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        (**self).recv(scan)
-    }
-
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        (**self).recv_urgent(above)
-    }
-
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        (**self).recv_not_urgent(scan)
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        (**self).descriptors()
-    }
-
-    fn stats(&self) -> TransportStats {
-        (**self).stats()
-    }
-
-    fn report_sources(&mut self) {
-        (**self).report_sources();
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        (**self).warnings()
-    }
-
-    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
-        (**self).source_of(flow, destination)
     }
 }

@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::process::{Child, Command, Stdio};
 
 use takt_transport::shm::{ShmConfig, ShmTransport};
-use takt_transport::{FlowId, FlowSpec, RxFrame, Scan, Transport, readiness};
+use takt_transport::{Commit, FlowId, FlowSpec, Payload, RxFrame, Scan, Transport, readiness};
 use takt_wire::{Locator, SharedPayload};
 
 /// Environment variable that makes a process of this binary a victim. It holds the address of the
@@ -55,11 +55,13 @@ fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
             let len = fill(n, loan.bytes_mut());
             let payload = loan.finish(len);
             frame[..4].copy_from_slice(&n.to_le_bytes());
-            transport.commit_loaned(4, FlowId::DEFAULT, &[to], &payload).expect("the frame is accepted");
+            transport
+                .commit(Commit::new(4, FlowId::DEFAULT, &[to]).with(Payload::Loaned(&payload)))
+                .expect("the frame is accepted");
         }
         None => {
             let len = fill(n, frame);
-            transport.commit(len, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+            transport.commit(Commit::new(len, FlowId::DEFAULT, &[to])).expect("the frame is accepted");
         }
     }
     transport.flush().expect("flush succeeds");

@@ -25,7 +25,7 @@ use std::os::fd::RawFd;
 use takt_transport::udp::UdpTransport;
 use takt_transport::urgency_buffer::{BELOW_ALL, Wanted};
 use takt_transport::{
-    FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
+    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
 };
 use takt_wire::Locator;
 
@@ -177,7 +177,7 @@ impl XdpTransport {
         }
         let copy = self.udp.loan()?.get_mut(..len);
         copy.expect("UDP carries whatever one packet does").copy_from_slice(&self.interface.loan()[..len]);
-        let committed = self.udp.commit(len, flow, &self.deferred);
+        let committed = self.udp.commit(Commit::new(len, flow, &self.deferred));
         self.deferred.clear();
         committed
     }
@@ -390,13 +390,12 @@ impl Transport for XdpTransport {
         Ok(self.interface.loan())
     }
 
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
         if !self.loaned {
             return Err(misuse("commit without a loaned frame"));
         }
-        if len > self.report.max_message_len {
-            return Err(misuse("the message is longer than the frame"));
-        }
+        let Commit { flow, destinations, .. } = datagram;
+        let len = datagram.assemble(self.interface.loan())?;
         // The sockets do not know a closed flow either, and report the error.
         let flow_header = self.flow_headers.get(usize::from(flow.0)).copied().flatten();
         self.distribute(len, flow, flow_header, destinations)?;

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use takt_transport::ethernet::FramePort;
 use takt_transport::urgency_buffer::{BELOW_ALL, Wanted};
 use takt_transport::{
-    FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
+    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
 };
 use takt_wire::Locator;
 
@@ -82,15 +82,14 @@ impl<P: FramePort> Transport for UdpStack<P> {
         Ok(&mut self.port.loan()[at..at + len])
     }
 
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
         if !self.loaned {
             return Err(misuse("commit without a loaned frame"));
         }
-        if len > self.max_message_len {
-            return Err(misuse("the message is longer than the frame"));
-        }
-        let flow_header = self.flows.header(flow).ok_or_else(|| misuse("the flow is not open"))?;
-        self.distribute(len, flow_header, destinations);
+        let (from, room) = (self.headers_len, self.max_message_len);
+        let len = datagram.assemble(&mut self.port.loan()[from..from + room])?;
+        let flow_header = self.flows.header(datagram.flow).ok_or_else(|| misuse("the flow is not open"))?;
+        self.distribute(len, flow_header, datagram.destinations);
         self.loaned = false;
         self.send_waiting();
         Ok(())

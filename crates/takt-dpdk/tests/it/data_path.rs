@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use takt_dpdk::{DpdkConfig, DpdkPort, UdpStack, UdpStackConfig};
 use takt_testkit::memory::allocations;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
-use takt_transport::{FlowId, Scan, Transport};
+use takt_transport::{Commit, FlowId, Scan, Transport};
 use takt_wire::Locator;
 
 use super::counting_calls::with_counted_calls;
@@ -32,7 +32,7 @@ fn exchange(here: &mut impl Transport, there: &mut impl Transport) {
             count = allocations(|| {
                 for n in 0..COUNT {
                     here.loan().expect("a frame is loaned")[..LEN].fill(n as u8);
-                    here.commit(LEN, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+                    here.commit(Commit::new(LEN, FlowId::DEFAULT, &[to])).expect("the frame is accepted");
                     here.flush().expect("flush succeeds");
                     while let Some(frame) = there.recv(Scan::Hot).expect("receive succeeds") {
                         assert_eq!(frame.bytes(), [received as u8; LEN]);

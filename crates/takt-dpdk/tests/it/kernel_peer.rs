@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use takt_dpdk::{DpdkConfig, DpdkTransport, UdpStackConfig};
 use takt_testkit::{not_run, require};
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
-use takt_transport::{FlowId, Scan, Transport};
+use takt_transport::{Commit, FlowId, Scan, Transport};
 use takt_wire::Locator;
 
 use super::devices::{TUN, config, lock_devices, mac, unique_name};
@@ -44,7 +44,7 @@ fn message(n: usize, len: usize) -> Vec<u8> {
 
 fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
     transport.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
-    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+    transport.commit(Commit::new(bytes.len(), FlowId::DEFAULT, &[to])).expect("the frame is accepted");
     transport.flush().expect("flush succeeds");
 }
 

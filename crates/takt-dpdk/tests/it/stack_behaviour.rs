@@ -9,7 +9,7 @@ use takt_packet::{
     MacAddress, Sum, UDP, UdpDatagram, UdpHeader, VlanTag,
 };
 use takt_testkit::memory::allocations;
-use takt_transport::{FlowId, FlowSpec, Scan, Transport};
+use takt_transport::{Commit, FlowId, FlowSpec, Scan, Transport};
 use takt_wire::Locator;
 
 use super::memory::{Memory, MemoryPort, mac};
@@ -33,7 +33,9 @@ fn config() -> UdpStackConfig {
 
 fn send(stack: &mut Stack, bytes: &[u8], to: Ipv4Addr) {
     stack.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
-    stack.commit(bytes.len(), FlowId::DEFAULT, &[Locator::udp_v4(to, 7411)]).expect("the frame is accepted");
+    stack
+        .commit(Commit::new(bytes.len(), FlowId::DEFAULT, &[Locator::udp_v4(to, 7411)]))
+        .expect("the frame is accepted");
     stack.flush().expect("flush succeeds");
 }
 
@@ -110,7 +112,7 @@ fn datagrams_waiting_for_an_arp_reply_are_sent_in_order() {
     assert_eq!(recv(&mut stack), None);
     assert_eq!(peer.take(), None, "queued frames wait for the commit of the loaned frame");
     assert_eq!(&stack.loan().expect("a frame is loaned")[..3], b"own");
-    stack.commit(3, FlowId::DEFAULT, &[Locator::udp_v4(PEER, 7411)]).expect("the frame is accepted");
+    stack.commit(Commit::new(3, FlowId::DEFAULT, &[Locator::udp_v4(PEER, 7411)])).expect("the frame is accepted");
     let mut received = Vec::new();
     while let Some(frame) = peer.take() {
         let ethernet = EthernetFrame::parse(&frame).expect("a frame");
@@ -261,7 +263,7 @@ fn tag_has_the_vlan_and_the_priority() {
     let (urgent, _) = stack.open_flow(&spec).expect("the flow can be opened");
     for (flow, pcp, traffic_class) in [(FlowId::DEFAULT, 2, 0), (urgent, 5, 46 << 2)] {
         stack.loan().expect("a frame is loaned")[..2].copy_from_slice(b"it");
-        stack.commit(2, flow, &[Locator::udp_v4(PEER, 7411)]).expect("the frame is accepted");
+        stack.commit(Commit::new(2, flow, &[Locator::udp_v4(PEER, 7411)])).expect("the frame is accepted");
         stack.flush().expect("flush succeeds");
         let frame = peer.take().expect("a frame");
         let ethernet = EthernetFrame::parse(&frame).expect("a frame");
@@ -329,7 +331,7 @@ fn refusing_and_waiting_do_not_allocate() {
     let to: Vec<Locator> = (20..50).map(|n| Locator::udp_v4(Ipv4Addr::new(10, 77, 0, n), 7411)).collect();
     let mut commit = || {
         stack.loan().expect("a frame is loaned");
-        stack.commit(100, FlowId::DEFAULT, &to).expect("the frame is accepted");
+        stack.commit(Commit::new(100, FlowId::DEFAULT, &to)).expect("the frame is accepted");
     };
     // The port in memory copies the ARP requests.
     commit();

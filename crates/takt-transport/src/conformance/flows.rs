@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::{Marked, TIMEOUT, assert_nothing_before, commit, first, receive, send};
-use crate::{FlowId, FlowSpec, Scan, Transport};
+use crate::{Commit, FlowId, FlowSpec, Scan, Transport};
 
 const OWN_PORT: FlowSpec = FlowSpec { own_port: true, transport_priority: 0 };
 
@@ -62,7 +62,7 @@ pub fn closed_flow_is_removed<T: Transport>(open: impl Fn() -> T) {
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
         assert!(a.close_flow(flow).is_err(), "closed twice");
         a.loan().expect("a frame is loaned");
-        assert!(a.commit(64, flow, &[to]).is_err(), "an unknown flow is refused");
+        assert!(a.commit(Commit::new(64, flow, &[to])).is_err(), "an unknown flow is refused");
     }
     assert!(a.close_flow(FlowId(999)).is_err(), "never opened");
     assert_nothing_before(&mut b, &mut a, &marked, back);

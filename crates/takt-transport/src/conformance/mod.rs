@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use takt_wire::Locator;
 
-use crate::{FlowId, RxMeta, Scan, Transport, readiness};
+use crate::{Commit, FlowId, RxMeta, Scan, Transport, readiness};
 
 pub use flows::*;
 pub use receiving::*;
@@ -153,7 +153,7 @@ pub(crate) fn commit(
 ) {
     let frame = transport.loan().expect("a frame is loaned");
     marked.write(n, &mut frame[..len]);
-    transport.commit(len, flow, to).expect("the frame is accepted");
+    transport.commit(Commit::new(len, flow, to)).expect("the frame is accepted");
 }
 
 /// Sends datagram number `n` of 64 bytes by the default flow.

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use takt_wire::Locator;
 
 use super::{Marked, assert_nothing_before, commit, first, receive, send};
-use crate::{FlowId, Scan, Transport};
+use crate::{Commit, FlowId, Payload, Scan, Transport};
 
 /// One flush sends more datagrams than any batch holds, and all arrive.
 pub fn more_datagrams_than_a_batch_are_delivered<T: Transport>(open: impl Fn() -> T) {
@@ -33,19 +33,24 @@ pub(super) fn gathered_datagram_arrives_whole<T: Transport>(open: impl Fn() -> T
         commit(&mut a, &marked, n - 1, 100, FlowId::DEFAULT, &[to_b]);
         marked.write(n, &mut whole[..len]);
         a.loan().expect("a frame is loaned")[..head].copy_from_slice(&whole[..head]);
-        a.commit_gathered(head, &whole[head..len], FlowId::DEFAULT, &[to_b]).expect("the frame is accepted");
+        a.commit(Commit::new(head, FlowId::DEFAULT, &[to_b]).with(Payload::Gathered(&whole[head..len])))
+            .expect("the frame is accepted");
         a.flush().expect("flush succeeds");
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n - 1);
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
     }
     marked.write(6, &mut whole);
     a.loan().expect("a frame is loaned")[..100].copy_from_slice(&whole[..100]);
-    a.commit_gathered(100, &whole[100..], FlowId::DEFAULT, &[to_b, to_c]).expect("the frame is accepted");
+    a.commit(Commit::new(100, FlowId::DEFAULT, &[to_b, to_c]).with(Payload::Gathered(&whole[100..])))
+        .expect("the frame is accepted");
     a.flush().expect("flush succeeds");
     assert_eq!((receive(&mut b, &marked, Scan::All).0, receive(&mut c, &marked, Scan::All).0), (6, 6));
     let beyond = vec![0; a.max_message_len()];
     a.loan().expect("a frame is loaned");
-    assert!(a.commit_gathered(1, &beyond, FlowId::DEFAULT, &[to_b]).is_err(), "longer than the frame");
+    assert!(
+        a.commit(Commit::new(1, FlowId::DEFAULT, &[to_b]).with(Payload::Gathered(&beyond))).is_err(),
+        "longer than the frame"
+    );
     assert_nothing_before(&mut a, &mut b, &marked, to_b);
 }
 
@@ -103,7 +108,7 @@ pub fn frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T) {
         marked.write(before, &mut a.loan().expect("a frame is loaned")[..64]);
         a.flush().expect("flush succeeds");
         assert_eq!(marked.number(&a.loan().expect("a frame is loaned")[..64]), Some(before));
-        a.commit(64, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+        a.commit(Commit::new(64, FlowId::DEFAULT, &[to])).expect("the frame is accepted");
         a.flush().expect("flush succeeds");
         for n in 0..before {
             assert_eq!(receive(&mut b, &marked, Scan::All).0, 100 + n);
@@ -112,7 +117,7 @@ pub fn frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T) {
     }
     // Committing without destinations drops the frame.
     marked.write(50, &mut a.loan().expect("a frame is loaned")[..64]);
-    a.commit(64, FlowId::DEFAULT, &[]).expect("the frame is accepted");
+    a.commit(Commit::new(64, FlowId::DEFAULT, &[])).expect("the frame is accepted");
     assert_nothing_before(&mut a, &mut b, &marked, to);
 }
 
@@ -120,17 +125,17 @@ pub fn frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T) {
 pub fn misuse_of_frames_is_an_error<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
-    assert!(a.commit(1, FlowId::DEFAULT, &[to]).is_err(), "commit without a loaned frame fails");
+    assert!(a.commit(Commit::new(1, FlowId::DEFAULT, &[to])).is_err(), "commit without a loaned frame fails");
     let room = a.loan().expect("a frame is loaned").len();
-    assert!(a.commit(room + 1, FlowId::DEFAULT, &[to]).is_err(), "too long");
-    assert!(a.commit(64, FlowId(777), &[to]).is_err(), "an unknown flow is refused");
+    assert!(a.commit(Commit::new(room + 1, FlowId::DEFAULT, &[to])).is_err(), "too long");
+    assert!(a.commit(Commit::new(64, FlowId(777), &[to])).is_err(), "an unknown flow is refused");
     // The loaned frame is still available.
     marked.write(1, &mut a.loan().expect("a frame is loaned")[..64]);
-    a.commit(64, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+    a.commit(Commit::new(64, FlowId::DEFAULT, &[to])).expect("the frame is accepted");
     a.flush().expect("flush succeeds");
     a.flush().expect("flush without data succeeds");
     assert_eq!(receive(&mut b, &marked, Scan::All).0, 1);
-    assert!(a.commit(64, FlowId::DEFAULT, &[to]).is_err(), "a second commit fails");
+    assert!(a.commit(Commit::new(64, FlowId::DEFAULT, &[to])).is_err(), "a second commit fails");
     send(&mut a, &marked, 2, to);
     assert_eq!(receive(&mut b, &marked, Scan::All).0, 2);
 }

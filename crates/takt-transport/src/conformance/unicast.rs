@@ -6,7 +6,7 @@ use takt_wire::Locator;
 
 use super::sending::gathered_datagram_arrives_whole;
 use super::{Marked, TIMEOUT, assert_nothing_before, commit, first, receive, send};
-use crate::{FlowId, Scan, Transport};
+use crate::{Commit, FlowId, Scan, Transport};
 
 /// The source of a datagram is an address of the sender, at any port. A datagram sent to the
 /// sender's announced locator arrives there by the default flow.
@@ -88,7 +88,7 @@ pub fn every_size_is_delivered<T: Transport>(open: impl Fn() -> T) {
     for size in 1..12 {
         let frame = a.loan().expect("a frame is loaned");
         frame[..size].fill(size as u8);
-        a.commit(size, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+        a.commit(Commit::new(size, FlowId::DEFAULT, &[to])).expect("the frame is accepted");
         assert_nothing_before_but(&mut a, &mut b, &marked, to, size);
     }
     let stats = b.stats();

@@ -41,7 +41,8 @@ use takt_wire::{GuidPrefix, Locator};
 
 use crate::shm::{ShmConfig, ShmTransport};
 use crate::{
-    FlowId, FlowSpec, Interface, Locators, Lost, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+    Commit, FlowId, FlowSpec, Interface, Locators, Lost, RxFrame, RxMeta, Scan, Transport, TransportError,
+    TransportStats,
 };
 use frame::{DESTINATIONS_MAX, IN_LEN, Inbound, MESSAGE_LEN_MAX, OUT_LEN, Outbound, UPDATE};
 use handshake::{Request, Welcome};
@@ -184,7 +185,7 @@ impl DaemonTransport {
         let before = self.shm.stats().datagrams_out;
         // The frame keeps its content: the ring always loans the same frame.
         Outbound::write(self.shm.loan()?, priority, to);
-        self.shm.commit(OUT_LEN + len, FlowId::DEFAULT, &[inbox])?;
+        self.shm.commit(Commit::new(OUT_LEN + len, FlowId::DEFAULT, &[inbox]))?;
         if self.shm.stats().datagrams_out > before {
             self.stats.datagrams_out += count;
             self.stats.bytes_out += len as u64 * count;
@@ -299,11 +300,12 @@ impl Transport for DaemonTransport {
         Ok(&mut self.shm.loan()?[OUT_LEN..OUT_LEN + MESSAGE_LEN_MAX])
     }
 
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        let priority = self.priority(flow)?;
-        if !self.is_loaned || len > MESSAGE_LEN_MAX {
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
+        let priority = self.priority(datagram.flow)?;
+        if !self.is_loaned {
             return Err(TransportError::new("commit", "a message", io::ErrorKind::InvalidInput.into()));
         }
+        let len = datagram.assemble(&mut self.shm.loan()?[OUT_LEN..OUT_LEN + MESSAGE_LEN_MAX])?;
         self.is_loaned = false;
         if self.prefix.is_none() {
             let message = &self.shm.loan()?[OUT_LEN..OUT_LEN + len];
@@ -311,7 +313,7 @@ impl Transport for DaemonTransport {
         }
         let mut to = [Locator::INVALID; DESTINATIONS_MAX];
         let mut count = 0;
-        for destination in destinations {
+        for destination in datagram.destinations {
             if !self.serves(destination) {
                 self.stats.send_errors.unserved += 1;
                 continue;

@@ -9,7 +9,7 @@ use super::frame::Inbound;
 use super::router::{Deliver, Network};
 use crate::shm::ShmTransport;
 use crate::udp::UdpTransport;
-use crate::{FlowId, FlowSpec, Transport, TransportError};
+use crate::{Commit, FlowId, FlowSpec, Payload, Transport, TransportError};
 
 /// Maximum number of distinct priorities above 0 in a domain; further ones are sent as the default.
 const PRIORITIES_MAX: usize = 16;
@@ -55,10 +55,10 @@ impl Sockets {
             && whole.len() >= GATHERED_MIN
         {
             self.udp.loan()?[..GATHERED_HEADER_LEN].copy_from_slice(head);
-            return self.udp.commit_gathered(GATHERED_HEADER_LEN, rest, flow, &[*to]);
+            return self.udp.commit(Commit::new(GATHERED_HEADER_LEN, flow, &[*to]).with(Payload::Gathered(rest)));
         }
         let len = write(self.udp.loan()?, pieces);
-        self.udp.commit(len, flow, &[*to])
+        self.udp.commit(Commit::new(len, flow, &[*to]))
     }
 }
 
@@ -93,7 +93,8 @@ impl Deliver for Outbox {
     fn deliver(&mut self, application: &Locator) -> bool {
         let before = self.shm.stats().datagrams_out;
         let len = self.frame_len;
-        let is_committed = self.shm.loan().is_ok() && self.shm.commit(len, FlowId::DEFAULT, &[*application]).is_ok();
+        let is_committed =
+            self.shm.loan().is_ok() && self.shm.commit(Commit::new(len, FlowId::DEFAULT, &[*application])).is_ok();
         is_committed && self.shm.stats().datagrams_out > before
     }
 }

@@ -21,7 +21,7 @@ use super::shm_config;
 use crate::readiness::WaitSet;
 use crate::shm::{self, ShmTransport};
 use crate::udp::{UdpConfig, UdpTransport};
-use crate::{FlowId, Scan, Transport, TransportError};
+use crate::{Commit, FlowId, Scan, Transport, TransportError};
 
 /// Maximum number of frames of applications, and of datagrams of a domain, in one pass.
 const DATAGRAMS_PER_PASS: usize = 64;
@@ -476,7 +476,7 @@ impl Daemon {
                     let len = write(frame, &[&header, text.as_bytes()]);
                     // An application whose ring is full keeps the former addresses until the next
                     // change.
-                    let _ = outbox.commit(len, FlowId::DEFAULT, &[at]);
+                    let _ = outbox.commit(Commit::new(len, FlowId::DEFAULT, &[at]));
                     let _ = outbox.flush();
                 }
             }

@@ -44,7 +44,8 @@ use ports::{PortNames, Taken};
 
 use crate::urgency_buffer::{BELOW_ALL, Slot, UrgencyBuffer, Wanted};
 use crate::{
-    FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
+    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+    Warning,
 };
 
 /// Maximum number of frames that one call examines.
@@ -361,18 +362,17 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
         Ok(&mut self.port.loan()[from..from + len])
     }
 
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        let flow_header = self.flows.header(flow)?;
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
+        let flow_header = self.flows.header(datagram.flow)?;
         if !self.is_loaned {
             return Err(misuse("no frame is loaned"));
         }
-        if len > self.max_message_len {
-            return Err(misuse("the message is longer than the frame"));
-        }
+        let (from, room) = (self.headroom(), self.max_message_len);
+        let len = datagram.assemble(&mut self.port.loan()[from..from + room])?;
         self.is_loaned = false;
         // The last destination gets the frame itself, after the copies for the others.
         let mut last = None;
-        for to in destinations {
+        for to in datagram.destinations {
             match to.mac_and_port() {
                 Some(target) if self.config.multicast || !to.is_multicast() => {
                     if let Some(before) = last.replace(target) {

@@ -93,7 +93,8 @@ use crate::readiness::Waker;
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready};
 use crate::urgency_buffer::URGENT_IN_ROW_MAX;
 use crate::{
-    FlowId, FlowSpec, Interface, Locators, Lost, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+    Commit, FlowId, FlowSpec, Interface, Locators, Lost, Payload, RxFrame, RxMeta, Scan, Transport, TransportError,
+    TransportStats,
 };
 
 /// Number of empty hot scans between two polls of the connections, which are system calls.
@@ -396,25 +397,24 @@ impl Transport for ShmTransport {
         Ok(&mut self.frame)
     }
 
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        self.send(len, flow, destinations, None)
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
+        let Commit { len, flow, destinations, payload } = datagram;
+        let payload = match payload {
+            Payload::Loaned(payload) if payload.object().is_none() && !self.outgoing.owns(payload) => {
+                return Err(TransportError::new("commit", "a loaned payload", io::ErrorKind::InvalidInput.into()));
+            }
+            Payload::Loaned(payload) => Some(payload),
+            Payload::InFrame => None,
+            Payload::Gathered(_) => {
+                let len = datagram.assemble(&mut self.frame)?;
+                return self.send(len, flow, destinations, None);
+            }
+        };
+        self.send(len, flow, destinations, payload)
     }
 
     fn loan_payload(&mut self, len: usize) -> Option<Loan> {
         self.outgoing.loan(len)
-    }
-
-    fn commit_loaned(
-        &mut self,
-        len: usize,
-        flow: FlowId,
-        destinations: &[Locator],
-        payload: &SharedPayload,
-    ) -> Result<(), TransportError> {
-        if payload.object().is_none() && !self.outgoing.owns(payload) {
-            return Err(TransportError::new("commit", "a loaned payload", io::ErrorKind::InvalidInput.into()));
-        }
-        self.send(len, flow, destinations, Some(payload))
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {

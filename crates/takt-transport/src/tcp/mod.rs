@@ -72,7 +72,9 @@ use links::Links;
 use timer::Timer;
 
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready, epoll_remove};
-use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats};
+use crate::{
+    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+};
 
 /// Epoll token of the timer; listeners have tokens from 1 on, connections from
 /// [`Connections::FIRST`].
@@ -314,20 +316,21 @@ impl Transport for TcpTransport {
     }
 
     /// Also returns an error if the committed bytes are no RTPS message.
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        check_flow(flow)?;
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
+        check_flow(datagram.flow)?;
         let wrong = |why: &'static str| {
             TransportError::new("commit", "a message", io::Error::new(io::ErrorKind::InvalidInput, why))
         };
-        if !self.is_loaned || len > MESSAGE_MAX {
-            return Err(wrong("the message is longer than the frame, or no frame is loaned"));
+        if !self.is_loaned {
+            return Err(wrong("no frame is loaned"));
         }
+        let len = datagram.assemble(&mut self.frame[LENGTH..])?;
         let message = &self.frame[LENGTH..LENGTH + len];
         let (_, prefix) = framing::sender(message).ok_or_else(|| wrong("it does not begin with an RTPS header"))?;
         self.own = Some(prefix);
         self.is_loaned = false;
         framing::wrap(&mut self.frame[..LENGTH + len]);
-        for destination in destinations {
+        for destination in datagram.destinations {
             self.send_to(destination, LENGTH + len);
         }
         Ok(())

@@ -54,7 +54,10 @@ use sender::{MAX_MESSAGE_LEN, Sender};
 use socket::{Socket, Warnings, socket_error};
 
 use crate::interface::nearest;
-use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning};
+use crate::{
+    Commit, FlowId, FlowSpec, Interface, Locators, Payload, RxFrame, Scan, Transport, TransportError, TransportStats,
+    Warning,
+};
 
 /// UDP transport of a participant. See the [module](self).
 #[derive(Debug)]
@@ -370,24 +373,15 @@ impl Transport for UdpTransport {
         Ok(self.sender.loan())
     }
 
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
+        let Commit { len, flow, destinations, payload } = datagram;
         let sockets = self.flows.send_sockets(flow)?;
-        self.sender
-            .commit(len, sockets, destinations, &mut self.stats)
-            .map_err(|e| TransportError::new("commit", "a datagram", e))
-    }
-
-    fn commit_gathered(
-        &mut self,
-        len: usize,
-        rest: &[u8],
-        flow: FlowId,
-        destinations: &[Locator],
-    ) -> Result<(), TransportError> {
-        let sockets = self.flows.send_sockets(flow)?;
-        self.sender
-            .commit_gathered(len, rest, sockets, destinations, &mut self.stats)
-            .map_err(|e| TransportError::new("commit", "a datagram", e))
+        match payload {
+            Payload::InFrame => self.sender.commit(len, sockets, destinations, &mut self.stats),
+            Payload::Gathered(rest) => self.sender.commit_gathered(len, rest, sockets, destinations, &mut self.stats),
+            Payload::Loaned(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+        .map_err(|e| TransportError::new("commit", "a datagram", e))
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {

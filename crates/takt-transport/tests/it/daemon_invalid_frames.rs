@@ -12,7 +12,7 @@ use takt_testkit::waiting::until;
 use takt_transport::daemon::{Daemon, DaemonConfig, DaemonTransport, status};
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::udp::{InterfaceSelection, UdpConfig};
-use takt_transport::{FlowId, Scan, Transport};
+use takt_transport::{Commit, FlowId, Scan, Transport};
 use takt_wire::{Endianness, Locator};
 
 use super::with_header::WithHeader;
@@ -82,7 +82,7 @@ fn invalid_frames_are_counted_and_other_applications_are_served() {
     ];
     for frame in &frames {
         raw_peer.loan().expect("a frame")[..frame.len()].copy_from_slice(frame);
-        raw_peer.commit(frame.len(), FlowId::DEFAULT, &[inbox]).expect("the frame is accepted");
+        raw_peer.commit(Commit::new(frame.len(), FlowId::DEFAULT, &[inbox])).expect("the frame is accepted");
         raw_peer.flush().expect("the datagram is sent");
     }
     let refused = format!("refused {}", frames.len());
@@ -91,7 +91,7 @@ fn invalid_frames_are_counted_and_other_applications_are_served() {
     for transport in [&mut one, &mut two] {
         let frame = transport.loan().expect("a frame");
         frame[..5].copy_from_slice(b"hello");
-        transport.commit(5, FlowId::DEFAULT, &[to_all]).expect("the frame is accepted");
+        transport.commit(Commit::new(5, FlowId::DEFAULT, &[to_all])).expect("the frame is accepted");
         transport.flush().expect("the datagram is sent");
         until("a message", || {
             transport.recv(Scan::All).expect("receive succeeds").is_some_and(|frame| frame.bytes() == b"hello")

@@ -1,6 +1,6 @@
 //! Tests of the fault injector: faults as configured, and reproducible.
 
-use takt_transport::{FaultConfig, FaultCounts, FaultInjector, Faults, FlowId, Transport};
+use takt_transport::{Commit, FaultConfig, FaultCounts, FaultInjector, Faults, FlowId, Transport};
 
 use takt_testkit::waiting::until;
 
@@ -16,7 +16,7 @@ fn run(domain: u32, config: FaultConfig) -> (Vec<u32>, FaultCounts, FaultCounts)
     let mut arrived = Vec::new();
     for n in 0..COUNT {
         a.loan().expect("a frame is loaned")[..4].copy_from_slice(&n.to_le_bytes());
-        a.commit(4, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+        a.commit(Commit::new(4, FlowId::DEFAULT, &[to])).expect("the frame is accepted");
         if n % 50 == 49 {
             a.flush().expect("flush succeeds");
             arrived.extend(drain_until(a.stats().datagrams_out, &mut b));
@@ -97,7 +97,7 @@ fn destinations_are_lost_independently() {
     let to = [user_locator(&others[0]), user_locator(&others[1])];
     for n in 0..100u8 {
         a.loan().expect("a frame is loaned")[0] = n;
-        a.commit(1, FlowId::DEFAULT, &to).expect("the frame is accepted");
+        a.commit(Commit::new(1, FlowId::DEFAULT, &to)).expect("the frame is accepted");
     }
     a.flush().expect("flush succeeds");
     let sent = a.stats().datagrams_out;

@@ -24,7 +24,7 @@ mod wrappers_conform;
 use takt_testkit::waiting::{until, until_some};
 use takt_testkit::{domain, network};
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
-use takt_transport::{FlowId, RxMeta, Scan, Transport};
+use takt_transport::{Commit, FlowId, RxMeta, Scan, Transport};
 use takt_wire::Locator;
 
 #[global_allocator]
@@ -53,7 +53,7 @@ fn user_locator(transport: &impl Transport) -> Locator {
 /// Commits and flushes.
 fn send(transport: &mut impl Transport, bytes: &[u8], flow: FlowId, to: &[Locator]) {
     transport.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
-    transport.commit(bytes.len(), flow, to).expect("the frame is accepted");
+    transport.commit(Commit::new(bytes.len(), flow, to)).expect("the frame is accepted");
     transport.flush().expect("flush succeeds");
 }
 

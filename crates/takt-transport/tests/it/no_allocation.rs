@@ -3,7 +3,7 @@
 use takt_testkit::memory::allocations;
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::udp::UdpConfig;
-use takt_transport::{FaultConfig, FaultInjector, Faults, FlowId, FlowSpec, Scan, Transport};
+use takt_transport::{Commit, FaultConfig, FaultInjector, Faults, FlowId, FlowSpec, Payload, Scan, Transport};
 use takt_wire::Locator;
 
 use super::{loopback, open};
@@ -14,9 +14,9 @@ fn traffic(a: &mut impl Transport, b: &mut impl Transport, flow: FlowId, to: &[L
     for round in 0..200 {
         for _ in 0..round % 70 {
             a.loan().expect("a frame is loaned")[..100].fill(1);
-            a.commit(100, flow, to).expect("the frame is accepted");
+            a.commit(Commit::new(100, flow, to)).expect("the frame is accepted");
             a.loan().expect("a frame is loaned")[..1000].fill(2);
-            a.commit(1000, FlowId::DEFAULT, &to[..1]).expect("the frame is accepted");
+            a.commit(Commit::new(1000, FlowId::DEFAULT, &to[..1])).expect("the frame is accepted");
         }
         a.flush().expect("flush succeeds");
         for scan in [Scan::Hot, Scan::All] {
@@ -65,7 +65,7 @@ fn shared_memory_transport_does_not_allocate() {
     let mut received = 0;
     // A connection is kernel memory, and one allocation when it is accepted.
     a.loan().expect("a frame is loaned");
-    a.commit(1, FlowId::DEFAULT, &to[..1]).expect("the frame is accepted");
+    a.commit(Commit::new(1, FlowId::DEFAULT, &to[..1])).expect("the frame is accepted");
     while b.recv(Scan::All).expect("receive succeeds").is_some() {}
     assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
     assert!(received > 10_000, "{received}");
@@ -76,7 +76,8 @@ fn shared_memory_transport_does_not_allocate() {
         for round in 0..1000 {
             let payload = a.loan_payload(10_000).expect("memory is available").finish(10_000);
             a.loan().expect("a frame is loaned");
-            a.commit_loaned(4, FlowId::DEFAULT, &to[..1], &payload).expect("the frame is accepted");
+            a.commit(Commit::new(4, FlowId::DEFAULT, &to[..1]).with(Payload::Loaned(&payload)))
+                .expect("the frame is accepted");
             let loan = b.recv(Scan::All).expect("receive succeeds").and_then(|frame| frame.loan().cloned());
             assert!(loan.is_some_and(|loan| loan.is_intact()), "{round}");
         }

@@ -1,7 +1,7 @@
 //! Tests of segmentation offload: datagrams of one size to one address arrive unchanged.
 
 use takt_transport::udp::{UdpConfig, UdpTransport};
-use takt_transport::{FlowId, Transport};
+use takt_transport::{Commit, FlowId, Transport};
 use takt_wire::Locator;
 
 use super::{drain_until, open, own_loopback, user_locator};
@@ -13,7 +13,7 @@ fn commit(from: &mut UdpTransport, lens: &[usize], to: &[Locator]) {
         let frame = from.loan().expect("a frame is loaned");
         frame[..*len].fill(*len as u8);
         frame[0] = n as u8;
-        from.commit(*len, FlowId::DEFAULT, to).expect("the frame is accepted");
+        from.commit(Commit::new(*len, FlowId::DEFAULT, to)).expect("the frame is accepted");
     }
 }
 

@@ -2,10 +2,9 @@
 //! these become a submessage.
 
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::RawFd;
 
-use takt_transport::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats};
-use takt_wire::Locator;
+use takt_transport::shm::Loan;
+use takt_transport::{Commit, Layer, RxFrame, Scan, Transport, TransportError, TransportStats};
 
 /// Length of the RTPS header and the header of a vendor-specific submessage that extends to the
 /// end.
@@ -27,46 +26,39 @@ impl<T: Transport> WithHeader<T> {
     }
 }
 
-impl<T: Transport> Transport for WithHeader<T> {
-    fn name(&self) -> &'static str {
-        self.transport.name()
+impl<T: Transport> Layer for WithHeader<T> {
+    type Inner = T;
+
+    fn inner(&self) -> &T {
+        &self.transport
     }
-    fn serves(&self, locator: &Locator) -> bool {
-        self.transport.serves(locator)
+
+    fn inner_mut(&mut self) -> &mut T {
+        &mut self.transport
     }
-    fn interfaces(&self) -> &[Interface] {
-        self.transport.interfaces()
-    }
-    fn locators(&self) -> &Locators {
-        self.transport.locators()
-    }
-    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
-        self.transport.open_flow(spec)
-    }
-    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
-        self.transport.close_flow(flow)
-    }
+
     fn max_message_len(&self) -> usize {
         self.transport.max_message_len() - HEADER
     }
+
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
         let frame = self.transport.loan()?;
         frame[..HEADER].copy_from_slice(&self.header);
         Ok(&mut frame[HEADER..])
     }
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        self.transport.commit(len + HEADER, flow, destinations)
+
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
+        self.transport.commit(Commit { len: datagram.len + HEADER, ..datagram })
     }
-    fn flush(&mut self) -> Result<(), TransportError> {
-        self.transport.flush()
+
+    fn loan_payload(&mut self, _: usize) -> Option<Loan> {
+        None
     }
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         let frame = self.transport.recv(scan)?;
         Ok(frame.map(|frame| RxFrame::new(frame.bytes().get(HEADER..).unwrap_or_default(), frame.meta)))
     }
-    fn descriptors(&self) -> &[RawFd] {
-        self.transport.descriptors()
-    }
+
     fn stats(&self) -> TransportStats {
         let stats = self.transport.stats();
         let headers = |datagrams: u64| datagrams * HEADER as u64;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use takt_transport::{FlowId, Scan, Transport, TransportError, readiness};
+use takt_transport::{Commit, FlowId, Scan, Transport, TransportError, readiness};
 use takt_wire::Locator;
 
 use super::network::Network;
@@ -26,7 +26,7 @@ pub fn message(n: usize, len: usize) -> Vec<u8> {
 
 pub fn commit(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
     transport.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
-    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+    transport.commit(Commit::new(bytes.len(), FlowId::DEFAULT, &[to])).expect("the frame is accepted");
 }
 
 pub fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use takt_testkit::memory::allocations;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig, PacketPort};
-use takt_transport::{FlowId, Scan, Transport};
+use takt_transport::{Commit, FlowId, Scan, Transport};
 use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
 use super::datagrams::{receive, send, user};
@@ -145,7 +145,7 @@ fn sending_and_receiving_do_not_allocate() {
             for round in 0..100 {
                 for _ in 0..round % 70 {
                     a.loan().expect("a frame is loaned")[..100].fill(1);
-                    a.commit(100, FlowId::DEFAULT, &to).expect("the frame is accepted");
+                    a.commit(Commit::new(100, FlowId::DEFAULT, &to)).expect("the frame is accepted");
                 }
                 a.flush().expect("flush succeeds");
                 for scan in [Scan::Hot, Scan::All] {

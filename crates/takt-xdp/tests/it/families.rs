@@ -1,7 +1,7 @@
 //! Tests of IPv6 and of tagged frames.
 
 use takt_transport::udp::{UdpConfig, UdpTransport};
-use takt_transport::{FlowSpec, Scan, Transport};
+use takt_transport::{Commit, FlowSpec, Scan, Transport};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
@@ -61,7 +61,7 @@ fn one_datagram_reaches_both_families_unchanged() {
     let to = [Locator::KIND_UDP_V6, Locator::KIND_UDP_V4].map(|kind| user(&udp, kind));
     for n in 0..20 {
         xdp.loan().expect("a frame is loaned")[..100].copy_from_slice(&message(n, 100));
-        xdp.commit(100, takt_transport::FlowId::DEFAULT, &to).expect("the frame is accepted");
+        xdp.commit(Commit::new(100, takt_transport::FlowId::DEFAULT, &to)).expect("the frame is accepted");
         xdp.flush().expect("flush succeeds");
         assert_eq!([receive(&mut udp), receive(&mut udp)], [message(n, 100), message(n, 100)]);
     }
@@ -105,7 +105,7 @@ fn kernel_accepts_priority_tags() {
             let (at_xdp, at_udp) = (user(&xdp, kind), user(&udp, kind));
             for len in [4, 64, xdp.max_message_len()] {
                 xdp.loan().expect("a frame is loaned")[..len].copy_from_slice(&message(1, len));
-                xdp.commit(len, urgent, &[at_udp]).expect("the frame is accepted");
+                xdp.commit(Commit::new(len, urgent, &[at_udp])).expect("the frame is accepted");
                 xdp.flush().expect("flush succeeds");
                 assert_eq!(receive(&mut udp), message(1, len));
                 // The kernel's datagrams are not tagged.

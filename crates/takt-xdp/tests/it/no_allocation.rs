@@ -1,7 +1,7 @@
 //! Tests that sending and receiving by AF_XDP never allocate.
 
 use takt_testkit::memory::allocations;
-use takt_transport::{FlowId, Scan, Transport};
+use takt_transport::{Commit, FlowId, Scan, Transport};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::datagrams::pair_of;
@@ -30,7 +30,7 @@ fn count(mode: Mode, mtu: usize, len: usize) {
                 let frame = a.loan().expect("a frame is loaned");
                 frame[..len].fill(1);
                 frame[..4].copy_from_slice(b"RTPS");
-                a.commit(len, FlowId::DEFAULT, &to).expect("the frame is accepted");
+                a.commit(Commit::new(len, FlowId::DEFAULT, &to)).expect("the frame is accepted");
             }
             a.flush().expect("flush succeeds");
             for scan in [Scan::Hot, Scan::All] {

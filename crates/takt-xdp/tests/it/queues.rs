@@ -1,7 +1,7 @@
 //! Tests of one participant with several queues.
 
 use takt_transport::udp::UdpTransport;
-use takt_transport::{FlowId, FlowSpec, Scan, Transport, readiness};
+use takt_transport::{Commit, FlowId, FlowSpec, Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
 use super::datagrams::{TIMEOUT, message, receive, user};
@@ -10,7 +10,7 @@ use super::network::wire;
 /// Sends one datagram of a flow.
 fn send_by(xdp: &mut XdpTransport, flow: FlowId, bytes: &[u8], to: takt_wire::Locator) {
     xdp.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
-    xdp.commit(bytes.len(), flow, &[to]).expect("the frame is accepted");
+    xdp.commit(Commit::new(bytes.len(), flow, &[to])).expect("the frame is accepted");
     xdp.flush().expect("flush succeeds");
 }
 
@@ -35,7 +35,7 @@ fn all_queues_send_and_receive_in_both_modes() {
             send_by(&mut xdp, flows[round % 4], &message(round, 200), at_udp);
             assert_eq!(receive(&mut udp), message(round, 200));
             udp.loan().expect("a frame is loaned")[..200].copy_from_slice(&message(round, 200));
-            udp.commit(200, FlowId::DEFAULT, &[at_xdp]).expect("the frame is accepted");
+            udp.commit(Commit::new(200, FlowId::DEFAULT, &[at_xdp])).expect("the frame is accepted");
             udp.flush().expect("flush succeeds");
             assert_eq!(receive(&mut xdp), message(round, 200));
         }

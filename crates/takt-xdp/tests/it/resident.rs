@@ -4,11 +4,7 @@
 //! addresses change. A socket belongs to the network namespace of the thread that opens it, so each
 //! call that may open one is made from the host's namespace.
 
-use std::os::fd::RawFd;
-
-use takt_transport::{
-    FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
-};
+use takt_transport::{Commit, FlowId, FlowSpec, Layer, Transport, TransportError};
 use takt_wire::Locator;
 
 use super::network::Host;
@@ -40,25 +36,15 @@ impl<T: Transport> std::ops::Deref for TransportOnHost<T> {
     }
 }
 
-impl<T: Transport> Transport for TransportOnHost<T> {
-    fn name(&self) -> &'static str {
-        self.transport.name()
+impl<T: Transport> Layer for TransportOnHost<T> {
+    type Inner = T;
+
+    fn inner(&self) -> &T {
+        &self.transport
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        self.transport.serves(locator)
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        self.transport.interfaces()
-    }
-
-    fn locators(&self) -> &Locators {
-        self.transport.locators()
-    }
-
-    fn may_have_moved(&self) -> bool {
-        self.transport.may_have_moved()
+    fn inner_mut(&mut self) -> &mut T {
+        &mut self.transport
     }
 
     fn refresh(&mut self) -> Result<(), TransportError> {
@@ -71,73 +57,14 @@ impl<T: Transport> Transport for TransportOnHost<T> {
         self.transport.open_flow(spec)
     }
 
-    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
-        self.transport.close_flow(flow)
-    }
-
-    fn scans_memory(&self) -> bool {
-        self.transport.scans_memory()
-    }
-
-    fn max_message_len(&self) -> usize {
-        self.transport.max_message_len()
-    }
-
-    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
-        self.transport.loan()
-    }
-
-    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
         let _inside = self.host.enter();
-        self.transport.commit(len, flow, destinations)
-    }
-
-    fn commit_gathered(
-        &mut self,
-        len: usize,
-        rest: &[u8],
-        flow: FlowId,
-        destinations: &[Locator],
-    ) -> Result<(), TransportError> {
-        let _inside = self.host.enter();
-        self.transport.commit_gathered(len, rest, flow, destinations)
+        self.transport.commit(datagram)
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {
         let _inside = self.host.enter();
         self.transport.flush()
-    }
-
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.transport.recv(scan)
-    }
-
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.transport.recv_urgent(above)
-    }
-
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.transport.recv_not_urgent(scan)
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        self.transport.descriptors()
-    }
-
-    fn stats(&self) -> TransportStats {
-        self.transport.stats()
-    }
-
-    fn report_sources(&mut self) {
-        self.transport.report_sources();
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        self.transport.warnings()
-    }
-
-    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
-        self.transport.source_of(flow, destination)
     }
 }
 

@@ -10,7 +10,7 @@ use takt::qos::History;
 use takt::{DomainParticipant, Idle, Runtime};
 use takt_testkit::waiting::{until, until_some};
 use takt_transport::{
-    FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
 };
 use takt_wire::Locator;
 
@@ -86,7 +86,7 @@ impl Transport for Quiet {
         Ok(&mut self.frame)
     }
 
-    fn commit(&mut self, _: usize, _: FlowId, _: &[Locator]) -> Result<()> {
+    fn commit(&mut self, _: Commit<'_>) -> Result<()> {
         Ok(())
     }
 

@@ -15,7 +15,9 @@ fn write_loan(transport: &mut ShmTransport, n: u8, len: usize) -> Option<SharedP
 
 fn send_loan(transport: &mut ShmTransport, payload: &SharedPayload, to: &[Locator]) {
     transport.loan().expect("a frame is loaned")[..5].copy_from_slice(b"hello");
-    transport.commit_loaned(5, FlowId::DEFAULT, to, payload).expect("the loan is from this transport");
+    transport
+        .commit(Commit::new(5, FlowId::DEFAULT, to).with(Payload::Loaned(payload)))
+        .expect("the loan is from this transport");
     transport.flush().expect("flush succeeds");
 }
 
@@ -178,9 +180,11 @@ fn loan_of_another_transport_is_refused() {
     let (mut a, mut b) = (open(), open());
     let other_payload = write_loan(&mut b, 1, LEN).expect("free");
     a.loan().expect("a frame is loaned");
-    assert!(a.commit_loaned(5, FlowId::DEFAULT, &[at(&b)], &other_payload).is_err());
+    assert!(a.commit(Commit::new(5, FlowId::DEFAULT, &[at(&b)]).with(Payload::Loaned(&other_payload))).is_err());
     let own = write_loan(&mut a, 1, LEN).expect("free");
-    assert!(a.commit_loaned(RECORD_LEN_MAX - 15, FlowId::DEFAULT, &[at(&b)], &own).is_err());
+    assert!(
+        a.commit(Commit::new(RECORD_LEN_MAX - 15, FlowId::DEFAULT, &[at(&b)]).with(Payload::Loaned(&own))).is_err()
+    );
     assert_eq!(receive(&mut b), None);
 }
 

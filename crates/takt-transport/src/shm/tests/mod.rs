@@ -21,7 +21,7 @@ fn at(transport: &ShmTransport) -> Locator {
 
 fn send(transport: &mut ShmTransport, bytes: &[u8], to: Locator) {
     transport.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
-    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+    transport.commit(Commit::new(bytes.len(), FlowId::DEFAULT, &[to])).expect("the frame is accepted");
     transport.flush().expect("flush succeeds");
 }
 

@@ -123,7 +123,7 @@ fn loan_stays_with_its_datagram() {
         let payload = SharedPayload::new(Arc::new(object), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
         assert!(a.reach(&to) && a.stays_in_process(&to));
         a.loan().expect("a frame is loaned")[0] = n;
-        a.commit_loaned(1, FlowId::DEFAULT, &[to], &payload).expect("an object");
+        a.commit(Commit::new(1, FlowId::DEFAULT, &[to]).with(Payload::Loaned(&payload))).expect("an object");
         a.flush().expect("flush succeeds");
     };
     let to_default = at(&b);

@@ -53,7 +53,7 @@ fn framed(message: &[u8]) -> Vec<u8> {
 fn send(transport: &mut TcpTransport, participant: u8, text: &[u8], to: Locator) {
     let message = message(participant, text);
     transport.loan().expect("a frame is loaned")[..message.len()].copy_from_slice(&message);
-    transport.commit(message.len(), FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+    transport.commit(Commit::new(message.len(), FlowId::DEFAULT, &[to])).expect("the frame is accepted");
     transport.flush().expect("flush succeeds");
 }
 
@@ -296,7 +296,7 @@ fn queue_is_bounded_and_lost_messages_are_counted() {
 fn only_rtps_messages_are_carried() {
     let (mut a, b) = (open(&without_listener()), open(&listener()));
     a.loan().expect("a frame is loaned")[..24].fill(b'x');
-    let error = a.commit(24, FlowId::DEFAULT, &[listener_locator(&b)]).expect_err("no header").to_string();
+    let error = a.commit(Commit::new(24, FlowId::DEFAULT, &[listener_locator(&b)])).expect_err("no header").to_string();
     assert!(error.contains("RTPS header"), "{error}");
     // The frame is still loaned.
     send(&mut a, 1, b"", listener_locator(&b));

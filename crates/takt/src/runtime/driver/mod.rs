@@ -13,7 +13,7 @@ use takt_core::{
 };
 use takt_schedule::PrioritySet;
 use takt_transport::shm::Loan;
-use takt_transport::{FlowId, FlowSpec, Lost, Scan, Transport, TransportError, TransportStats};
+use takt_transport::{Commit, FlowId, FlowSpec, Lost, Payload, Scan, Transport, TransportError, TransportStats};
 use takt_wire::{Locator, SharedPayload};
 
 use super::clock;
@@ -786,11 +786,12 @@ impl Outgoing<'_> {
         flow: FlowId,
         destinations: &[Locator],
     ) -> std::result::Result<(), TransportError> {
-        match self.loan {
-            None if self.payload.is_empty() => transport.commit(self.len, flow, destinations),
-            None => transport.commit_gathered(self.len, self.payload, flow, destinations),
-            Some(loan) => transport.commit_loaned(self.len, flow, destinations, loan),
-        }
+        let payload = match self.loan {
+            None if self.payload.is_empty() => Payload::InFrame,
+            None => Payload::Gathered(self.payload),
+            Some(loan) => Payload::Loaned(loan),
+        };
+        transport.commit(Commit { len: self.len, flow, destinations, payload })
     }
 
     /// Copies the datagram between the frames of two transports. Returns false if that is not

@@ -79,12 +79,9 @@ impl Transport for Fake {
         Ok(&mut self.frame)
     }
 
-    fn commit(
-        &mut self,
-        len: usize,
-        flow: FlowId,
-        destinations: &[Locator],
-    ) -> std::result::Result<(), TransportError> {
+    fn commit(&mut self, datagram: Commit<'_>) -> std::result::Result<(), TransportError> {
+        let len = datagram.assemble(&mut self.frame)?;
+        let Commit { flow, destinations, .. } = datagram;
         self.sent.lock().expect("no panic").push((self.frame[..len].to_vec(), flow, destinations.to_vec()));
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use takt_schedule::{Priority, PriorityQueue};
 use takt_transport::urgency_buffer::urgency;
 use takt_transport::{
-    FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
 };
 use takt_wire::Locator;
 
@@ -141,10 +141,11 @@ impl Transport for End {
         Ok(&mut self.frame)
     }
 
-    fn commit(&mut self, len: usize, _: FlowId, destinations: &[Locator]) -> Result<()> {
+    fn commit(&mut self, datagram: Commit<'_>) -> Result<()> {
+        let len = datagram.assemble(&mut self.frame)?;
         let source = self.locators.default_unicast[0];
         let mut nodes = self.network.0.lock().expect("no panic");
-        for destination in destinations {
+        for destination in datagram.destinations {
             let multicast = destination.is_multicast();
             let port = (destination.port as u16).saturating_sub(FIRST_PORT);
             let (to, offset) = (usize::from(port / PORTS_PER_END), port % PORTS_PER_END);
