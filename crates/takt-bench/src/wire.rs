@@ -20,7 +20,7 @@ use takt::transport::choice::{Request, TransportChoice, factories};
 use takt::transport::shm::ShmConfig;
 use takt::transport::tcp::TcpConfig;
 use takt::transport::udp::UdpConfig;
-use takt::transport::{Commit, FlowId, Scan, Transport, readiness};
+use takt::transport::{Commit, FlowId, Receive, Scan, Transport, readiness};
 
 /// Number of polls between two reads of the clock and between scans of sources outside memory.
 const SPINS_PER_CLOCK: u32 = 128;
@@ -59,7 +59,7 @@ impl RawWire {
         let transport = open(name, spec.domain)?;
         let nothing = || Error::Usage(format!("{name} has no address"));
         let peer = spec.peer.ok_or_else(|| Error::Usage("a raw transport needs peer=ADDRESS".into()))?;
-        let own = transport.locators().default_unicast.first().copied().ok_or_else(nothing)?;
+        let own = transport.status().locators.default_unicast.first().copied().ok_or_else(nothing)?;
         let peer = at(&own, peer);
         let ends = Matched { readers: usize::from(writes), writers: usize::from(reads) };
         Ok(Self { transport, peer, idle: spec.idle, ends })
@@ -67,7 +67,7 @@ impl RawWire {
 
     /// Takes a pending datagram.
     fn take(&mut self, sample: &mut Blob, scan: Scan) -> Result<bool> {
-        let Some(frame) = self.transport.recv(scan).map_err(takt::Error::from)? else {
+        let Some(frame) = self.transport.recv(Receive::Any(scan)).map_err(takt::Error::from)? else {
             return Ok(false);
         };
         let Some(data) = frame.strip_prefix(MAGIC) else {
@@ -128,7 +128,7 @@ impl Link for RawWire {
             }
             if self.idle == Idle::Block {
                 let left = Duration::from_nanos(deadline - now);
-                readiness::wait(self.transport.descriptors(), Some(left)).map_err(|e| Error::os("wait", e))?;
+                readiness::wait(self.transport.status().descriptors, Some(left)).map_err(|e| Error::os("wait", e))?;
             }
         }
     }

@@ -106,7 +106,7 @@ impl TransportFactory for Dpdk {
             dpdk.port().driver(),
             config.address,
             config.prefix_len,
-            dpdk.max_message_len()
+            dpdk.capabilities().max_message_len
         );
         Ok(Opened { transport: Box::new(dpdk), detail })
     }
@@ -145,7 +145,7 @@ impl TransportFactory for DpdkEthernet {
         let port = DpdkPort::open(&device(request)?)?;
         let driver = port.driver().to_owned();
         let ethernet = EthernetTransport::open(port, &EthernetConfig::from_udp(request.udp))?;
-        let detail = format!("{driver}, messages of up to {}", ethernet.max_message_len());
+        let detail = format!("{driver}, messages of up to {}", ethernet.capabilities().max_message_len);
         Ok(Opened { transport: Box::new(ethernet), detail })
     }
 }

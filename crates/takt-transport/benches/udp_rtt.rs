@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Instant;
 
 use takt_transport::udp::{InterfaceSelection, ParticipantIndex, UdpConfig, UdpTransport};
-use takt_transport::{Commit, FlowId, Scan, Transport, readiness};
+use takt_transport::{Commit, FlowId, Receive, Scan, Transport, readiness};
 use takt_wire::Locator;
 
 const SIZE: usize = 64;
@@ -57,11 +57,11 @@ impl End for Takt {
     fn receive(&mut self) -> usize {
         let scan = if self.spin { Scan::Hot } else { Scan::All };
         loop {
-            if let Some(frame) = self.transport.recv(scan).expect("receive succeeds") {
+            if let Some(frame) = self.transport.recv(Receive::Any(scan)).expect("receive succeeds") {
                 return frame.len();
             }
             if !self.spin {
-                readiness::wait(self.transport.descriptors(), None).expect("poll succeeds");
+                readiness::wait(self.transport.status().descriptors, None).expect("poll succeeds");
             }
         }
     }
@@ -94,7 +94,7 @@ fn takt_pair(spin: bool) -> [Takt; 2] {
     };
     let open = || UdpTransport::open(&config).expect("lo exists");
     let (a, b) = (open(), open());
-    let at = |t: &UdpTransport| t.locators().default_unicast[0];
+    let at = |t: &UdpTransport| t.status().locators.default_unicast[0];
     let (at_a, at_b) = (at(&a), at(&b));
     let end = |transport, peer| Takt { transport, peer, spin };
     [end(a, at_b), end(b, at_a)]

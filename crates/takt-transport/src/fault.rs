@@ -13,7 +13,7 @@ use std::io;
 use takt_wire::{Locator, SharedPayload};
 
 use crate::shm::Loan;
-use crate::{Commit, FlowId, Layer, RxFrame, RxMeta, Scan, Transport, TransportError};
+use crate::{Commit, FlowId, Layer, Reach, Receive, RxFrame, RxMeta, Transport, TransportError};
 
 /// Fault probabilities of one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,7 +94,7 @@ impl<T: Transport> FaultInjector<T> {
     /// Wraps `inner`.
     pub fn new(inner: T, config: FaultConfig) -> Self {
         Self {
-            frame: vec![0; inner.max_message_len()],
+            frame: vec![0; inner.capabilities().max_message_len],
             loaned: false,
             tx: Direction::new(config.tx, config.seed),
             at_once: Vec::with_capacity(DELAYED_MAX),
@@ -164,17 +164,14 @@ fn copy_received(
 }
 
 impl<T: Transport> FaultInjector<T> {
-    /// Returns the next datagram that passes, among those that `next` receives.
-    fn recv_by(
-        &mut self,
-        next: impl Fn(&mut T) -> Result<Option<RxFrame<'_>>, TransportError>,
-    ) -> Result<Option<RxFrame<'_>>, TransportError> {
+    /// Returns the next datagram that passes, among the requested ones.
+    fn recv_common(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
         loop {
             self.loan = None;
             if let Some(delayed) = self.rx.next_due(false) {
                 return Ok(Some(RxFrame::new(self.rx.bytes(&delayed), delayed.tag)));
             }
-            let frame = next(&mut self.inner)?;
+            let frame = self.inner.recv(request)?;
             let Some(received) = copy_received(frame, &mut self.received, &mut self.loan) else { break };
             if let Some((len, meta)) = received
                 && (self.loan.is_some() || self.passes(len, meta))
@@ -191,6 +188,21 @@ impl<T: Transport> FaultInjector<T> {
         let last = self.rx.next_due(true);
         Ok(last.map(|delayed| RxFrame::new(self.rx.bytes(&delayed), delayed.tag)))
     }
+
+    /// Returns the next urgent datagram that passes. A delayed or duplicated one is no longer
+    /// urgent.
+    fn recv_urgent(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        loop {
+            self.loan = None;
+            let frame = self.inner.recv(request)?;
+            let Some(received) = copy_received(frame, &mut self.received, &mut self.loan) else { return Ok(None) };
+            if let Some((len, meta)) = received
+                && (self.loan.is_some() || self.passes(len, meta))
+            {
+                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_loan(self.loan.as_ref())));
+            }
+        }
+    }
 }
 
 impl<T: Transport> Layer for FaultInjector<T> {
@@ -204,12 +216,8 @@ impl<T: Transport> Layer for FaultInjector<T> {
         &mut self.inner
     }
 
-    fn stays_in_process(&self, _: &Locator) -> bool {
-        false
-    }
-
-    fn loan_payload(&mut self, _: usize) -> Option<Loan> {
-        None
+    fn reach(&self, to: &Locator) -> Reach {
+        self.inner.reach(to).is_served().into()
     }
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
@@ -220,6 +228,10 @@ impl<T: Transport> Layer for FaultInjector<T> {
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
         self.loaned = true;
         Ok(&mut self.frame)
+    }
+
+    fn loan_payload(&mut self, _: usize) -> Option<Loan> {
+        None
     }
 
     fn commit(&mut self, request: Commit<'_>) -> Result<(), TransportError> {
@@ -251,25 +263,10 @@ impl<T: Transport> Layer for FaultInjector<T> {
         self.release(false)
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_by(|inner| inner.recv(scan))
-    }
-
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_by(|inner| inner.recv_not_urgent(scan))
-    }
-
-    /// A delayed or duplicated datagram is no longer urgent.
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        loop {
-            self.loan = None;
-            let frame = self.inner.recv_urgent(above)?;
-            let Some(received) = copy_received(frame, &mut self.received, &mut self.loan) else { return Ok(None) };
-            if let Some((len, meta)) = received
-                && (self.loan.is_some() || self.passes(len, meta))
-            {
-                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_loan(self.loan.as_ref())));
-            }
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        match request {
+            Receive::Urgent { .. } => self.recv_urgent(request),
+            Receive::Any(_) | Receive::NotUrgent(_) => self.recv_common(request),
         }
     }
 }

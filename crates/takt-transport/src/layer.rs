@@ -1,13 +1,11 @@
 //! [`Layer`]: transport wrappers that forward by default.
 
-use std::os::fd::RawFd;
-
 use takt_wire::Locator;
 
 use crate::shm::Loan;
 use crate::{
-    Commit, FlowId, FlowSpec, Interface, Locators, Lost, RxFrame, Scan, Transport, TransportError, TransportStats,
-    Warning,
+    Capabilities, Commit, Control, FlowId, FlowSpec, Reach, Receive, RxFrame, Status, Transport, TransportError,
+    TransportEvent,
 };
 
 /// Transport that wraps another one. Every method forwards to the wrapped transport unless the
@@ -25,64 +23,19 @@ pub trait Layer: Send {
     /// Returns the wrapped transport.
     fn inner_mut(&mut self) -> &mut Self::Inner;
 
-    /// See [`Transport::name`].
-    fn name(&self) -> &'static str {
-        self.inner().name()
+    /// See [`Transport::capabilities`].
+    fn capabilities(&self) -> Capabilities {
+        self.inner().capabilities()
     }
 
-    /// See [`Transport::serves`].
-    fn serves(&self, locator: &Locator) -> bool {
-        self.inner().serves(locator)
+    /// See [`Transport::status`].
+    fn status(&self) -> Status<'_> {
+        self.inner().status()
     }
 
     /// See [`Transport::reach`].
-    fn reach(&mut self, locator: &Locator) -> bool {
-        self.inner_mut().reach(locator)
-    }
-
-    /// See [`Transport::poll_lost`].
-    fn poll_lost(&mut self) -> Option<Lost> {
-        self.inner_mut().poll_lost()
-    }
-
-    /// See [`Transport::interfaces`].
-    fn interfaces(&self) -> &[Interface] {
-        self.inner().interfaces()
-    }
-
-    /// See [`Transport::locators`].
-    fn locators(&self) -> &Locators {
-        self.inner().locators()
-    }
-
-    /// See [`Transport::may_have_moved`].
-    fn may_have_moved(&self) -> bool {
-        self.inner().may_have_moved()
-    }
-
-    /// See [`Transport::refresh`].
-    fn refresh(&mut self) -> Result<(), TransportError> {
-        self.inner_mut().refresh()
-    }
-
-    /// See [`Transport::open_flow`].
-    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
-        self.inner_mut().open_flow(spec)
-    }
-
-    /// See [`Transport::close_flow`].
-    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
-        self.inner_mut().close_flow(flow)
-    }
-
-    /// See [`Transport::scans_memory`].
-    fn scans_memory(&self) -> bool {
-        self.inner().scans_memory()
-    }
-
-    /// See [`Transport::max_message_len`].
-    fn max_message_len(&self) -> usize {
-        self.inner().max_message_len()
+    fn reach(&self, to: &Locator) -> Reach {
+        self.inner().reach(to)
     }
 
     /// See [`Transport::loan`].
@@ -95,9 +48,14 @@ pub trait Layer: Send {
         self.inner_mut().commit(datagram)
     }
 
-    /// See [`Transport::stays_in_process`].
-    fn stays_in_process(&self, locator: &Locator) -> bool {
-        self.inner().stays_in_process(locator)
+    /// See [`Transport::flush`].
+    fn flush(&mut self) -> Result<(), TransportError> {
+        self.inner_mut().flush()
+    }
+
+    /// See [`Transport::recv`].
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.inner_mut().recv(request)
     }
 
     /// See [`Transport::loan_payload`].
@@ -105,44 +63,24 @@ pub trait Layer: Send {
         self.inner_mut().loan_payload(len)
     }
 
-    /// See [`Transport::flush`].
-    fn flush(&mut self) -> Result<(), TransportError> {
-        self.inner_mut().flush()
+    /// See [`Transport::open_flow`].
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        self.inner_mut().open_flow(spec)
     }
 
-    /// See [`Transport::recv`].
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.inner_mut().recv(scan)
+    /// See [`Transport::close_flow`].
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.inner_mut().close_flow(flow)
     }
 
-    /// See [`Transport::recv_urgent`].
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.inner_mut().recv_urgent(above)
+    /// See [`Transport::poll_event`].
+    fn poll_event(&mut self) -> Option<TransportEvent> {
+        self.inner_mut().poll_event()
     }
 
-    /// See [`Transport::recv_not_urgent`].
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.inner_mut().recv_not_urgent(scan)
-    }
-
-    /// See [`Transport::descriptors`].
-    fn descriptors(&self) -> &[RawFd] {
-        self.inner().descriptors()
-    }
-
-    /// See [`Transport::stats`].
-    fn stats(&self) -> TransportStats {
-        self.inner().stats()
-    }
-
-    /// See [`Transport::report_sources`].
-    fn report_sources(&mut self) {
-        self.inner_mut().report_sources()
-    }
-
-    /// See [`Transport::warnings`].
-    fn warnings(&self) -> &[Warning] {
-        self.inner().warnings()
+    /// See [`Transport::control`].
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        self.inner_mut().control(request)
     }
 
     /// See [`Transport::source_of`].
@@ -152,52 +90,16 @@ pub trait Layer: Send {
 }
 
 impl<L: Layer> Transport for L {
-    fn name(&self) -> &'static str {
-        Layer::name(self)
+    fn capabilities(&self) -> Capabilities {
+        Layer::capabilities(self)
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        Layer::serves(self, locator)
+    fn status(&self) -> Status<'_> {
+        Layer::status(self)
     }
 
-    fn reach(&mut self, locator: &Locator) -> bool {
-        Layer::reach(self, locator)
-    }
-
-    fn poll_lost(&mut self) -> Option<Lost> {
-        Layer::poll_lost(self)
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        Layer::interfaces(self)
-    }
-
-    fn locators(&self) -> &Locators {
-        Layer::locators(self)
-    }
-
-    fn may_have_moved(&self) -> bool {
-        Layer::may_have_moved(self)
-    }
-
-    fn refresh(&mut self) -> Result<(), TransportError> {
-        Layer::refresh(self)
-    }
-
-    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
-        Layer::open_flow(self, spec)
-    }
-
-    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
-        Layer::close_flow(self, flow)
-    }
-
-    fn scans_memory(&self) -> bool {
-        Layer::scans_memory(self)
-    }
-
-    fn max_message_len(&self) -> usize {
-        Layer::max_message_len(self)
+    fn reach(&self, to: &Locator) -> Reach {
+        Layer::reach(self, to)
     }
 
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
@@ -208,44 +110,32 @@ impl<L: Layer> Transport for L {
         Layer::commit(self, datagram)
     }
 
-    fn stays_in_process(&self, locator: &Locator) -> bool {
-        Layer::stays_in_process(self, locator)
+    fn flush(&mut self) -> Result<(), TransportError> {
+        Layer::flush(self)
+    }
+
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        Layer::recv(self, request)
     }
 
     fn loan_payload(&mut self, len: usize) -> Option<Loan> {
         Layer::loan_payload(self, len)
     }
 
-    fn flush(&mut self) -> Result<(), TransportError> {
-        Layer::flush(self)
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        Layer::open_flow(self, spec)
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        Layer::recv(self, scan)
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        Layer::close_flow(self, flow)
     }
 
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        Layer::recv_urgent(self, above)
+    fn poll_event(&mut self) -> Option<TransportEvent> {
+        Layer::poll_event(self)
     }
 
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        Layer::recv_not_urgent(self, scan)
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        Layer::descriptors(self)
-    }
-
-    fn stats(&self) -> TransportStats {
-        Layer::stats(self)
-    }
-
-    fn report_sources(&mut self) {
-        Layer::report_sources(self)
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        Layer::warnings(self)
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        Layer::control(self, request)
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {

@@ -51,4 +51,7 @@ pub use packet::{Captured, LinkType};
 pub use pcap::{PcapFile, PcapTap};
 pub use stats::{ConnectionCounts, SendErrors, TransportStats};
 pub use trace::{Observer, TraceEvent, Tracer};
-pub use transport::{Commit, FlowId, FlowSpec, Locators, Lost, Payload, RxFrame, RxMeta, Scan, Transport};
+pub use transport::{
+    Capabilities, Commit, Control, FlowId, FlowSpec, Locators, Lost, Payload, Reach, Receive, RxFrame, RxMeta, Scan,
+    Status, Transport, TransportEvent,
+};

@@ -1,7 +1,7 @@
 //! Waiting for descriptors, and waking such a wait from another thread.
 //!
 //! A transport never waits. An idle thread waits here for the transports'
-//! [`descriptors`](crate::Transport::descriptors) and, if other threads must be able to end the
+//! [`descriptors`](crate::Status::descriptors) and, if other threads must be able to end the
 //! wait, for the descriptor of a [`Waker`].
 
 use std::fs::File;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use takt_wire::Locator;
 
 use crate::interface::nearest;
-use crate::{Commit, FlowId, Layer, Payload, RxFrame, RxMeta, Scan, Transport, TransportError};
+use crate::{Commit, Control, FlowId, Layer, Payload, Reach, Receive, RxFrame, RxMeta, Transport, TransportError};
 
 /// Event at a transport.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,8 @@ pub struct Tracer<T, O> {
 impl<T: Transport, O: Observer> Tracer<T, O> {
     /// Reports the datagrams of `inner` to `observer`.
     pub fn new(mut inner: T, observer: O) -> Self {
-        inner.report_sources();
+        // tidy-allow(dropped-cause): without sources, the observer sees the datagrams alone.
+        let _ = inner.control(Control::ReportSources);
         Self { addresses: addresses(&inner), inner, observer, loaned: false }
     }
 
@@ -78,7 +79,7 @@ impl<T: Transport, O: Observer> Tracer<T, O> {
 }
 
 fn addresses(transport: &impl Transport) -> Vec<(IpAddr, u8)> {
-    transport.interfaces().iter().flat_map(|interface| interface.addresses.clone()).collect()
+    transport.status().interfaces.iter().flat_map(|interface| interface.addresses.clone()).collect()
 }
 
 /// Makes the event of a receive call.
@@ -131,15 +132,9 @@ impl<T: Transport, O: Observer> Layer for Tracer<T, O> {
         &mut self.inner
     }
 
-    fn refresh(&mut self) -> Result<(), TransportError> {
-        self.inner.refresh()?;
-        self.addresses = addresses(&self.inner);
-        Ok(())
-    }
-
     /// The observer would see only the first octets of an object.
-    fn stays_in_process(&self, _: &Locator) -> bool {
-        false
+    fn reach(&self, to: &Locator) -> Reach {
+        self.inner.reach(to).is_served().into()
     }
 
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
@@ -163,24 +158,20 @@ impl<T: Transport, O: Observer> Layer for Tracer<T, O> {
         Ok(())
     }
 
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let received = self.inner.recv_urgent(above)?;
-        if let Some(datagram) = &received {
-            let (meta, destination) = (datagram.meta, destination(&datagram.meta, &self.addresses));
-            self.observer.observe(TraceEvent::Received { meta, destination, datagram });
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let received = self.inner.recv(request)?;
+        // An empty queue of urgent datagrams is no occasion for deferred work.
+        if received.is_some() || !matches!(request, Receive::Urgent { .. }) {
+            self.observer.observe(found(&received, &self.addresses));
         }
         Ok(received)
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let received = self.inner.recv(scan)?;
-        self.observer.observe(found(&received, &self.addresses));
-        Ok(received)
-    }
-
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let received = self.inner.recv_not_urgent(scan)?;
-        self.observer.observe(found(&received, &self.addresses));
-        Ok(received)
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        self.inner.control(request)?;
+        if let Control::Refresh = request {
+            self.addresses = addresses(&self.inner);
+        }
+        Ok(())
     }
 }

@@ -17,6 +17,14 @@ pub struct FlowId(pub u16);
 impl FlowId {
     /// Flow that every transport has from the start: priority 0, from any source port.
     pub const DEFAULT: FlowId = FlowId(0);
+
+    /// Returns an error for a flow other than the default one, for transports that open none.
+    pub fn check_default(self) -> Result<(), TransportError> {
+        if self == Self::DEFAULT {
+            return Ok(());
+        }
+        Err(TransportError::new("use", format_args!("flow {}", self.0), ErrorKind::NotFound.into()))
+    }
 }
 
 /// Requested properties of a flow.
@@ -42,7 +50,7 @@ pub struct Locators {
     pub default_multicast: Vec<Locator>,
 }
 
-/// Locator that is no longer reachable; see [`Transport::poll_lost`].
+/// Locator that is no longer reachable; see [`TransportEvent::Lost`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
     /// Lost locator; its port is meaningless.
@@ -50,6 +58,131 @@ pub struct Lost {
     /// Whether the process has ended, and all its datagrams have been received. If not, another
     /// transport may still reach it.
     pub has_ended: bool,
+}
+
+/// Properties of a transport that stay the same while it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Short name for people: `"udp"`.
+    pub name: &'static str,
+    /// Maximum size of a datagram, in bytes. The MTU of the interfaces determines the size without
+    /// fragmentation.
+    pub max_message_len: usize,
+    /// Whether a [hot](Scan::Hot) scan that finds nothing only reads memory, which costs a small
+    /// part of a system call.
+    pub scans_memory: bool,
+}
+
+/// State of a transport.
+#[derive(Debug, Clone, Copy)]
+pub struct Status<'a> {
+    /// Network interfaces in use; empty for a transport without any.
+    pub interfaces: &'a [Interface],
+    /// Locators that discovery announces.
+    pub locators: &'a Locators,
+    /// Descriptors that are readable (`POLLIN`) when [`Transport::recv`] can find a datagram. Empty
+    /// if the transport must be polled. May change with [`Transport::open_flow`],
+    /// [`Transport::close_flow`] and [`Control::Refresh`].
+    ///
+    /// Datagrams that the transport has already taken from the kernel do not make a descriptor
+    /// readable: wait only after [`Receive::Any`] with [`Scan::Taken`] or [`Scan::All`] returned
+    /// `None`.
+    pub descriptors: &'a [RawFd],
+    /// Warnings since opening.
+    pub warnings: &'a [Warning],
+    /// Counters since opening.
+    pub stats: TransportStats,
+}
+
+impl<'a> Status<'a> {
+    /// Makes the state of a transport without interfaces, descriptors and warnings.
+    pub fn new(locators: &'a Locators, stats: TransportStats) -> Self {
+        Self { interfaces: &[], locators, descriptors: &[], warnings: &[], stats }
+    }
+}
+
+/// Whether and how a transport sends to a locator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Not at all.
+    Unserved,
+    /// The transport sends to it.
+    Served,
+    /// The transport sends to it, and datagrams stay in this process: an
+    /// [object](takt_wire::SharedPayloadMemory::object) can be loaned with them.
+    InProcess,
+}
+
+impl Reach {
+    /// Reports whether the transport can send to the locator.
+    #[inline]
+    pub fn is_served(self) -> bool {
+        self != Self::Unserved
+    }
+
+    /// Returns the result of [`Control::Connect`] for a transport without connections.
+    ///
+    /// # Errors
+    /// The locator is not served.
+    pub fn or_unserved(self, to: &Locator) -> Result<(), TransportError> {
+        if self.is_served() {
+            return Ok(());
+        }
+        Err(TransportError::new("connect to", to, ErrorKind::AddrNotAvailable.into()))
+    }
+}
+
+impl From<bool> for Reach {
+    /// Converts whether a locator is served.
+    #[inline]
+    fn from(is_served: bool) -> Self {
+        if is_served { Self::Served } else { Self::Unserved }
+    }
+}
+
+/// Event of a transport; see [`Transport::poll_event`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransportEvent {
+    /// A locator that was [connected](Control::Connect) is not reachable any more.
+    Lost(Lost),
+    /// Interfaces or addresses may have changed since the last [`Control::Refresh`], which is due.
+    /// Returned once before each refresh.
+    InterfacesChanged,
+}
+
+/// Request to a transport; see [`Transport::control`].
+#[derive(Debug, Clone, Copy)]
+pub enum Control<'a> {
+    /// Prepare to send to this locator, which a participant on this host announces. Fails if
+    /// another transport must be used.
+    Connect(&'a Locator),
+    /// Apply changes of the interfaces: afterwards [`Status::interfaces`], [`Status::locators`] and
+    /// [`Status::descriptors`] may differ. Ports stay the same.
+    Refresh,
+    /// Report the source of user data too, from now on.
+    ReportSources,
+}
+
+/// Request for the next received datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receive {
+    /// Any datagram. Those of [urgent](Self::Urgent) flows come first.
+    Any(Scan),
+    /// A datagram of a flow with its own port and a `transport_priority` above `above`, which is 0
+    /// or more: that of the most urgent such flow. No other datagram is taken. Each such flow is
+    /// checked, so that no less urgent datagram is received between an urgent arrival and the end
+    /// of the next call.
+    ///
+    /// Also finds nothing at a transport that returns datagrams in arrival order; [`Any`](Self::Any)
+    /// finds all of them.
+    Urgent {
+        /// Priority that the flow exceeds.
+        above: i32,
+    },
+    /// Any datagram except those of [urgent](Self::Urgent) flows. An executor requests it for a job
+    /// of normal priority, so that an urgent datagram does not use up that job. After `None` the
+    /// caller must not sleep yet: the transport may have taken urgent datagrams from the interface.
+    NotUrgent(Scan),
 }
 
 /// Thoroughness with which [`Transport::recv`] looks for a datagram.
@@ -142,7 +275,7 @@ fn refused(what: &str, kind: ErrorKind) -> TransportError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RxMeta {
     /// Sender. May be invalid for user data, where querying the kernel would cost a tenth of a
-    /// microsecond, unless [`Transport::report_sources`] was called.
+    /// microsecond, unless [`Control::ReportSources`] was requested.
     pub source: Locator,
     /// Receiving locator: the group for multicast; for unicast the port, with an unspecified
     /// address where the transport does not know more.
@@ -225,68 +358,19 @@ impl Deref for RxFrame<'_> {
 /// not at all. A multicast datagram is also delivered to its own sender, if that is a member of the
 /// group.
 pub trait Transport: Send {
-    /// Returns a short name for people: `"udp"`.
-    fn name(&self) -> &'static str;
+    /// Returns the properties that stay the same while the transport is open.
+    fn capabilities(&self) -> Capabilities;
 
-    /// Reports whether this transport can send to `locator`.
-    fn serves(&self, locator: &Locator) -> bool;
+    /// Returns the current state. May make system calls: for setup and diagnosis, not for the data
+    /// path.
+    fn status(&self) -> Status<'_>;
 
-    /// Prepares to send to `locator`, which a participant on this host announces. Returns false if
-    /// another transport must be used. May allocate.
-    fn reach(&mut self, locator: &Locator) -> bool {
-        self.serves(locator)
-    }
+    /// Returns whether and how datagrams get to a locator.
+    fn reach(&self, to: &Locator) -> Reach;
 
-    /// Returns a locator that was [reached](Self::reach) and is not reachable any more; each is
-    /// returned once. Cheap, since the other calls detect the loss.
-    fn poll_lost(&mut self) -> Option<Lost> {
-        None
-    }
-
-    /// Returns the network interfaces in use; empty for a transport without any.
-    fn interfaces(&self) -> &[Interface];
-
-    /// Returns the locators that discovery announces.
-    fn locators(&self) -> &Locators;
-
-    /// Reports whether interfaces or addresses may have changed since the last
-    /// [`refresh`](Self::refresh). Cheap, since [`recv`](Self::recv) detects the change.
-    fn may_have_moved(&self) -> bool {
-        false
-    }
-
-    /// Applies changes of the interfaces: afterwards [`interfaces`](Self::interfaces),
-    /// [`locators`](Self::locators) and [`descriptors`](Self::descriptors) may differ. Ports stay
-    /// the same. Allocates.
-    fn refresh(&mut self) -> Result<(), TransportError> {
-        Ok(())
-    }
-
-    /// Opens a flow. Also returns the unicast locators of the flow, to be announced for its
-    /// endpoint; empty unless `own_port`.
-    ///
-    /// A transport may return the same [`FlowId`] for equal specs without `own_port` (and
-    /// [`FlowId::DEFAULT`] for the default spec), so close a flow exactly as often as it was
-    /// opened. Allocates.
-    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError>;
-
-    /// Closes a flow, after sending its queued datagrams. Closing [`FlowId::DEFAULT`] does nothing;
-    /// closing an unknown flow is an error.
-    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError>;
-
-    /// Reports whether a [hot](Scan::Hot) scan that finds nothing only reads memory, which costs a
-    /// small part of a system call.
-    fn scans_memory(&self) -> bool {
-        false
-    }
-
-    /// Returns the maximum size of a datagram of this transport, in bytes. The MTU of the
-    /// interfaces determines the size without fragmentation.
-    fn max_message_len(&self) -> usize;
-
-    /// Loans an outgoing frame with room for [`max_message_len`](Self::max_message_len) bytes, of
-    /// unspecified content. A second loan without a commit in between returns the same frame with
-    /// its content.
+    /// Loans an outgoing frame with room for [`max_message_len`](Capabilities::max_message_len)
+    /// bytes, of unspecified content. A second loan without a commit in between returns the same
+    /// frame with its content.
     fn loan(&mut self) -> Result<&mut [u8], TransportError>;
 
     /// Queues the loaned frame as a datagram for all destinations. They are sent at
@@ -298,12 +382,12 @@ pub trait Transport: Send {
     /// loan that is not of this transport.
     fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError>;
 
-    /// Reports whether datagrams to a [served](Self::serves) locator stay in this process: then an
-    /// [object](takt_wire::SharedPayloadMemory::object) can be loaned with them.
-    fn stays_in_process(&self, locator: &Locator) -> bool {
-        let _ = locator;
-        false
-    }
+    /// Sends all queued datagrams. Those that cannot be sent now are counted and lost. Never
+    /// blocks.
+    fn flush(&mut self) -> Result<(), TransportError>;
+
+    /// Returns the next received datagram of the requested kind, if there is one. Never blocks.
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError>;
 
     /// Returns memory for a payload of `len` bytes that can be [sent as a loan](Payload::Loaned);
     /// `None` if the transport offers no loans, or none is free now.
@@ -312,51 +396,40 @@ pub trait Transport: Send {
         None
     }
 
-    /// Sends all queued datagrams. Those that cannot be sent now are counted and lost. Never
-    /// blocks.
-    fn flush(&mut self) -> Result<(), TransportError>;
-
-    /// Returns the next received datagram, if there is one; see [`Scan`]. Never blocks. Datagrams
-    /// of [urgent](Self::recv_urgent) flows come first.
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError>;
-
-    /// Returns the next datagram of a flow with its own port and a `transport_priority` above
-    /// `above`, which is 0 or more: that of the most urgent such flow. Never blocks, and never
-    /// takes another datagram. Checks each such flow, so that no less urgent datagram is received
-    /// between an urgent arrival and the end of the next call.
+    /// Opens a flow. Also returns the unicast locators of the flow, to be announced for its
+    /// endpoint; empty unless `own_port`. By default all flows are [`FlowId::DEFAULT`].
     ///
-    /// Also returns `None` for a transport that returns datagrams in arrival order;
-    /// [`recv`](Self::recv) finds all of them.
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let _ = above;
-        Ok(None)
+    /// A transport may return the same [`FlowId`] for equal specs without `own_port` (and
+    /// [`FlowId::DEFAULT`] for the default spec), so close a flow exactly as often as it was
+    /// opened. Allocates.
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        let _ = spec;
+        Ok((FlowId::DEFAULT, Vec::new()))
     }
 
-    /// Returns like [`recv`](Self::recv) the next datagram, except those that
-    /// [`recv_urgent`](Self::recv_urgent) returns. An executor calls it for a job of normal
-    /// priority, so that an urgent datagram does not use up that job. After `None` the caller must
-    /// not sleep yet: the transport may have taken urgent datagrams from the interface.
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv(scan)
+    /// Closes a flow, after sending its queued datagrams. Closing [`FlowId::DEFAULT`] does nothing;
+    /// closing an unknown flow is an error.
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.flush()?;
+        flow.check_default()
     }
 
-    /// Returns the descriptors that are readable (`POLLIN`) when [`recv`](Self::recv) can find a
-    /// datagram. Empty if the transport must be polled. May change with
-    /// [`open_flow`](Self::open_flow) and [`close_flow`](Self::close_flow).
+    /// Returns the next event, each once. Cheap, since [`recv`](Self::recv) and
+    /// [`commit`](Self::commit) detect the causes.
+    fn poll_event(&mut self) -> Option<TransportEvent> {
+        None
+    }
+
+    /// Carries out a request that is not part of the data path. May allocate.
     ///
-    /// Datagrams that the transport has already taken from the kernel do not make a descriptor
-    /// readable: wait only after `recv` with [`Scan::Taken`] or [`Scan::All`] returned `None`.
-    fn descriptors(&self) -> &[RawFd];
-
-    /// Returns the counters since opening.
-    fn stats(&self) -> TransportStats;
-
-    /// Reports the source of user data too, from now on.
-    fn report_sources(&mut self) {}
-
-    /// Returns the warnings since opening.
-    fn warnings(&self) -> &[Warning] {
-        &[]
+    /// # Errors
+    /// The request failed. A transport ignores requests that do not concern it, but
+    /// [`Control::Connect`] fails for a locator that is not served.
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        match request {
+            Control::Connect(to) => self.reach(to).or_unserved(to),
+            Control::Refresh | Control::ReportSources => Ok(()),
+        }
     }
 
     /// Returns the announced locator that a datagram of `flow` to `destination` is sent from; its
@@ -364,7 +437,7 @@ pub trait Transport: Send {
     /// the data path.
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
         let _ = flow;
-        let own = &self.locators().default_unicast;
+        let own = &self.status().locators.default_unicast;
         own.iter().find(|l| l.kind == destination.kind).copied()
     }
 }

@@ -13,7 +13,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::process::{Child, Command, Stdio};
 
 use takt_transport::shm::{ShmConfig, ShmTransport};
-use takt_transport::{Commit, FlowId, FlowSpec, Payload, RxFrame, Scan, Transport, readiness};
+use takt_transport::{
+    Commit, Control, FlowId, FlowSpec, Lost, Payload, Receive, RxFrame, Scan, Transport, TransportEvent, readiness,
+};
 use takt_wire::{Locator, SharedPayload};
 
 /// Environment variable that makes a process of this binary a victim. It holds the address of the
@@ -29,6 +31,14 @@ const VICTIMS: usize = 4;
 fn open() -> ShmTransport {
     let config = ShmConfig { ring_bytes: 256 << 10, segment_bytes: SLOTS * 4096, ..ShmConfig::default() };
     ShmTransport::open(&config).expect("Linux 5.14")
+}
+
+/// Returns the next lost locator.
+fn poll_lost(transport: &mut ShmTransport) -> Option<Lost> {
+    match transport.poll_event()? {
+        TransportEvent::Lost(lost) => Some(lost),
+        TransportEvent::InterfacesChanged => panic!("shared memory has no interfaces"),
+    }
 }
 
 /// Returns the bytes of datagram `n`; the length depends on `n`.
@@ -47,7 +57,7 @@ fn fill(n: u32, memory: &mut [u8]) -> usize {
 /// Sends datagram `n`; reports whether there was room for it. Every third one is loaned, if there
 /// is memory for it.
 fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
-    let before = transport.stats().datagrams_out;
+    let before = transport.status().stats.datagrams_out;
     let loan = if n.is_multiple_of(3) { transport.loan_payload(content(n).count()) } else { None };
     let frame = transport.loan().expect("a frame is loaned");
     match loan {
@@ -65,7 +75,7 @@ fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
         }
     }
     transport.flush().expect("flush succeeds");
-    transport.stats().datagrams_out > before
+    transport.status().stats.datagrams_out > before
 }
 
 /// Returns the number of a datagram; panics unless the datagram and its loan are intact.
@@ -132,7 +142,7 @@ struct Survivor {
 impl Survivor {
     /// Receives a datagram, if there is one, and replies.
     fn receive(&mut self) -> bool {
-        let Some(frame) = self.transport.recv(Scan::All).expect("receive succeeds") else { return false };
+        let Some(frame) = self.transport.recv(Receive::Any(Scan::All)).expect("receive succeeds") else { return false };
         let (from, n) = (frame.meta.source, number(&frame));
         let is_urgent = frame.meta.flow != FlowId::DEFAULT;
         let sender = self.known.entry(from).or_default();
@@ -153,7 +163,7 @@ impl Survivor {
         if !is_urgent && n % 16 == 0 && send(&mut self.transport, sender.answered, from) {
             sender.answered += 1;
         }
-        while let Some(lost) = self.transport.poll_lost() {
+        while let Some(lost) = poll_lost(&mut self.transport) {
             assert!(lost.has_ended && self.known.contains_key(&lost.locator), "{lost:?} answered before");
             self.lost += 1;
         }
@@ -165,7 +175,7 @@ impl Survivor {
         let until = self.received + count;
         while self.received < until {
             if !self.receive() {
-                readiness::wait(self.transport.descriptors(), None).expect("wait succeeds");
+                readiness::wait(self.transport.status().descriptors, None).expect("wait succeeds");
             }
         }
     }
@@ -206,13 +216,13 @@ fn survivor_is_unharmed_by_killed_processes() {
     }
     victims.clear();
     while survivor.receive() {}
-    while survivor.transport.poll_lost().is_some() {
+    while poll_lost(&mut survivor.transport).is_some() {
         survivor.lost += 1;
     }
     let answered = survivor.known.values().filter(|sender| sender.answered > 0).count();
     assert!(survivor.known.len() > kills / 4, "{} of them were received", survivor.known.len());
     assert_eq!(survivor.lost, answered, "each loss is reported once");
-    assert_eq!(survivor.transport.stats().receive_errors, 0);
+    assert_eq!(survivor.transport.status().stats.receive_errors, 0);
     assert!(
         survivor.loans_received > 0 && survivor.held_loans.iter().all(|(n, payload)| is_whole(*n, payload)),
         "{}",
@@ -243,19 +253,19 @@ fn victim() {
     let digits = role.into_string().expect("hexadecimal digits");
     let octet = |at: usize| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).expect("two of them");
     let mut transport = open();
-    let own = transport.locators().default_unicast[0];
+    let own = transport.status().locators.default_unicast[0];
     let to = Locator { address: std::array::from_fn(octet), ..own };
-    assert!(transport.reach(&to), "the survivor is alive");
+    assert!(transport.control(Control::Connect(&to)).is_ok(), "the survivor is alive");
     let port = u32::from_be_bytes(std::array::from_fn(|at| octet(16 + at)));
     let (mut next, mut replies, mut count) = ([0, 0], 0, 0_u32);
-    while transport.poll_lost().is_none() {
+    while poll_lost(&mut transport).is_none() {
         count = count.wrapping_add(1);
         let is_urgent = count.is_multiple_of(4);
         let next = &mut next[usize::from(is_urgent)];
         if send(&mut transport, *next, if is_urgent { Locator { port, ..to } } else { to }) {
             *next += 1;
         }
-        while let Some(frame) = transport.recv(Scan::All).expect("receive succeeds") {
+        while let Some(frame) = transport.recv(Receive::Any(Scan::All)).expect("receive succeeds") {
             assert_eq!(number(&frame), replies, "in order and without a gap");
             replies += 1;
         }

@@ -25,7 +25,8 @@ use std::os::fd::RawFd;
 use takt_transport::udp::UdpTransport;
 use takt_transport::urgency_buffer::{BELOW_ALL, Wanted};
 use takt_transport::{
-    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
+    Capabilities, Commit, Control, FlowId, FlowSpec, Reach, Receive, RxFrame, Scan, Status, Transport, TransportError,
+    TransportEvent, Warning,
 };
 use takt_wire::Locator;
 
@@ -77,7 +78,7 @@ impl XdpTransport {
     /// the kernel has no AF_XDP; a permission is missing.
     pub fn open(config: &XdpConfig) -> Result<Self, TransportError> {
         let udp = UdpTransport::open(&config.udp)?;
-        let chosen = udp.interfaces().iter().find(|interface| interface.name == config.interface);
+        let chosen = udp.status().interfaces.iter().find(|interface| interface.name == config.interface);
         let interface = chosen.filter(|interface| !interface.addresses.is_empty()).ok_or_else(|| {
             let why = "it is not an interface of the UDP transport, or has no address";
             TransportError::new("use interface", &config.interface, io::Error::new(io::ErrorKind::NotFound, why))
@@ -100,7 +101,7 @@ impl XdpTransport {
             warnings: Vec::new(),
         };
         xdp.record_flow_header(FlowId::DEFAULT, 0);
-        let announced = xdp.udp.locators().clone();
+        let announced = xdp.udp.status().locators.clone();
         for locator in announced.default_unicast.iter().chain(&announced.metatraffic_unicast) {
             xdp.listen_at(locator, FlowId::DEFAULT, 0);
         }
@@ -154,10 +155,10 @@ impl XdpTransport {
     fn update_descriptors(&mut self) {
         self.descriptors.clear();
         self.descriptors.extend(self.interface.descriptors());
-        self.descriptors.extend(self.udp.descriptors());
+        self.descriptors.extend(self.udp.status().descriptors);
         self.warnings.clear();
         self.warnings
-            .extend(self.udp.warnings().iter().chain(&self.own_warnings).chain(&self.refresh_failure).cloned());
+            .extend(self.udp.status().warnings.iter().chain(&self.own_warnings).chain(&self.refresh_failure).cloned());
     }
 
     /// Leaves a destination of the loaned datagram to the kernel.
@@ -268,8 +269,8 @@ fn receive_from_kernel(
     wanted: Wanted,
 ) -> Result<Option<RxFrame<'_>>, TransportError> {
     match wanted {
-        Wanted::Above(_) => udp.recv(scan),
-        Wanted::NotUrgent => udp.recv_not_urgent(scan),
+        Wanted::Above(_) => udp.recv(Receive::Any(scan)),
+        Wanted::NotUrgent => udp.recv(Receive::NotUrgent(scan)),
     }
 }
 
@@ -279,7 +280,7 @@ fn receive_urgent_from_kernel<'a>(
     above: i32,
     has_urgent: &mut bool,
 ) -> Result<Option<RxFrame<'a>>, TransportError> {
-    let found = udp.recv_urgent(above)?;
+    let found = udp.recv(Receive::Urgent { above })?;
     *has_urgent = found.is_some();
     Ok(found)
 }
@@ -309,32 +310,33 @@ impl XdpTransport {
             Scan::Taken | Scan::All => receive_from_kernel(udp, scan, wanted),
         }
     }
-}
 
-impl Transport for XdpTransport {
-    fn name(&self) -> &'static str {
-        "xdp"
+    /// Returns the next urgent datagram above this priority from the rings or the kernel's sockets.
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let Self { udp, interface, calls, scans_all, kernel_has_urgent, .. } = self;
+        interface.return_to_kernel();
+        *calls = calls.wrapping_add(1);
+        // Urgent datagrams may arrive by the kernel too, but polling it is a system call. It must
+        // be polled before a sleep.
+        if calls.is_multiple_of(KERNEL_INTERVAL) {
+            if let Some(frame) = receive_urgent_from_kernel(udp, above, kernel_has_urgent)? {
+                return Ok(Some(frame));
+            }
+            return Ok(interface.recv(Wanted::Above(above)));
+        }
+        if let Some(frame) = interface.recv(Wanted::Above(above)) {
+            return Ok(Some(frame));
+        }
+        match *scans_all || *kernel_has_urgent {
+            true => receive_urgent_from_kernel(udp, above, kernel_has_urgent),
+            false => Ok(None),
+        }
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        self.udp.serves(locator)
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        self.udp.interfaces()
-    }
-
-    fn locators(&self) -> &Locators {
-        self.udp.locators()
-    }
-
-    fn may_have_moved(&self) -> bool {
-        self.udp.may_have_moved()
-    }
-
+    /// Applies changes of the interfaces. Allocates.
     fn refresh(&mut self) -> Result<(), TransportError> {
-        self.udp.refresh()?;
-        let interface = self.udp.interfaces().iter().find(|interface| interface.name == self.report.interface);
+        self.udp.control(Control::Refresh)?;
+        let interface = self.udp.status().interfaces.iter().find(|interface| interface.name == self.report.interface);
         let followed = self.interface.apply_changes(interface).and_then(|is_new| match is_new {
             true => report(&self.report.interface, &self.interface).map(Some),
             false => Ok(None),
@@ -348,6 +350,29 @@ impl Transport for XdpTransport {
         }
         self.update_descriptors();
         Ok(())
+    }
+}
+
+impl Transport for XdpTransport {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { name: "xdp", max_message_len: self.report.max_message_len, scans_memory: true }
+    }
+
+    fn status(&self) -> Status<'_> {
+        let (udp, own) = (self.udp.status(), self.counters());
+        let mut stats = udp.stats;
+        stats.datagrams_in += own.datagrams_in;
+        stats.bytes_in += own.bytes_in;
+        stats.datagrams_out += own.datagrams_out;
+        stats.bytes_out += own.bytes_out;
+        stats.bypassed_in += own.datagrams_in;
+        stats.bypassed_out += own.datagrams_out;
+        stats.kernel_drops += own.kernel_drops;
+        Status { descriptors: &self.descriptors, warnings: &self.warnings, stats, ..udp }
+    }
+
+    fn reach(&self, locator: &Locator) -> Reach {
+        self.udp.reach(locator)
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
@@ -377,14 +402,6 @@ impl Transport for XdpTransport {
         Ok(())
     }
 
-    fn scans_memory(&self) -> bool {
-        true
-    }
-
-    fn max_message_len(&self) -> usize {
-        self.report.max_message_len
-    }
-
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
         self.loaned = true;
         Ok(self.interface.loan())
@@ -408,57 +425,23 @@ impl Transport for XdpTransport {
         self.udp.flush()
     }
 
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { udp, interface, calls, scans_all, kernel_has_urgent, .. } = self;
-        interface.return_to_kernel();
-        *calls = calls.wrapping_add(1);
-        // Urgent datagrams may arrive by the kernel too, but polling it is a system call. It must
-        // be polled before a sleep.
-        if calls.is_multiple_of(KERNEL_INTERVAL) {
-            if let Some(frame) = receive_urgent_from_kernel(udp, above, kernel_has_urgent)? {
-                return Ok(Some(frame));
-            }
-            return Ok(interface.recv(Wanted::Above(above)));
-        }
-        if let Some(frame) = interface.recv(Wanted::Above(above)) {
-            return Ok(Some(frame));
-        }
-        match *scans_all || *kernel_has_urgent {
-            true => receive_urgent_from_kernel(udp, above, kernel_has_urgent),
-            false => Ok(None),
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        match request {
+            Receive::Any(scan) => self.recv_wanted(scan, Wanted::Above(BELOW_ALL)),
+            Receive::NotUrgent(scan) => self.recv_wanted(scan, Wanted::NotUrgent),
+            Receive::Urgent { above } => self.recv_urgent(above),
         }
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_wanted(scan, Wanted::Above(BELOW_ALL))
+    fn poll_event(&mut self) -> Option<TransportEvent> {
+        self.udp.poll_event()
     }
 
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_wanted(scan, Wanted::NotUrgent)
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        &self.descriptors
-    }
-
-    fn stats(&self) -> TransportStats {
-        let (mut stats, own) = (self.udp.stats(), self.counters());
-        stats.datagrams_in += own.datagrams_in;
-        stats.bytes_in += own.bytes_in;
-        stats.datagrams_out += own.datagrams_out;
-        stats.bytes_out += own.bytes_out;
-        stats.bypassed_in += own.datagrams_in;
-        stats.bypassed_out += own.datagrams_out;
-        stats.kernel_drops += own.kernel_drops;
-        stats
-    }
-
-    fn report_sources(&mut self) {
-        self.udp.report_sources();
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &self.warnings
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        match request {
+            Control::Refresh => self.refresh(),
+            Control::Connect(_) | Control::ReportSources => self.udp.control(request),
+        }
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {

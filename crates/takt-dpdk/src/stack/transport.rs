@@ -1,12 +1,11 @@
 //! Implementation of [`Transport`] for the stack.
 
 use std::io;
-use std::os::fd::RawFd;
 
 use takt_transport::ethernet::FramePort;
 use takt_transport::urgency_buffer::{BELOW_ALL, Wanted};
 use takt_transport::{
-    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
+    Capabilities, Commit, FlowId, FlowSpec, Reach, Receive, RxFrame, Scan, Status, Transport, TransportError,
 };
 use takt_wire::Locator;
 
@@ -30,23 +29,43 @@ impl<P: FramePort> UdpStack<P> {
         self.send_waiting();
         Ok(found.map(|(location, meta)| RxFrame::new(self.bytes(location), meta)))
     }
+
+    /// Returns the next urgent datagram above this priority.
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        if !self.urgency_buffer.awaits() {
+            return Ok(None);
+        }
+        let found = self.receive_wanted(Scan::Hot, Wanted::Above(above))?;
+        self.send_waiting();
+        Ok(found.map(|(location, meta)| RxFrame::new(self.bytes(location), meta)))
+    }
 }
 
 impl<P: FramePort> Transport for UdpStack<P> {
-    fn name(&self) -> &'static str {
-        self.port.name()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: self.port.name(),
+            max_message_len: self.max_message_len,
+            scans_memory: self.port.scans_memory(),
+        }
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        self.address(locator).is_some()
+    fn status(&self) -> Status<'_> {
+        let (mut stats, port) = (self.stats, self.port.stats());
+        stats.kernel_drops += port.dropped_in;
+        stats.truncated += port.truncated;
+        stats.receive_errors += port.malformed;
+        stats.send_errors.would_block += port.refused_out;
+        Status {
+            interfaces: &self.interfaces,
+            descriptors: self.port.descriptors(),
+            warnings: self.port.warnings(),
+            ..Status::new(&self.locators, stats)
+        }
     }
 
-    fn interfaces(&self) -> &[Interface] {
-        &self.interfaces
-    }
-
-    fn locators(&self) -> &Locators {
-        &self.locators
+    fn reach(&self, locator: &Locator) -> Reach {
+        self.address(locator).is_some().into()
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
@@ -66,14 +85,6 @@ impl<P: FramePort> Transport for UdpStack<P> {
             self.urgency_buffer.await_urgency(self.flows.most_urgent(), DATAGRAM_MAX);
         }
         Ok(())
-    }
-
-    fn scans_memory(&self) -> bool {
-        self.port.scans_memory()
-    }
-
-    fn max_message_len(&self) -> usize {
-        self.max_message_len
     }
 
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
@@ -100,38 +111,12 @@ impl<P: FramePort> Transport for UdpStack<P> {
         self.port.flush().map_err(|e| TransportError::new("send at", self.own.1, e))
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_wanted(scan, Wanted::Above(BELOW_ALL))
-    }
-
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.recv_wanted(scan, Wanted::NotUrgent)
-    }
-
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        if !self.urgency_buffer.awaits() {
-            return Ok(None);
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        match request {
+            Receive::Any(scan) => self.recv_wanted(scan, Wanted::Above(BELOW_ALL)),
+            Receive::NotUrgent(scan) => self.recv_wanted(scan, Wanted::NotUrgent),
+            Receive::Urgent { above } => self.recv_urgent(above),
         }
-        let found = self.receive_wanted(Scan::Hot, Wanted::Above(above))?;
-        self.send_waiting();
-        Ok(found.map(|(location, meta)| RxFrame::new(self.bytes(location), meta)))
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        self.port.descriptors()
-    }
-
-    fn stats(&self) -> TransportStats {
-        let (mut stats, port) = (self.stats, self.port.stats());
-        stats.kernel_drops += port.dropped_in;
-        stats.truncated += port.truncated;
-        stats.receive_errors += port.malformed;
-        stats.send_errors.would_block += port.refused_out;
-        stats
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        self.port.warnings()
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {

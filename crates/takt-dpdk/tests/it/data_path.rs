@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use takt_dpdk::{DpdkConfig, DpdkPort, UdpStack, UdpStackConfig};
 use takt_testkit::memory::allocations;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
-use takt_transport::{Commit, FlowId, Scan, Transport};
+use takt_transport::{Commit, FlowId, Receive, Scan, Transport};
 use takt_wire::Locator;
 
 use super::counting_calls::with_counted_calls;
@@ -25,7 +25,7 @@ fn pair() -> [DpdkPort; 2] {
 
 /// Sends and receives datagrams; asserts that there are no system calls and allocations.
 fn exchange(here: &mut impl Transport, there: &mut impl Transport) {
-    let to: Locator = there.locators().default_unicast[0];
+    let to: Locator = there.status().locators.default_unicast[0];
     let (mut received, mut count) = (0, 0);
     let system_calls = with_counted_calls(|calls| {
         calls.during(|| {
@@ -34,7 +34,7 @@ fn exchange(here: &mut impl Transport, there: &mut impl Transport) {
                     here.loan().expect("a frame is loaned")[..LEN].fill(n as u8);
                     here.commit(Commit::new(LEN, FlowId::DEFAULT, &[to])).expect("the frame is accepted");
                     here.flush().expect("flush succeeds");
-                    while let Some(frame) = there.recv(Scan::Hot).expect("receive succeeds") {
+                    while let Some(frame) = there.recv(Receive::Any(Scan::Hot)).expect("receive succeeds") {
                         assert_eq!(frame.bytes(), [received as u8; LEN]);
                         received += 1;
                     }

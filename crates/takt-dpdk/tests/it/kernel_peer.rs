@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use takt_dpdk::{DpdkConfig, DpdkTransport, UdpStackConfig};
 use takt_testkit::{not_run, require};
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
-use takt_transport::{Commit, FlowId, Scan, Transport};
+use takt_transport::{Commit, FlowId, Receive, Scan, Transport};
 use takt_wire::Locator;
 
 use super::devices::{TUN, config, lock_devices, mac, unique_name};
@@ -35,7 +35,7 @@ pub fn by_kernel(host: &Host) -> UdpTransport {
 }
 
 fn user(transport: &impl Transport) -> Locator {
-    transport.locators().default_unicast[0]
+    transport.status().locators.default_unicast[0]
 }
 
 fn message(n: usize, len: usize) -> Vec<u8> {
@@ -52,11 +52,11 @@ fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
 fn receive(at: &mut impl Transport, other: &mut impl Transport) -> Vec<u8> {
     let since = Instant::now();
     loop {
-        if let Some(frame) = at.recv(Scan::All).expect("receive succeeds") {
+        if let Some(frame) = at.recv(Receive::Any(Scan::All)).expect("receive succeeds") {
             return frame.to_vec();
         }
-        assert!(other.recv(Scan::All).expect("receive succeeds").is_none());
-        assert!(since.elapsed() < TIMEOUT, "nothing arrives: {:?}, {:?}", at.stats(), other.stats());
+        assert!(other.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_none());
+        assert!(since.elapsed() < TIMEOUT, "nothing arrives: {:?}, {:?}", at.status().stats, other.status().stats);
         std::thread::yield_now();
     }
 }
@@ -75,7 +75,7 @@ fn datagrams_of_all_sizes_arrive_and_groups_reach_all() {
     });
     let mut udp = by_kernel(&there);
     let (at_dpdk, at_udp) = (user(&dpdk), user(&udp));
-    let most = dpdk.max_message_len();
+    let most = dpdk.capabilities().max_message_len;
     assert_eq!(most, 1_472);
     for (n, len) in [1, 4, 17, 18, 19, 64, 333, most].into_iter().enumerate() {
         send(&mut dpdk, &message(n, len), at_udp);
@@ -87,7 +87,7 @@ fn datagrams_of_all_sizes_arrive_and_groups_reach_all() {
         send(&mut udp, &message(7, len), at_dpdk);
         assert_eq!(receive(&mut dpdk, &mut udp), message(7, len), "{len} octets in parts");
     }
-    for group in [dpdk.locators().metatraffic_multicast[0], dpdk.locators().default_multicast[0]] {
+    for group in [dpdk.status().locators.metatraffic_multicast[0], dpdk.status().locators.default_multicast[0]] {
         for from_dpdk in [true, false] {
             match from_dpdk {
                 true => send(&mut dpdk, &message(9, 200), group),
@@ -96,8 +96,8 @@ fn datagrams_of_all_sizes_arrive_and_groups_reach_all() {
             let since = Instant::now();
             let (mut at_dpdk, mut at_udp) = (0, 0);
             while (at_dpdk, at_udp) != (1, 1) {
-                at_dpdk += usize::from(dpdk.recv(Scan::All).expect("receive succeeds").is_some());
-                at_udp += usize::from(udp.recv(Scan::All).expect("receive succeeds").is_some());
+                at_dpdk += usize::from(dpdk.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some());
+                at_udp += usize::from(udp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some());
                 assert!(since.elapsed() < TIMEOUT && at_dpdk < 2 && at_udp < 2, "{at_dpdk}, {at_udp}");
             }
         }
@@ -151,7 +151,7 @@ fn ping_of_a_host_is_answered() {
         Command::new("ping").args(ping).stdout(std::process::Stdio::null()).spawn().expect("ping is installed")
     });
     let status = loop {
-        assert!(dpdk.recv(Scan::All).expect("receive succeeds").is_none());
+        assert!(dpdk.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_none());
         if let Some(status) = ping.try_wait().expect("the process is a child") {
             break status;
         }
@@ -181,7 +181,7 @@ fn igmp_snooping_switch_learns_the_membership() {
         String::from_utf8_lossy(&shown.stdout).contains("port p1 grp 239.255.0.1")
     };
     while !is_known() {
-        assert!(dpdk.recv(Scan::All).expect("receive succeeds").is_none());
+        assert!(dpdk.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_none());
         assert!(since.elapsed() < TIMEOUT, "the switch does not know the group");
     }
 }

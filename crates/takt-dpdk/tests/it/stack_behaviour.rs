@@ -9,7 +9,7 @@ use takt_packet::{
     MacAddress, Sum, UDP, UdpDatagram, UdpHeader, VlanTag,
 };
 use takt_testkit::memory::allocations;
-use takt_transport::{Commit, FlowId, FlowSpec, Scan, Transport};
+use takt_transport::{Commit, FlowId, FlowSpec, Receive, Scan, Transport};
 use takt_wire::Locator;
 
 use super::memory::{Memory, MemoryPort, mac};
@@ -40,7 +40,7 @@ fn send(stack: &mut Stack, bytes: &[u8], to: Ipv4Addr) {
 }
 
 fn recv(stack: &mut Stack) -> Option<Vec<u8>> {
-    stack.recv(Scan::All).expect("receive succeeds").map(|frame| frame.to_vec())
+    stack.recv(Receive::Any(Scan::All)).expect("receive succeeds").map(|frame| frame.to_vec())
 }
 
 fn arp(operation: ArpOperation, sender: (MacAddress, Ipv4Addr), target: (MacAddress, Ipv4Addr)) -> Vec<u8> {
@@ -123,7 +123,7 @@ fn datagrams_waiting_for_an_arp_reply_are_sent_in_order() {
     assert_eq!(received, (0..16).collect::<Vec<u8>>(), "the queue keeps as many as it can hold");
     let counters = stack.counters();
     assert_eq!((counters.waited, counters.unresolved), (21, 5));
-    assert_eq!((stack.stats().datagrams_out, stack.stats().send_errors.host_unreachable), (16, 5));
+    assert_eq!((stack.status().stats.datagrams_out, stack.status().stats.send_errors.host_unreachable), (16, 5));
     send(&mut stack, b"at once", PEER);
     assert!(peer.take().is_some() && stack.counters().waited == 21);
 }
@@ -146,7 +146,7 @@ fn frames_refused_by_the_port_are_sent_with_the_next_call() {
     send(&mut stack, &[3; 30], PEER);
     let left = std::iter::from_fn(|| peer.take()).map(|frame| frame[frame.len() - 1]);
     assert_eq!(left.collect::<Vec<u8>>(), [0, 1, 2, 3]);
-    assert_eq!(stack.stats().send_errors.total(), 0);
+    assert_eq!(stack.status().stats.send_errors.total(), 0);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn arp_requests_are_answered_and_their_senders_recorded() {
 fn other_networks_are_reached_through_the_gateway() {
     let far = Ipv4Addr::new(192, 0, 2, 7);
     let (stack_without, _) = stack(config());
-    assert!(!stack_without.serves(&Locator::udp_v4(far, 7411)));
+    assert!(!stack_without.reach(&Locator::udp_v4(far, 7411)).is_served());
     let neighbours = vec![(PEER, mac(2))];
     let (mut stack, mut peer) = stack(UdpStackConfig { gateway: Some(PEER), neighbours, ..config() });
     while peer.take().is_some() {}

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::{Marked, TIMEOUT, assert_nothing_before, commit, first, receive, send};
-use crate::{Commit, FlowId, FlowSpec, Scan, Transport};
+use crate::{Commit, Control, FlowId, FlowSpec, Receive, Scan, Transport};
 
 const OWN_PORT: FlowSpec = FlowSpec { own_port: true, transport_priority: 0 };
 
 /// A flow with its own port sends from it and receives at it.
 pub fn flow_has_its_own_port<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    b.report_sources();
-    let at_b = first(&b.locators().default_unicast);
+    b.control(Control::ReportSources).expect("sources are reported");
+    let at_b = first(&b.status().locators.default_unicast);
     let (one, at_one) = a.open_flow(&OWN_PORT).expect("a port is free");
     let (two, at_two) = a.open_flow(&OWN_PORT).expect("a port is free");
     let (at_one, at_two) = (first(&at_one), first(&at_two));
-    let at_default = first(&a.locators().default_unicast);
+    let at_default = first(&a.status().locators.default_unicast);
     assert!(one != two && one != FlowId::DEFAULT && two != FlowId::DEFAULT);
     assert!(at_one != at_two && at_one != at_default && at_two != at_default);
     for (n, (flow, at)) in (0..).zip([(one, at_one), (two, at_two), (FlowId::DEFAULT, at_default)]) {
@@ -43,7 +43,7 @@ pub fn flow_without_requirements_is_the_default_flow<T: Transport>(open: impl Fn
     for _ in 0..4 {
         a.close_flow(FlowId::DEFAULT).expect("closing the default flow has no effect");
     }
-    let to = first(&b.locators().default_unicast);
+    let to = first(&b.status().locators.default_unicast);
     send(&mut a, &marked, 1, to);
     assert_eq!(receive(&mut b, &marked, Scan::All).0, 1);
 }
@@ -51,8 +51,8 @@ pub fn flow_without_requirements_is_the_default_flow<T: Transport>(open: impl Fn
 /// Closing a flow sends what is queued; afterwards the flow is unknown.
 pub fn closed_flow_is_removed<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let to = first(&b.locators().default_unicast);
-    let back = first(&a.locators().default_unicast);
+    let to = first(&b.status().locators.default_unicast);
+    let back = first(&a.status().locators.default_unicast);
     for n in 0..50 {
         let (flow, at) = a.open_flow(&OWN_PORT).expect("a port is free");
         commit(&mut a, &marked, n, 64, flow, &[to]);
@@ -72,7 +72,7 @@ pub fn closed_flow_is_removed<T: Transport>(open: impl Fn() -> T) {
 /// A priority does not change delivery; a flow that was opened twice must be closed twice.
 pub fn urgent_flows_are_delivered<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let to = first(&b.locators().default_unicast);
+    let to = first(&b.status().locators.default_unicast);
     for (n, transport_priority) in (0..).zip([1, 46, 63, i32::MAX]) {
         let spec = FlowSpec { own_port: false, transport_priority };
         let (flow, locators) = a.open_flow(&spec).expect("a port is free");
@@ -99,7 +99,7 @@ fn urgent_datagrams_come_first<T: Transport>(open: impl Fn() -> T) {
         (flow, first(&at))
     };
     let [(log, to_log), (steering, to_steering), (brake, to_brake)] = [0, 30, 46].map(|p| open_flow(true, p));
-    let user = first(&b.locators().default_unicast);
+    let user = first(&b.status().locators.default_unicast);
     // Completes one-time work, so that it does not disturb the rounds.
     send(&mut a, &marked, 9000, user);
     assert_eq!(receive(&mut b, &marked, Scan::All).0, 9000);
@@ -115,11 +115,11 @@ fn urgent_datagrams_come_first<T: Transport>(open: impl Fn() -> T) {
             let above = if n == 1003 { 45 } else { 30 };
             assert_eq!(receive_urgent(&mut b, &marked, above), (n, flow), "round {round}");
         }
-        assert!(b.recv_urgent(30).expect("receive succeeds").is_none());
+        assert!(b.recv(Receive::Urgent { above: 30 }).expect("receive succeeds").is_none());
         let (n, _, meta) = receive(&mut b, &marked, Scan::All);
         assert_eq!((n, meta.flow), (1000, steering), "before what is not urgent");
         assert_eq!(receive_urgent(&mut b, &marked, 0), (1002, steering));
-        assert!(b.recv_urgent(0).expect("receive succeeds").is_none());
+        assert!(b.recv(Receive::Urgent { above: 0 }).expect("receive succeeds").is_none());
         let mut order = [Vec::new(), Vec::new()];
         for _ in 0..FLOOD {
             let (n, _, meta) = receive(&mut b, &marked, Scan::All);
@@ -142,7 +142,7 @@ fn urgent_datagrams_come_first<T: Transport>(open: impl Fn() -> T) {
 fn receive_urgent(transport: &mut impl Transport, marked: &Marked, above: i32) -> (u32, FlowId) {
     let since = Instant::now();
     loop {
-        let frame = transport.recv_urgent(above).expect("receive succeeds");
+        let frame = transport.recv(Receive::Urgent { above: above }).expect("receive succeeds");
         if let Some(found) = frame.map(|frame| (marked.number(&frame), frame.meta.flow)) {
             return (found.0.expect("only expected datagrams arrive"), found.1);
         }

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use takt_wire::Locator;
 
-use crate::{Commit, FlowId, RxMeta, Scan, Transport, readiness};
+use crate::{Commit, FlowId, Receive, RxMeta, Scan, Transport, readiness};
 
 pub use flows::*;
 pub use receiving::*;
@@ -166,18 +166,18 @@ pub(crate) fn send(transport: &mut impl Transport, marked: &Marked, n: u32, to: 
 pub(crate) fn receive(transport: &mut impl Transport, marked: &Marked, scan: Scan) -> (u32, usize, RxMeta) {
     let since = Instant::now();
     loop {
-        let frame = transport.recv(scan).expect("receive succeeds");
+        let frame = transport.recv(Receive::Any(scan)).expect("receive succeeds");
         let found = frame.map(|f| marked.number(&f).map(|n| (n, f.len(), f.meta)));
         match found {
             Some(Some(found)) => return found,
             Some(None) => {}
-            None if scan == Scan::All && !transport.descriptors().is_empty() => {
+            None if scan == Scan::All && !transport.status().descriptors.is_empty() => {
                 let left = TIMEOUT.saturating_sub(since.elapsed());
-                readiness::wait(transport.descriptors(), Some(left)).expect("wait succeeds");
+                readiness::wait(transport.status().descriptors, Some(left)).expect("wait succeeds");
             }
             None => std::thread::yield_now(),
         }
-        assert!(since.elapsed() < TIMEOUT, "nothing arrives: {:?}", transport.stats());
+        assert!(since.elapsed() < TIMEOUT, "nothing arrives: {:?}", transport.status().stats);
     }
 }
 

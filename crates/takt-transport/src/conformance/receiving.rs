@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::{Marked, TIMEOUT, commit, first, receive, send};
-use crate::{FlowId, FlowSpec, Scan, Transport, readiness};
+use crate::{FlowId, FlowSpec, Receive, Scan, Transport, readiness};
 
 /// The sender and the receiver count datagrams and bytes.
 pub fn sent_and_received_datagrams_are_counted<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let to = first(&b.locators().default_unicast);
+    let to = first(&b.status().locators.default_unicast);
     for n in 0..50 {
         commit(&mut a, &marked, n, 100 + n as usize, FlowId::DEFAULT, &[to, to]);
     }
@@ -17,7 +17,7 @@ pub fn sent_and_received_datagrams_are_counted<T: Transport>(open: impl Fn() -> 
         receive(&mut b, &marked, Scan::All);
     }
     let bytes: u64 = (100..150).sum::<u64>() * 2;
-    let (a, b) = (a.stats(), b.stats());
+    let (a, b) = (a.status().stats, b.status().stats);
     assert_eq!((a.datagrams_out, a.bytes_out), (100, bytes));
     assert_eq!(a.send_errors.total(), 0);
     assert_eq!((b.datagrams_in, b.bytes_in), (100, bytes));
@@ -30,16 +30,16 @@ pub fn descriptors_are_readable_when_datagrams_arrive<T: Transport>(open: impl F
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let spec = FlowSpec { own_port: true, transport_priority: 0 };
     let (_, own) = b.open_flow(&spec).expect("a port is free");
-    let announced = b.locators().clone();
+    let announced = b.status().locators.clone();
     let destinations = [&announced.default_unicast, &announced.metatraffic_unicast, &own];
     for (n, destination) in (0..).zip(destinations.into_iter().cycle().take(9)) {
         send(&mut a, &marked, n, first(destination));
-        if !b.descriptors().is_empty() {
-            assert!(readiness::wait(b.descriptors(), Some(TIMEOUT)).expect("wait succeeds"));
+        if !b.status().descriptors.is_empty() {
+            assert!(readiness::wait(b.status().descriptors, Some(TIMEOUT)).expect("wait succeeds"));
         }
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
-        while b.recv(Scan::All).expect("receive succeeds").is_some() {}
-        let ready = readiness::wait(b.descriptors(), Some(Duration::ZERO));
+        while b.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
+        let ready = readiness::wait(b.status().descriptors, Some(Duration::ZERO));
         assert!(!ready.expect("wait succeeds"), "no datagram is left");
     }
 }
@@ -48,7 +48,7 @@ pub fn descriptors_are_readable_when_datagrams_arrive<T: Transport>(open: impl F
 /// descriptor readable.
 pub fn queued_datagram_makes_a_descriptor_readable<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let to = first(&b.locators().default_unicast);
+    let to = first(&b.status().locators.default_unicast);
     let mut expected = 0;
     for burst in [1, 1, 2, 7, 100, 1, 1] {
         let end = expected + burst;
@@ -56,40 +56,40 @@ pub fn queued_datagram_makes_a_descriptor_readable<T: Transport>(open: impl Fn()
             send(&mut a, &marked, n, to);
         }
         while expected < end {
-            while let Some(frame) = b.recv(Scan::Taken).expect("receive succeeds") {
+            while let Some(frame) = b.recv(Receive::Any(Scan::Taken)).expect("receive succeeds") {
                 if let Some(number) = marked.number(&frame) {
                     assert_eq!(number, expected);
                     expected += 1;
                 }
             }
             if expected < end {
-                if !b.descriptors().is_empty() {
-                    assert!(readiness::wait(b.descriptors(), Some(TIMEOUT)).expect("wait succeeds"));
+                if !b.status().descriptors.is_empty() {
+                    assert!(readiness::wait(b.status().descriptors, Some(TIMEOUT)).expect("wait succeeds"));
                 }
                 assert_eq!(receive(&mut b, &marked, Scan::All).0, expected);
                 expected += 1;
             }
         }
     }
-    assert!(b.recv(Scan::Taken).expect("receive succeeds").is_none());
+    assert!(b.recv(Receive::Any(Scan::Taken)).expect("receive succeeds").is_none());
 }
 
 /// Two threads that sleep whenever no datagram is pending keep answering each other.
 pub fn sleeping_receiver_is_woken_by_every_datagram<T: Transport>(open: impl Fn() -> T) {
     const ROUNDS: u32 = 2_000;
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let (at_a, at_b) = (first(&a.locators().default_unicast), first(&b.locators().default_unicast));
+    let (at_a, at_b) = (first(&a.status().locators.default_unicast), first(&b.status().locators.default_unicast));
     let next = |transport: &mut T| {
         loop {
-            let frame = transport.recv(Scan::Taken).expect("receive succeeds");
+            let frame = transport.recv(Receive::Any(Scan::Taken)).expect("receive succeeds");
             if let Some(number) = frame.and_then(|frame| marked.number(&frame)) {
                 return number;
             }
-            if transport.descriptors().is_empty() {
+            if transport.status().descriptors.is_empty() {
                 return receive(transport, &marked, Scan::All).0;
             }
-            assert!(readiness::wait(transport.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "woken");
-            let frame = transport.recv(Scan::All).expect("receive succeeds");
+            assert!(readiness::wait(transport.status().descriptors, Some(TIMEOUT)).expect("wait succeeds"), "woken");
+            let frame = transport.recv(Receive::Any(Scan::All)).expect("receive succeeds");
             if let Some(number) = frame.and_then(|frame| marked.number(&frame)) {
                 return number;
             }
@@ -112,7 +112,7 @@ pub fn sleeping_receiver_is_woken_by_every_datagram<T: Transport>(open: impl Fn(
 /// Hot scans alone find datagrams at every port.
 pub fn hot_scan_finds_every_datagram_eventually<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let announced = b.locators().clone();
+    let announced = b.status().locators.clone();
     let kinds = [
         announced.metatraffic_unicast,
         announced.default_unicast,
@@ -136,13 +136,13 @@ pub fn hot_scan_finds_every_datagram_eventually<T: Transport>(open: impl Fn() ->
 /// A received frame stays unchanged until the next call.
 pub fn received_frame_is_valid_until_the_next_receive<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let to = first(&b.locators().default_unicast);
+    let to = first(&b.status().locators.default_unicast);
     send(&mut a, &marked, 0, to);
     for n in 1..=20 {
         let since = Instant::now();
         let frame = loop {
             assert!(since.elapsed() < TIMEOUT, "datagram {} does not arrive", n - 1);
-            if let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
+            if let Some(frame) = b.recv(Receive::Any(Scan::All)).expect("receive succeeds") {
                 break frame;
             }
         };

@@ -11,7 +11,7 @@ use crate::{Commit, FlowId, Payload, Scan, Transport};
 /// One flush sends more datagrams than any batch holds, and all arrive.
 pub fn more_datagrams_than_a_batch_are_delivered<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let to = first(&b.locators().default_unicast);
+    let to = first(&b.status().locators.default_unicast);
     for count in [2, 31, 32, 33, 64, 65, 200] {
         for n in 0..count {
             commit(&mut a, &marked, n, 100, FlowId::DEFAULT, &[to]);
@@ -26,8 +26,8 @@ pub fn more_datagrams_than_a_batch_are_delivered<T: Transport>(open: impl Fn() -
 /// A datagram with a part in separate memory arrives whole and in order at every destination.
 pub(super) fn gathered_datagram_arrives_whole<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, mut c, marked) = (open(), open(), open(), Marked::new());
-    let (to_b, to_c) = (first(&b.locators().default_unicast), first(&c.locators().default_unicast));
-    let longest = a.max_message_len().min(60_000);
+    let (to_b, to_c) = (first(&b.status().locators.default_unicast), first(&c.status().locators.default_unicast));
+    let longest = a.capabilities().max_message_len.min(60_000);
     let mut whole = vec![0; longest];
     for (n, len, head) in [(1, longest, 64), (3, 1_000, 999), (5, 1_000, 1)] {
         commit(&mut a, &marked, n - 1, 100, FlowId::DEFAULT, &[to_b]);
@@ -45,7 +45,7 @@ pub(super) fn gathered_datagram_arrives_whole<T: Transport>(open: impl Fn() -> T
         .expect("the frame is accepted");
     a.flush().expect("flush succeeds");
     assert_eq!((receive(&mut b, &marked, Scan::All).0, receive(&mut c, &marked, Scan::All).0), (6, 6));
-    let beyond = vec![0; a.max_message_len()];
+    let beyond = vec![0; a.capabilities().max_message_len];
     a.loan().expect("a frame is loaned");
     assert!(
         a.commit(Commit::new(1, FlowId::DEFAULT, &[to_b]).with(Payload::Gathered(&beyond))).is_err(),
@@ -58,7 +58,7 @@ pub(super) fn gathered_datagram_arrives_whole<T: Transport>(open: impl Fn() -> T
 pub fn one_frame_reaches_all_its_destinations<T: Transport>(open: impl Fn() -> T) {
     let (mut a, marked) = (open(), Marked::new());
     let mut others: Vec<T> = (0..5).map(|_| open()).collect();
-    let to: Vec<Locator> = others.iter().map(|t| first(&t.locators().default_unicast)).collect();
+    let to: Vec<Locator> = others.iter().map(|t| first(&t.status().locators.default_unicast)).collect();
     for n in 0..40 {
         commit(&mut a, &marked, n, 200, FlowId::DEFAULT, &to);
     }
@@ -68,20 +68,20 @@ pub fn one_frame_reaches_all_its_destinations<T: Transport>(open: impl Fn() -> T
         assert!(received.into_iter().eq(0..40));
         assert_nothing_before(&mut a, other, &marked, to);
     }
-    assert_eq!(a.stats().datagrams_out, 5 * 41);
+    assert_eq!(a.status().stats.datagrams_out, 5 * 41);
 }
 
 /// Destinations that the transport does not serve, or that the machine refuses, are counted. The
 /// other destinations are reached.
 pub fn unreachable_destination_does_not_affect_the_others<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let to = first(&b.locators().default_unicast);
+    let to = first(&b.status().locators.default_unicast);
     let unknown = Locator { kind: 0x7fff_0001, port: 1, address: [1; 16] };
     let portless = Locator { port: 0, ..to };
     let unspecified = Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411);
     let bad = [Locator::INVALID, unknown, portless, unspecified];
     for locator in &bad {
-        assert!(!a.serves(locator), "{locator}");
+        assert!(!a.reach(locator).is_served(), "{locator}");
     }
     let [b0, b1, b2, b3] = bad;
     for n in 0..10 {
@@ -93,14 +93,14 @@ pub fn unreachable_destination_does_not_affect_the_others<T: Transport>(open: im
     for n in 0..=10 {
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
     }
-    assert_eq!(a.stats().send_errors.unserved, 50);
-    assert_eq!(a.stats().datagrams_out, 11);
+    assert_eq!(a.status().stats.send_errors.unserved, 50);
+    assert_eq!(a.status().stats.datagrams_out, 11);
 }
 
 /// A loaned frame keeps its content through a second loan and a flush.
 pub fn frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let to = first(&b.locators().default_unicast);
+    let to = first(&b.status().locators.default_unicast);
     for before in 0..3 {
         for n in 0..before {
             commit(&mut a, &marked, 100 + n, 64, FlowId::DEFAULT, &[to]);
@@ -124,7 +124,7 @@ pub fn frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T) {
 /// Misuse by the caller is an error and changes nothing.
 pub fn misuse_of_frames_is_an_error<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
-    let to = first(&b.locators().default_unicast);
+    let to = first(&b.status().locators.default_unicast);
     assert!(a.commit(Commit::new(1, FlowId::DEFAULT, &[to])).is_err(), "commit without a loaned frame fails");
     let room = a.loan().expect("a frame is loaned").len();
     assert!(a.commit(Commit::new(room + 1, FlowId::DEFAULT, &[to])).is_err(), "too long");

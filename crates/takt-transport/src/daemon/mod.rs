@@ -34,15 +34,14 @@ mod server;
 mod tests;
 
 use std::io;
-use std::os::fd::RawFd;
 
 use takt_wire::message::{HEADER_LEN, MessageView};
 use takt_wire::{GuidPrefix, Locator};
 
 use crate::shm::{ShmConfig, ShmTransport};
 use crate::{
-    Commit, FlowId, FlowSpec, Interface, Locators, Lost, RxFrame, RxMeta, Scan, Transport, TransportError,
-    TransportStats,
+    Capabilities, Commit, Control, FlowId, FlowSpec, Interface, Locators, Reach, Receive, RxFrame, RxMeta, Status,
+    Transport, TransportError, TransportEvent, TransportStats,
 };
 use frame::{DESTINATIONS_MAX, IN_LEN, Inbound, MESSAGE_LEN_MAX, OUT_LEN, Outbound, UPDATE};
 use handshake::{Request, Welcome};
@@ -100,7 +99,9 @@ pub struct DaemonTransport {
     /// Priorities of flows, with the number of users of each; the first is the default flow.
     flows: Vec<(i32, usize)>,
     is_loaned: bool,
-    /// Update of the daemon that [`Transport::refresh`] has not applied yet.
+    /// A due refresh was returned as an event, and not yet requested.
+    is_change_reported: bool,
+    /// Update of the daemon that [`Control::Refresh`] has not applied yet.
     pending_update: Option<Welcome>,
     stats: TransportStats,
 }
@@ -115,7 +116,7 @@ impl DaemonTransport {
         let shm = ShmTransport::open(&shm_config(APPLICATION_CONNECTIONS_MAX))?;
         let target = format!("the daemon {:?}", name.unwrap_or("default"));
         let failed = |source| TransportError::new("connect to", &target, source);
-        let [own, ..] = shm.locators().default_unicast[..] else {
+        let [own, ..] = shm.status().locators.default_unicast[..] else {
             return Err(failed(io::ErrorKind::AddrNotAvailable.into()));
         };
         let parameters = ConnectParameters { name: name.map(str::to_owned), domain, shm: own };
@@ -130,6 +131,7 @@ impl DaemonTransport {
             prefix: None,
             flows: vec![(0, 1)],
             is_loaned: false,
+            is_change_reported: false,
             pending_update: None,
             stats: TransportStats::default(),
         };
@@ -158,7 +160,7 @@ impl DaemonTransport {
     /// Opens the ring to the daemon.
     fn open_ring(&mut self) -> bool {
         let Link::Up { inbox } = self.link else { return false };
-        let is_reached = self.shm.reach(&inbox);
+        let is_reached = self.shm.control(Control::Connect(&inbox)).is_ok();
         if !is_reached {
             self.link.mark_lost();
         }
@@ -182,11 +184,11 @@ impl DaemonTransport {
             self.stats.send_errors.network_unreachable += count;
             return Ok(());
         };
-        let before = self.shm.stats().datagrams_out;
+        let before = self.shm.datagrams_out();
         // The frame keeps its content: the ring always loans the same frame.
         Outbound::write(self.shm.loan()?, priority, to);
         self.shm.commit(Commit::new(OUT_LEN + len, FlowId::DEFAULT, &[inbox]))?;
-        if self.shm.stats().datagrams_out > before {
+        if self.shm.datagrams_out() > before {
             self.stats.datagrams_out += count;
             self.stats.bytes_out += len as u64 * count;
         } else {
@@ -217,40 +219,10 @@ impl DaemonTransport {
     }
 }
 
-impl Transport for DaemonTransport {
-    fn name(&self) -> &'static str {
-        "daemon"
-    }
-
-    fn serves(&self, locator: &Locator) -> bool {
-        let own = self.locators.default_unicast.iter().any(|own| own.kind == locator.kind);
-        own && locator.is_usable() && (self.multicast || !locator.is_multicast())
-    }
-
-    fn poll_lost(&mut self) -> Option<Lost> {
-        while let Some(lost) = self.shm.poll_lost() {
-            if matches!(self.link, Link::Up { inbox } if inbox == lost.locator) {
-                self.stats.connections.lost += 1;
-                self.link.mark_lost();
-            }
-        }
-        None
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        &self.interfaces
-    }
-
-    fn locators(&self) -> &Locators {
-        &self.locators
-    }
-
-    fn may_have_moved(&self) -> bool {
-        self.pending_update.is_some() || !self.link.is_up()
-    }
-
-    /// Also takes the next step to reach a lost daemon.
-    fn refresh(&mut self) -> Result<(), TransportError> {
+impl DaemonTransport {
+    /// Applies a pending update, and takes the next step to reach a lost daemon.
+    fn refresh(&mut self) {
+        self.is_change_reported = false;
         if let Some(update) = self.pending_update.take() {
             self.apply_update(update);
         }
@@ -260,7 +232,27 @@ impl Transport for DaemonTransport {
             self.apply_update(welcome);
             self.stats.connections.opened += 1;
         }
-        Ok(())
+    }
+}
+
+impl Transport for DaemonTransport {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { name: "daemon", max_message_len: MESSAGE_LEN_MAX, scans_memory: true }
+    }
+
+    fn status(&self) -> Status<'_> {
+        let shm = self.shm.status();
+        let receive_errors = self.stats.receive_errors + shm.stats.receive_errors;
+        Status {
+            interfaces: &self.interfaces,
+            descriptors: shm.descriptors,
+            ..Status::new(&self.locators, TransportStats { receive_errors, ..self.stats })
+        }
+    }
+
+    fn reach(&self, locator: &Locator) -> Reach {
+        let own = self.locators.default_unicast.iter().any(|own| own.kind == locator.kind);
+        Reach::from(own && locator.is_usable() && (self.multicast || !locator.is_multicast()))
     }
 
     /// Opens a flow with the requested priority and without its own port.
@@ -287,14 +279,6 @@ impl Transport for DaemonTransport {
         Ok(())
     }
 
-    fn scans_memory(&self) -> bool {
-        true
-    }
-
-    fn max_message_len(&self) -> usize {
-        MESSAGE_LEN_MAX
-    }
-
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
         self.is_loaned = true;
         Ok(&mut self.shm.loan()?[OUT_LEN..OUT_LEN + MESSAGE_LEN_MAX])
@@ -314,7 +298,7 @@ impl Transport for DaemonTransport {
         let mut to = [Locator::INVALID; DESTINATIONS_MAX];
         let mut count = 0;
         for destination in datagram.destinations {
-            if !self.serves(destination) {
+            if !self.reach(destination).is_served() {
                 self.stats.send_errors.unserved += 1;
                 continue;
             }
@@ -332,17 +316,32 @@ impl Transport for DaemonTransport {
         self.shm.flush()
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
         let Self { shm, pending_update, stats, .. } = self;
-        Ok(shm.recv(scan)?.map(|frame| Self::open_frame(&frame, pending_update, stats)))
+        Ok(shm.recv(request)?.map(|frame| Self::open_frame(&frame, pending_update, stats)))
     }
 
-    fn descriptors(&self) -> &[RawFd] {
-        self.shm.descriptors()
+    /// While the daemon is lost, each refresh takes the next step to reach it.
+    fn poll_event(&mut self) -> Option<TransportEvent> {
+        while let Some(TransportEvent::Lost(lost)) = self.shm.poll_event() {
+            if matches!(self.link, Link::Up { inbox } if inbox == lost.locator) {
+                self.stats.connections.lost += 1;
+                self.link.mark_lost();
+            }
+        }
+        let is_due = self.pending_update.is_some() || !self.link.is_up();
+        let is_new = is_due && !std::mem::replace(&mut self.is_change_reported, true);
+        is_new.then_some(TransportEvent::InterfacesChanged)
     }
 
-    fn stats(&self) -> TransportStats {
-        let receive_errors = self.stats.receive_errors + self.shm.stats().receive_errors;
-        TransportStats { receive_errors, ..self.stats }
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        match request {
+            Control::Connect(to) => self.reach(to).or_unserved(to),
+            Control::Refresh => {
+                self.refresh();
+                Ok(())
+            }
+            Control::ReportSources => Ok(()),
+        }
     }
 }

@@ -23,12 +23,14 @@ const GATHERED_HEADER_LEN: usize = 64;
 pub(super) struct Sockets {
     pub(super) udp: UdpTransport,
     flows: Vec<(i32, FlowId)>,
+    /// Its interfaces may have changed.
+    pub(super) has_changes: bool,
     pub(super) refresh_due: Instant,
 }
 
 impl Sockets {
     pub(super) fn new(udp: UdpTransport) -> Self {
-        Self { udp, flows: Vec::new(), refresh_due: Instant::now() }
+        Self { udp, flows: Vec::new(), has_changes: false, refresh_due: Instant::now() }
     }
 
     fn flow(&mut self, priority: i32) -> FlowId {
@@ -91,11 +93,11 @@ impl Deliver for Outbox {
     }
 
     fn deliver(&mut self, application: &Locator) -> bool {
-        let before = self.shm.stats().datagrams_out;
+        let before = self.shm.datagrams_out();
         let len = self.frame_len;
         let is_committed =
             self.shm.loan().is_ok() && self.shm.commit(Commit::new(len, FlowId::DEFAULT, &[*application])).is_ok();
-        is_committed && self.shm.stats().datagrams_out > before
+        is_committed && self.shm.datagrams_out() > before
     }
 }
 

@@ -21,7 +21,7 @@ use super::shm_config;
 use crate::readiness::WaitSet;
 use crate::shm::{self, ShmTransport};
 use crate::udp::{UdpConfig, UdpTransport};
-use crate::{Commit, FlowId, Scan, Transport, TransportError};
+use crate::{Commit, Control, FlowId, Receive, Scan, Transport, TransportError, TransportEvent};
 
 /// Maximum number of frames of applications, and of datagrams of a domain, in one pass.
 const DATAGRAMS_PER_PASS: usize = 64;
@@ -215,7 +215,7 @@ impl Daemon {
         if ready & 1 != 0 {
             // An application sends nothing to this end, so readiness means that an application has
             // ended.
-            self.outputs.outbox.shm.recv(Scan::All)?;
+            self.outputs.outbox.shm.recv(Receive::Any(Scan::All))?;
         }
         self.remove_ended_applications()?;
         let callers = (2_u64 << (self.callers.len() + 1)) - 2;
@@ -253,11 +253,11 @@ impl Daemon {
 
     /// Returns the descriptors to wait for: ended applications, callers, frames, datagrams.
     fn descriptors(&self) -> Vec<RawFd> {
-        let mut all = self.outputs.outbox.shm.descriptors().to_vec();
+        let mut all = self.outputs.outbox.shm.status().descriptors.to_vec();
         all.push(self.listener.as_raw_fd());
         all.extend(self.callers.iter().map(|caller| caller.stream.as_raw_fd()));
-        all.extend(self.inbox.descriptors());
-        all.extend(self.outputs.sockets.values().flat_map(|sockets| sockets.udp.descriptors()));
+        all.extend(self.inbox.status().descriptors);
+        all.extend(self.outputs.sockets.values().flat_map(|sockets| sockets.udp.status().descriptors));
         all
     }
 
@@ -271,7 +271,7 @@ impl Daemon {
         let Self { inbox, outputs, router, .. } = self;
         let mut is_busy = false;
         for _ in 0..DATAGRAMS_PER_PASS {
-            let Some(frame) = inbox.recv(scan)? else { break };
+            let Some(frame) = inbox.recv(Receive::Any(scan))? else { break };
             is_busy = true;
             let from = frame.meta.source;
             match Outbound::parse(frame.bytes()) {
@@ -283,7 +283,7 @@ impl Daemon {
         }
         for (domain, Sockets { udp, .. }) in &mut outputs.sockets {
             for _ in 0..DATAGRAMS_PER_PASS {
-                let Some(frame) = udp.recv(scan)? else { break };
+                let Some(frame) = udp.recv(Receive::Any(scan))? else { break };
                 is_busy = true;
                 let meta = frame.meta;
                 let header = Inbound { source: meta.source, local: meta.local, is_multicast: meta.multicast };
@@ -299,7 +299,7 @@ impl Daemon {
 
     /// Removes applications that have ended, after all their messages were handled.
     fn remove_ended_applications(&mut self) -> Result<(), TransportError> {
-        while let Some(lost) = self.outputs.outbox.shm.poll_lost() {
+        while let Some(TransportEvent::Lost(lost)) = self.outputs.outbox.shm.poll_event() {
             for _ in 0..PASSES_PER_CALL {
                 if !self.run_pass(Scan::All)? {
                     break;
@@ -397,7 +397,7 @@ impl Daemon {
             return Err("the application is already served".into());
         }
         self.open_domain(domain)?;
-        if !self.outputs.outbox.shm.reach(&at) {
+        if self.outputs.outbox.shm.control(Control::Connect(&at)).is_err() {
             return Err("the caller's shared memory cannot be attached, or the daemon has no file descriptors left: \
                         raise ulimit -n, four per application"
                 .into());
@@ -417,9 +417,9 @@ impl Daemon {
     fn welcome(&self, domain: u32) -> Welcome {
         let udp = self.outputs.sockets.get(&domain).map(|sockets| &sockets.udp);
         Welcome {
-            inbox: self.inbox.locators().default_unicast.first().copied(),
-            locators: udp.map(|udp| udp.locators().clone()).unwrap_or_default(),
-            interfaces: udp.map(|udp| udp.interfaces().to_vec()).unwrap_or_default(),
+            inbox: self.inbox.status().locators.default_unicast.first().copied(),
+            locators: udp.map(|udp| udp.status().locators.clone()).unwrap_or_default(),
+            interfaces: udp.map(|udp| udp.status().interfaces.to_vec()).unwrap_or_default(),
         }
     }
 
@@ -432,8 +432,8 @@ impl Daemon {
         }
         let config = UdpConfig { domain_id: domain, ..self.config.udp.clone() };
         let mut udp = UdpTransport::open(&config).map_err(|error| error.to_string())?;
-        udp.report_sources();
-        let locators = udp.locators().default_unicast.clone();
+        udp.control(Control::ReportSources).map_err(|error| error.to_string())?;
+        let locators = udp.status().locators.default_unicast.clone();
         self.outputs.sockets.insert(domain, Sockets::new(udp));
         self.update_router(domain);
         self.push_event(DaemonEvent::Opened { domain, locators });
@@ -443,8 +443,9 @@ impl Daemon {
 
     fn update_router(&mut self, domain: u32) {
         let Some(Sockets { udp, .. }) = self.outputs.sockets.get(&domain) else { return };
-        let mtus = udp.interfaces().iter().filter(|interface| !interface.loopback).map(|interface| interface.mtu);
-        self.router.set_own(domain, udp.locators(), mtus.min().unwrap_or(MTU_DEFAULT));
+        let mtus =
+            udp.status().interfaces.iter().filter(|interface| !interface.loopback).map(|interface| interface.mtu);
+        self.router.set_own(domain, udp.status().locators, mtus.min().unwrap_or(MTU_DEFAULT));
     }
 
     /// Applies changes of the interfaces, and notifies the applications.
@@ -452,13 +453,15 @@ impl Daemon {
         let now = Instant::now();
         let mut moved = Vec::new();
         for (domain, sockets) in &mut self.outputs.sockets {
-            if sockets.udp.may_have_moved() && now >= sockets.refresh_due {
+            sockets.has_changes |= sockets.udp.poll_event().is_some();
+            if sockets.has_changes && now >= sockets.refresh_due {
+                sockets.has_changes = false;
                 sockets.refresh_due = now + REFRESH_PERIOD;
-                let former = (sockets.udp.locators().clone(), sockets.udp.interfaces().to_vec());
+                let former = (sockets.udp.status().locators.clone(), sockets.udp.status().interfaces.to_vec());
                 // An interface that cannot be used is retried at its next change.
-                let _ = sockets.udp.refresh();
+                let _ = sockets.udp.control(Control::Refresh);
                 self.wait_set = None;
-                if former != (sockets.udp.locators().clone(), sockets.udp.interfaces().to_vec()) {
+                if former != (sockets.udp.status().locators.clone(), sockets.udp.status().interfaces.to_vec()) {
                     moved.push(*domain);
                 }
             }
@@ -493,7 +496,7 @@ impl Daemon {
             router.unknown_senders, outputs.send_failures
         );
         for (domain, counters) in router.domain_counters() {
-            let at = outputs.sockets.get(&domain).map(|sockets| &sockets.udp.locators().default_unicast);
+            let at = outputs.sockets.get(&domain).map(|sockets| &sockets.udp.status().locators.default_unicast);
             let at: Vec<String> = at.into_iter().flatten().map(ToString::to_string).collect();
             let it = counters;
             text += &format!(

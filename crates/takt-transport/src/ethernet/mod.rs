@@ -31,7 +31,6 @@ mod ports;
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::RawFd;
 
 use takt_packet::{EtherType, EthernetFrame, EthernetHeader, MacAddress, TaktDatagram, TaktHeader, VlanTag};
 use takt_wire::Locator;
@@ -44,8 +43,8 @@ use ports::{PortNames, Taken};
 
 use crate::urgency_buffer::{BELOW_ALL, Slot, UrgencyBuffer, Wanted};
 use crate::{
-    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
-    Warning,
+    Capabilities, Commit, Control, FlowId, FlowSpec, Interface, Locators, Reach, Receive, RxFrame, RxMeta, Scan,
+    Status, Transport, TransportError, TransportEvent, TransportStats,
 };
 
 /// Maximum number of frames that one call examines.
@@ -76,6 +75,8 @@ pub struct EthernetTransport<P: FramePort> {
     locators: Locators,
     max_message_len: usize,
     is_loaned: bool,
+    /// A change of the interface was returned as an event, and not yet applied.
+    is_change_reported: bool,
     urgency_buffer: UrgencyBuffer,
     counters: EthernetCounters,
     stats: TransportStats,
@@ -114,6 +115,7 @@ impl<P: FramePort> EthernetTransport<P> {
             interfaces: vec![interface],
             locators: Locators::default(),
             is_loaned: false,
+            is_change_reported: false,
             urgency_buffer: UrgencyBuffer::default(),
             counters: EthernetCounters::default(),
             stats: TransportStats::default(),
@@ -157,6 +159,15 @@ impl<P: FramePort> EthernetTransport<P> {
         self.port.join(self.group).map_err(failed("join a group at"))?;
         self.group_ports = Some([metatraffic, user]);
         Ok(())
+    }
+
+    /// Applies changes of the interface.
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        self.is_change_reported = false;
+        let refreshed = self.port.refresh();
+        self.interfaces = vec![self.port.interface().clone()];
+        self.announce();
+        refreshed.map_err(|e| TransportError::new("follow", &self.interfaces[0].name, e))
     }
 
     /// Updates the locators.
@@ -295,31 +306,30 @@ fn misuse(why: &'static str) -> TransportError {
 }
 
 impl<P: FramePort> Transport for EthernetTransport<P> {
-    fn name(&self) -> &'static str {
-        self.port.name()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: self.port.name(),
+            max_message_len: self.max_message_len,
+            scans_memory: self.port.scans_memory(),
+        }
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        locator.mac_and_port().is_some() && (self.config.multicast || !locator.is_multicast())
+    fn status(&self) -> Status<'_> {
+        let port = self.port.stats();
+        let mut stats = self.stats;
+        stats.kernel_drops = port.dropped_in;
+        stats.truncated = port.truncated;
+        stats.send_errors.network_unreachable = port.refused_out;
+        Status {
+            interfaces: &self.interfaces,
+            descriptors: self.port.descriptors(),
+            warnings: self.port.warnings(),
+            ..Status::new(&self.locators, stats)
+        }
     }
 
-    fn interfaces(&self) -> &[Interface] {
-        &self.interfaces
-    }
-
-    fn locators(&self) -> &Locators {
-        &self.locators
-    }
-
-    fn may_have_moved(&self) -> bool {
-        self.port.may_have_changed()
-    }
-
-    fn refresh(&mut self) -> Result<(), TransportError> {
-        let refreshed = self.port.refresh();
-        self.interfaces = vec![self.port.interface().clone()];
-        self.announce();
-        refreshed.map_err(|e| TransportError::new("follow", &self.interfaces[0].name, e))
+    fn reach(&self, locator: &Locator) -> Reach {
+        Reach::from(locator.mac_and_port().is_some() && (self.config.multicast || !locator.is_multicast()))
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
@@ -346,14 +356,6 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
             self.urgency_buffer.await_urgency(self.flows.most_urgent(), self.max_message_len);
         }
         Ok(())
-    }
-
-    fn scans_memory(&self) -> bool {
-        self.port.scans_memory()
-    }
-
-    fn max_message_len(&self) -> usize {
-        self.max_message_len
     }
 
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
@@ -396,39 +398,28 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
         Ok(())
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let found = self.receive_wanted(scan, Wanted::Above(BELOW_ALL))?;
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let (scan, wanted) = match request {
+            Receive::Any(scan) => (scan, Wanted::Above(BELOW_ALL)),
+            Receive::NotUrgent(scan) => (scan, Wanted::NotUrgent),
+            Receive::Urgent { .. } if !self.urgency_buffer.awaits() => return Ok(None),
+            Receive::Urgent { above } => (Scan::Hot, Wanted::Above(above)),
+        };
+        let found = self.receive_wanted(scan, wanted)?;
         Ok(found.map(|found| self.make_frame(found)))
     }
 
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let found = self.receive_wanted(scan, Wanted::NotUrgent)?;
-        Ok(found.map(|found| self.make_frame(found)))
+    fn poll_event(&mut self) -> Option<TransportEvent> {
+        let is_new = self.port.may_have_changed() && !std::mem::replace(&mut self.is_change_reported, true);
+        is_new.then_some(TransportEvent::InterfacesChanged)
     }
 
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        if !self.urgency_buffer.awaits() {
-            return Ok(None);
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        match request {
+            Control::Connect(to) => self.reach(to).or_unserved(to),
+            Control::Refresh => self.refresh(),
+            Control::ReportSources => Ok(()),
         }
-        let found = self.receive_wanted(Scan::Hot, Wanted::Above(above))?;
-        Ok(found.map(|found| self.make_frame(found)))
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        self.port.descriptors()
-    }
-
-    fn stats(&self) -> TransportStats {
-        let port = self.port.stats();
-        let mut stats = self.stats;
-        stats.kernel_drops = port.dropped_in;
-        stats.truncated = port.truncated;
-        stats.send_errors.network_unreachable = port.refused_out;
-        stats
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        self.port.warnings()
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {

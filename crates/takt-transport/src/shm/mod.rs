@@ -22,11 +22,11 @@
 //! A process that is killed at any instruction leaves only whole records in its rings ([`ring`]).
 //! The kernel closes its connections; the peers detect this, read the remaining records, and unmap.
 //! A reader that merely closes a connection first sends [`CLOSE`](hello::CLOSE) on it. An end
-//! without it is therefore the end of the process, and [`Transport::poll_lost`] reports
-//! which it was. No other process can forge it: the connection was made to the name that the
-//! participant itself announces and owns, and the kernel has confirmed its user. The kernel frees
-//! socket names and memory after the last process that has them (including a child forked without
-//! `exec`). There is nothing to clean up, so nothing can leak.
+//! without it is therefore the end of the process, and [`Transport::poll_event`] reports which it
+//! was. No other process can forge it: the connection was made to the name that the participant
+//! itself announces and owns, and the kernel has confirmed its user. The kernel frees socket names
+//! and memory after the last process that has them (including a child forked without `exec`). There
+//! is nothing to clean up, so nothing can leak.
 //!
 //! # Malicious peers
 //! The kernel keeps other users out: both ends verify the user of the peer (`SO_PEERCRED`) before
@@ -38,10 +38,10 @@
 //!
 //! # Unreachable peers
 //! A locator contains a tag of host, boot, network namespace and user ([`host`]).
-//! [`Transport::serves`] returns false for any other tag, and for participants that are known to be
-//! gone. Containers with their own network namespace, other users and other hosts are thus excluded
-//! before a datagram is sent. A full ring loses datagrams as a full socket buffer does, counted as
-//! `would_block`.
+//! [`Transport::reach`] returns [`Reach::Unserved`] for any other tag, and for participants that are
+//! known to be gone. Containers with their own network namespace, other users and other hosts are
+//! thus excluded before a datagram is sent. A full ring loses datagrams as a full socket buffer
+//! does, counted as `would_block`.
 //!
 //! # Costs
 //! `commit` copies the datagram into a ring of each destination, and `recv` copies it out. Neither
@@ -93,8 +93,8 @@ use crate::readiness::Waker;
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready};
 use crate::urgency_buffer::URGENT_IN_ROW_MAX;
 use crate::{
-    Commit, FlowId, FlowSpec, Interface, Locators, Lost, Payload, RxFrame, RxMeta, Scan, Transport, TransportError,
-    TransportStats,
+    Capabilities, Commit, Control, FlowId, FlowSpec, Locators, Lost, Payload, Reach, Receive, RxFrame, RxMeta, Scan,
+    Status, Transport, TransportError, TransportEvent, TransportStats,
 };
 
 /// Number of empty hot scans between two polls of the connections, which are system calls.
@@ -277,6 +277,11 @@ impl ShmTransport {
 }
 
 impl ShmTransport {
+    /// Returns the number of datagrams sent since opening.
+    pub(crate) fn datagrams_out(&self) -> u64 {
+        self.stats.datagrams_out
+    }
+
     /// Makes the frame of a datagram that was taken.
     fn make_frame(&mut self, (arrival, flow): (Arrival, FlowId)) -> RxFrame<'_> {
         self.stats.datagrams_in += 1;
@@ -345,33 +350,18 @@ fn listen() -> io::Result<(u64, OwnedFd)> {
 }
 
 impl Transport for ShmTransport {
-    fn name(&self) -> &'static str {
-        "shm"
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { name: "shm", max_message_len: RECORD_LEN_MAX, scans_memory: true }
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        self.host.name(locator).is_some_and(|name| self.outgoing.is_reachable(name))
+    fn status(&self) -> Status<'_> {
+        let receive_errors = self.incoming.refused + self.incoming.missing_loans;
+        let stats = TransportStats { receive_errors, ..self.stats };
+        Status { descriptors: &self.descriptors, ..Status::new(&self.locators, stats) }
     }
 
-    fn stays_in_process(&self, locator: &Locator) -> bool {
-        self.host.name(locator).is_some_and(|name| self.outgoing.is_in_process(name))
-    }
-
-    fn reach(&mut self, locator: &Locator) -> bool {
-        self.host.name(locator).is_some_and(|name| self.outgoing.open(name, self.epoll.as_fd()))
-    }
-
-    fn poll_lost(&mut self) -> Option<Lost> {
-        let (name, has_ended) = self.outgoing.poll_lost(|name| self.incoming.is_read(name))?;
-        Some(Lost { locator: self.host.locator(name, USER), has_ended })
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        &[]
-    }
-
-    fn locators(&self) -> &Locators {
-        &self.locators
+    fn reach(&self, locator: &Locator) -> Reach {
+        self.host.name(locator).map_or(Reach::Unserved, |name| self.outgoing.reach(name))
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
@@ -384,17 +374,13 @@ impl Transport for ShmTransport {
         self.ports.close(flow)
     }
 
-    fn scans_memory(&self) -> bool {
-        true
-    }
-
-    fn max_message_len(&self) -> usize {
-        RECORD_LEN_MAX
-    }
-
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
         self.is_loaned = true;
         Ok(&mut self.frame)
+    }
+
+    fn loan_payload(&mut self, len: usize) -> Option<Loan> {
+        self.outgoing.loan(len)
     }
 
     fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
@@ -413,39 +399,31 @@ impl Transport for ShmTransport {
         self.send(len, flow, destinations, payload)
     }
 
-    fn loan_payload(&mut self, len: usize) -> Option<Loan> {
-        self.outgoing.loan(len)
-    }
-
     fn flush(&mut self) -> Result<(), TransportError> {
         self.outgoing.wake_readers();
         Ok(())
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
         self.loan = None;
-        let found = self.receive_wanted(scan, Self::pop)?;
+        let found = match request {
+            Receive::Any(scan) => self.receive_wanted(scan, Self::pop)?,
+            Receive::Urgent { above } if self.incoming.has_urgent() => self.pop_urgent(above),
+            Receive::Urgent { .. } => None,
+            Receive::NotUrgent(scan) => self.receive_wanted(scan, Self::pop_not_urgent)?,
+        };
         Ok(found.map(|found| self.make_frame(found)))
     }
 
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.loan = None;
-        let found = self.receive_wanted(scan, Self::pop_not_urgent)?;
-        Ok(found.map(|found| self.make_frame(found)))
+    fn poll_event(&mut self) -> Option<TransportEvent> {
+        let (name, has_ended) = self.outgoing.poll_lost(|name| self.incoming.is_read(name))?;
+        Some(TransportEvent::Lost(Lost { locator: self.host.locator(name, USER), has_ended }))
     }
 
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.loan = None;
-        let found = if self.incoming.has_urgent() { self.pop_urgent(above) } else { None };
-        Ok(found.map(|found| self.make_frame(found)))
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        &self.descriptors
-    }
-
-    fn stats(&self) -> TransportStats {
-        TransportStats { receive_errors: self.incoming.refused + self.incoming.missing_loans, ..self.stats }
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        let Control::Connect(to) = request else { return Ok(()) };
+        let is_connected = self.host.name(to).is_some_and(|name| self.outgoing.open(name, self.epoll.as_fd()));
+        Reach::from(is_connected).or_unserved(to)
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {

@@ -17,8 +17,8 @@ use super::ports::{Band, HAS_LOAN};
 use super::ring::{self, Ports, Refusal, Tail, Word};
 use super::segment::{Loan, Segment};
 use super::syscall;
-use crate::TransportStats;
 use crate::udp::syscall::epoll_add;
+use crate::{Reach, TransportStats};
 
 /// Maximum number of participants remembered as gone or unreachable; the oldest is evicted.
 const UNREACHABLE_MAX: usize = 1024;
@@ -90,9 +90,15 @@ impl Outgoing {
         }
     }
 
-    /// Reports whether the participant is not known to be gone.
-    pub(super) fn is_reachable(&self, name: u64) -> bool {
-        self.find(name).map_or_else(|_| !self.unreachable.contains(&name), |at| !self.connections[at].is_closed_by_peer)
+    /// Returns whether and how datagrams get to a participant. An unknown one is connected at the
+    /// first datagram.
+    pub(super) fn reach(&self, name: u64) -> Reach {
+        match self.find(name) {
+            Ok(at) if self.connections[at].is_closed_by_peer => Reach::Unserved,
+            Ok(at) if self.connections[at].handovers.is_some() => Reach::InProcess,
+            Ok(_) => Reach::Served,
+            Err(_) => Reach::from(!self.unreachable.contains(&name)),
+        }
     }
 
     fn find(&self, name: u64) -> Result<usize, usize> {

@@ -73,7 +73,8 @@ use timer::Timer;
 
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready, epoll_remove};
 use crate::{
-    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+    Capabilities, Commit, Control, FlowId, Interface, Locators, Reach, Receive, RxFrame, RxMeta, Scan, Status,
+    Transport, TransportError, TransportStats,
 };
 
 /// Epoll token of the timer; listeners have tokens from 1 on, connections from
@@ -150,7 +151,7 @@ impl TcpTransport {
             return Err(TransportError::new("use TLS with", tls.certificate.display(), why));
         }
         transport.listen()?;
-        transport.refresh()?;
+        transport.control(Control::Refresh)?;
         Ok(transport)
     }
 
@@ -165,7 +166,7 @@ impl TcpTransport {
 
     /// Sends the first `len` bytes of the frame.
     fn send_to(&mut self, destination: &Locator, len: usize) {
-        if !self.serves(destination) {
+        if !self.reach(destination).is_served() {
             self.stats.send_errors.unserved += 1;
             return;
         }
@@ -275,39 +276,21 @@ fn kind_of(ip: IpAddr) -> i32 {
 }
 
 impl Transport for TcpTransport {
-    fn name(&self) -> &'static str {
-        "tcp"
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { name: "tcp", max_message_len: MESSAGE_MAX, scans_memory: false }
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        locator.is_tcp()
-            && locator.port != 0
-            && locator.ip().is_some_and(|ip| !ip.is_unspecified() && !ip.is_multicast())
+    fn status(&self) -> Status<'_> {
+        Status {
+            interfaces: &self.interfaces,
+            descriptors: &self.descriptors,
+            ..Status::new(&self.locators, self.stats)
+        }
     }
 
-    fn interfaces(&self) -> &[Interface] {
-        &self.interfaces
-    }
-
-    fn locators(&self) -> &Locators {
-        &self.locators
-    }
-
-    fn refresh(&mut self) -> Result<(), TransportError> {
-        self.find_addresses()
-    }
-
-    fn open_flow(&mut self, _: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
-        Ok((FlowId::DEFAULT, Vec::new()))
-    }
-
-    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
-        self.flush()?;
-        check_flow(flow)
-    }
-
-    fn max_message_len(&self) -> usize {
-        MESSAGE_MAX
+    fn reach(&self, locator: &Locator) -> Reach {
+        let is_usable = |ip: IpAddr| !ip.is_unspecified() && !ip.is_multicast();
+        Reach::from(locator.is_tcp() && locator.port != 0 && locator.ip().is_some_and(is_usable))
     }
 
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
@@ -317,7 +300,7 @@ impl Transport for TcpTransport {
 
     /// Also returns an error if the committed bytes are no RTPS message.
     fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
-        check_flow(datagram.flow)?;
+        datagram.flow.check_default()?;
         let wrong = |why: &'static str| {
             TransportError::new("commit", "a message", io::Error::new(io::ErrorKind::InvalidInput, why))
         };
@@ -347,7 +330,8 @@ impl Transport for TcpTransport {
         Ok(())
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let (Receive::Any(scan) | Receive::NotUrgent(scan)) = request else { return Ok(None) };
         let mut found = self.pop();
         if found.is_none() && scan != Scan::Taken {
             self.poll_descriptors()?;
@@ -362,18 +346,11 @@ impl Transport for TcpTransport {
         Ok(Some(RxFrame::new(connection.message(range), meta)))
     }
 
-    fn descriptors(&self) -> &[RawFd] {
-        &self.descriptors
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        match request {
+            Control::Connect(to) => self.reach(to).or_unserved(to),
+            Control::Refresh => self.find_addresses(),
+            Control::ReportSources => Ok(()),
+        }
     }
-
-    fn stats(&self) -> TransportStats {
-        self.stats
-    }
-}
-
-fn check_flow(flow: FlowId) -> Result<(), TransportError> {
-    if flow == FlowId::DEFAULT {
-        return Ok(());
-    }
-    Err(TransportError::new("use", format!("flow {}", flow.0), io::ErrorKind::NotFound.into()))
 }

@@ -40,7 +40,7 @@ pub(crate) mod watch;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, RawFd};
+use std::os::fd::AsFd;
 
 use takt_wire::Locator;
 
@@ -55,8 +55,8 @@ use socket::{Socket, Warnings, socket_error};
 
 use crate::interface::nearest;
 use crate::{
-    Commit, FlowId, FlowSpec, Interface, Locators, Payload, RxFrame, Scan, Transport, TransportError, TransportStats,
-    Warning,
+    Capabilities, Commit, Control, FlowId, FlowSpec, Interface, Locators, Payload, Reach, Receive, RxFrame, Status,
+    Transport, TransportError, TransportEvent, TransportStats, Warning,
 };
 
 /// UDP transport of a participant. See the [module](self).
@@ -292,39 +292,30 @@ fn bind_addresses(config: &UdpConfig, interfaces: &[Interface]) -> Vec<IpAddr> {
 }
 
 impl Transport for UdpTransport {
-    fn name(&self) -> &'static str {
-        "udp"
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { name: "udp", max_message_len: MAX_MESSAGE_LEN, scans_memory: false }
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
+    fn status(&self) -> Status<'_> {
+        Status {
+            interfaces: &self.interfaces,
+            locators: &self.locators,
+            descriptors: self.receiver.descriptors(),
+            warnings: self.warnings.as_slice(),
+            stats: TransportStats { kernel_drops: self.receiver.kernel_drops(), ..self.stats },
+        }
+    }
+
+    fn reach(&self, locator: &Locator) -> Reach {
         let Some(address) = locator.socket_addr() else {
-            return false;
+            return Reach::Unserved;
         };
         if locator.is_multicast() {
             let family = address::Family::of_kind(locator.kind);
-            return family.is_some_and(|family| self.sender.has_multicast(family));
+            return family.is_some_and(|family| self.sender.has_multicast(family)).into();
         }
         let in_use = |ip: &IpAddr| ip.is_ipv4() == address.is_ipv4();
-        self.bind.iter().any(in_use) && !address.ip().is_unspecified()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        &self.interfaces
-    }
-
-    fn locators(&self) -> &Locators {
-        &self.locators
-    }
-
-    fn may_have_moved(&self) -> bool {
-        self.receiver.has_changes()
-    }
-
-    fn refresh(&mut self) -> Result<(), TransportError> {
-        match self.receiver.take_changes() {
-            Some(changes) => self.apply_interface_changes(&changes),
-            None => Ok(()),
-        }
+        (self.bind.iter().any(in_use) && !address.ip().is_unspecified()).into()
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
@@ -365,10 +356,6 @@ impl Transport for UdpTransport {
         Ok(())
     }
 
-    fn max_message_len(&self) -> usize {
-        MAX_MESSAGE_LEN
-    }
-
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
         Ok(self.sender.loan())
     }
@@ -389,35 +376,32 @@ impl Transport for UdpTransport {
         Ok(())
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let received = self.receiver.recv(scan, &mut self.stats);
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let Self { receiver, stats, .. } = self;
+        let received = match request {
+            Receive::Any(scan) => receiver.recv(scan, stats),
+            Receive::Urgent { above } => receiver.recv_urgent(above, stats),
+            Receive::NotUrgent(scan) => receiver.recv_not_urgent(scan, stats),
+        };
         Ok(received.map(|(bytes, meta)| RxFrame::new(bytes, meta)))
     }
 
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let received = self.receiver.recv_urgent(above, &mut self.stats);
-        Ok(received.map(|(bytes, meta)| RxFrame::new(bytes, meta)))
+    fn poll_event(&mut self) -> Option<TransportEvent> {
+        self.receiver.poll_change().then_some(TransportEvent::InterfacesChanged)
     }
 
-    fn recv_not_urgent(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let received = self.receiver.recv_not_urgent(scan, &mut self.stats);
-        Ok(received.map(|(bytes, meta)| RxFrame::new(bytes, meta)))
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        self.receiver.descriptors()
-    }
-
-    fn stats(&self) -> TransportStats {
-        TransportStats { kernel_drops: self.receiver.kernel_drops(), ..self.stats }
-    }
-
-    fn report_sources(&mut self) {
-        self.receiver.report_sources();
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        self.warnings.as_slice()
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        match request {
+            Control::Connect(to) => self.reach(to).or_unserved(to),
+            Control::Refresh => match self.receiver.take_changes() {
+                Some(changes) => self.apply_interface_changes(&changes),
+                None => Ok(()),
+            },
+            Control::ReportSources => {
+                self.receiver.report_sources();
+                Ok(())
+            }
+        }
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {

@@ -161,9 +161,9 @@ impl Receiver {
         Ok(())
     }
 
-    /// Reports whether interfaces may have changed.
-    pub(super) fn has_changes(&self) -> bool {
-        self.watch.as_ref().is_some_and(Watch::has_changes)
+    /// Reports whether interfaces may have changed, once until [`take_changes`](Self::take_changes).
+    pub(super) fn poll_change(&mut self) -> bool {
+        self.watch.as_mut().is_some_and(Watch::poll)
     }
 
     /// Returns the changes of interfaces since the last call.

@@ -23,6 +23,8 @@ const HEADER: usize = 16;
 pub(crate) struct Watch {
     fd: OwnedFd,
     changes: InterfaceChanges,
+    /// [`poll`](Watch::poll) has reported the changes.
+    is_reported: bool,
 }
 
 /// Interfaces that may have changed.
@@ -78,7 +80,7 @@ impl InterfaceChanges {
 
 impl Watch {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { fd: syscall::open_interface_events()?, changes: InterfaceChanges::none() })
+        Ok(Self { fd: syscall::open_interface_events()?, changes: InterfaceChanges::none(), is_reported: false })
     }
 
     /// Reads the pending messages. Does not allocate.
@@ -94,10 +96,6 @@ impl Watch {
         }
     }
 
-    pub(crate) fn has_changes(&self) -> bool {
-        self.changes.is_some()
-    }
-
     /// Reports whether the changes since the last call or [`take`](Self::take) concern this
     /// interface, or whether there are any if `ifindex` is `None`. Does not allocate.
     pub(crate) fn is_affected(&mut self, ifindex: Option<u32>) -> bool {
@@ -107,8 +105,14 @@ impl Watch {
         is_affected
     }
 
+    /// Reports whether there are changes, once until [`take`](Self::take).
+    pub(crate) fn poll(&mut self) -> bool {
+        self.changes.is_some() && !std::mem::replace(&mut self.is_reported, true)
+    }
+
     /// Returns the changes since the last call.
     pub(crate) fn take(&mut self) -> Option<InterfaceChanges> {
+        self.is_reported = false;
         self.changes.is_some().then(|| std::mem::replace(&mut self.changes, InterfaceChanges::none()))
     }
 }

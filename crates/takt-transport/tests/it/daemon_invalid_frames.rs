@@ -12,7 +12,7 @@ use takt_testkit::waiting::until;
 use takt_transport::daemon::{Daemon, DaemonConfig, DaemonTransport, status};
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::udp::{InterfaceSelection, UdpConfig};
-use takt_transport::{Commit, FlowId, Scan, Transport};
+use takt_transport::{Commit, FlowId, Receive, Scan, Transport};
 use takt_wire::{Endianness, Locator};
 
 use super::with_header::WithHeader;
@@ -40,7 +40,7 @@ fn join(name: &str, domain: u32, shm: &ShmTransport) -> Locator {
     let hex = |locator: &Locator| {
         locator.to_bytes(Endianness::Little).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
-    let own = hex(&shm.locators().default_unicast[0]);
+    let own = hex(&shm.status().locators.default_unicast[0]);
     write!(stream, "takt-daemon 1 join\ndomain {domain}\nshm {own}\n\n").expect("the daemon reads");
     let mut reply = String::new();
     stream.read_to_string(&mut reply).expect("the daemon answers");
@@ -62,7 +62,7 @@ fn invalid_frames_are_counted_and_other_applications_are_served() {
     let inbox = join(&name, domain_id, &raw_peer);
     let mut one = WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("the domain is served"));
     let mut two = WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("the domain is served"));
-    let to_all = one.locators().default_unicast[0];
+    let to_all = one.status().locators.default_unicast[0];
     // The header of a frame to this destination, followed by octets that are no message.
     let mut framed = vec![0; 200 + 40];
     framed[..2].copy_from_slice(&[1, 1]);
@@ -87,14 +87,17 @@ fn invalid_frames_are_counted_and_other_applications_are_served() {
     }
     let refused = format!("refused {}", frames.len());
     until("all are counted", || status(Some(&name)).expect("a daemon runs").contains(&refused));
-    assert!(raw_peer.recv(Scan::All).expect("receive succeeds").is_none(), "no reply arrived");
+    assert!(raw_peer.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_none(), "no reply arrived");
     for transport in [&mut one, &mut two] {
         let frame = transport.loan().expect("a frame");
         frame[..5].copy_from_slice(b"hello");
         transport.commit(Commit::new(5, FlowId::DEFAULT, &[to_all])).expect("the frame is accepted");
         transport.flush().expect("the datagram is sent");
         until("a message", || {
-            transport.recv(Scan::All).expect("receive succeeds").is_some_and(|frame| frame.bytes() == b"hello")
+            transport
+                .recv(Receive::Any(Scan::All))
+                .expect("receive succeeds")
+                .is_some_and(|frame| frame.bytes() == b"hello")
         });
     }
 }

@@ -19,14 +19,14 @@ fn run(domain: u32, config: FaultConfig) -> (Vec<u32>, FaultCounts, FaultCounts)
         a.commit(Commit::new(4, FlowId::DEFAULT, &[to])).expect("the frame is accepted");
         if n % 50 == 49 {
             a.flush().expect("flush succeeds");
-            arrived.extend(drain_until(a.stats().datagrams_out, &mut b));
+            arrived.extend(drain_until(a.status().stats.datagrams_out, &mut b));
         }
     }
     // Delayed datagrams are sent when the sender is idle.
     for _ in 0..16 {
         assert_eq!(drain(&mut a), []);
     }
-    arrived.extend(drain_until(a.stats().datagrams_out, &mut b));
+    arrived.extend(drain_until(a.status().stats.datagrams_out, &mut b));
     let arrived = arrived.into_iter().map(|(bytes, _)| number(&bytes)).collect();
     (arrived, a.tx_counts(), b.rx_counts())
 }
@@ -100,7 +100,7 @@ fn destinations_are_lost_independently() {
         a.commit(Commit::new(1, FlowId::DEFAULT, &to)).expect("the frame is accepted");
     }
     a.flush().expect("flush succeeds");
-    let sent = a.stats().datagrams_out;
+    let sent = a.status().stats.datagrams_out;
     assert_eq!(sent, 200 - a.tx_counts().lost);
     let (mut x, mut y) = (Vec::new(), Vec::new());
     until("all that was sent is received", || {

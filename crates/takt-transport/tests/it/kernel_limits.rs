@@ -16,7 +16,7 @@ fn overflow_of_the_receive_buffer_is_counted() {
     }
     let arrived = drain(&mut b).len();
     assert!(arrived > 0 && arrived < 300, "{arrived} of 300 arrived");
-    let stats = b.stats();
+    let stats = b.status().stats;
     assert_eq!((stats.datagrams_in, stats.kernel_drops), (arrived as u64, 300 - arrived as u64));
 }
 
@@ -26,12 +26,12 @@ fn buffer_smaller_than_requested_is_a_warning_with_a_remedy() {
     let most = usize::try_from(i32::MAX).expect("64 bits");
     let config = UdpConfig { receive_buffer_bytes: most, send_buffer_bytes: most, ..loopback(61) };
     let transport = open(&config);
-    let texts: Vec<String> = transport.warnings().iter().map(|w| w.to_string()).collect();
+    let texts: Vec<String> = transport.status().warnings.iter().map(|w| w.to_string()).collect();
     assert_eq!(texts.len(), 2, "each warning is reported once: {texts:?}");
     assert!(texts[0].contains("net.core.rmem_max") && texts[0].contains("receive buffer"));
     assert!(texts[1].contains("net.core.wmem_max") && texts[1].contains("send buffer"));
     let content = open(&UdpConfig { receive_buffer_bytes: 50_000, send_buffer_bytes: 50_000, ..loopback(61) });
-    assert_eq!(content.warnings(), []);
+    assert_eq!(content.status().warnings, []);
 }
 
 /// Sending to a closed port has no effect except perhaps on the counters; other receivers get

@@ -24,7 +24,7 @@ mod wrappers_conform;
 use takt_testkit::waiting::{until, until_some};
 use takt_testkit::{domain, network};
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
-use takt_transport::{Commit, FlowId, RxMeta, Scan, Transport};
+use takt_transport::{Commit, FlowId, Receive, RxMeta, Scan, Transport};
 use takt_wire::Locator;
 
 #[global_allocator]
@@ -47,7 +47,7 @@ fn open(config: &UdpConfig) -> UdpTransport {
 }
 
 fn user_locator(transport: &impl Transport) -> Locator {
-    transport.locators().default_unicast[0]
+    transport.status().locators.default_unicast[0]
 }
 
 /// Commits and flushes.
@@ -60,7 +60,7 @@ fn send(transport: &mut impl Transport, bytes: &[u8], flow: FlowId, to: &[Locato
 /// Receives all queued datagrams.
 fn drain(transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMeta)> {
     let mut all = Vec::new();
-    while let Some(frame) = transport.recv(Scan::All).expect("receive succeeds") {
+    while let Some(frame) = transport.recv(Receive::Any(Scan::All)).expect("receive succeeds") {
         all.push((frame.to_vec(), frame.meta));
     }
     all
@@ -71,7 +71,7 @@ fn drain_until(count: u64, transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMe
     let mut all = drain(transport);
     until("all that was sent is received", || {
         all.append(&mut drain(transport));
-        transport.stats().datagrams_in >= count
+        transport.status().stats.datagrams_in >= count
     });
     all
 }
@@ -79,6 +79,6 @@ fn drain_until(count: u64, transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMe
 /// Waits for the next datagram.
 fn receive(transport: &mut impl Transport) -> (Vec<u8>, RxMeta) {
     until_some("a datagram arrives", || {
-        transport.recv(Scan::All).expect("receive succeeds").map(|frame| (frame.to_vec(), frame.meta))
+        transport.recv(Receive::Any(Scan::All)).expect("receive succeeds").map(|frame| (frame.to_vec(), frame.meta))
     })
 }

@@ -37,14 +37,14 @@ fn ipv6_multicast_through_loopback_needs_a_route() {
     }
     ip("link set lo up");
     let without = open(&config(&["lo"], true));
-    assert!(without.locators().metatraffic_multicast.is_empty());
-    let [warning] = without.warnings() else { panic!("{:?}", without.warnings()) };
+    assert!(without.status().locators.metatraffic_multicast.is_empty());
+    let [warning] = without.status().warnings else { panic!("{:?}", without.status().warnings) };
     let remedy = warning.remedy.split_once("as root: ip ").expect("a command").1;
     ip(remedy);
     let mut a = open(&config(&["lo"], true));
     let mut b = open(&config(&["lo"], true));
-    assert_eq!(a.warnings(), []);
-    let group = a.locators().metatraffic_multicast[0];
+    assert_eq!(a.status().warnings, []);
+    let group = a.status().locators.metatraffic_multicast[0];
     assert_eq!(group.to_string(), "udp/[ff02::ffff:efff:1]:7400");
     send(&mut a, b"to all", FlowId::DEFAULT, &[group]);
     for t in [&mut a, &mut b] {
@@ -71,12 +71,12 @@ fn missing_route_is_counted_without_effect_on_other_destinations() {
     let mut config = config(&[], false);
     config.interfaces = InterfaceSelection::All;
     let (mut a, mut b) = (open(&config), open(&config));
-    assert_eq!(a.interfaces()[0].name, "lo", "for lack of another interface");
+    assert_eq!(a.status().interfaces[0].name, "lo", "for lack of another interface");
     let (here, away) = (user_locator(&b), Locator::udp_v4([192, 0, 2, 1].into(), 7411));
     send(&mut a, b"x", FlowId::DEFAULT, &[away, here, away, here]);
     send(&mut a, b"x", FlowId::DEFAULT, &[away]);
     assert_eq!(drain_until(2, &mut b).len(), 2);
-    let stats = a.stats();
+    let stats = a.status().stats;
     assert_eq!(stats.send_errors.network_unreachable, 3);
     assert_eq!((stats.send_errors.total(), stats.datagrams_out), (3, 2));
 }
@@ -120,7 +120,7 @@ fn two_links(ipv6: bool) {
         }
         start_sender.send(()).expect("the far side waits");
         let mut near = open(&config(&["a1", "a2"], ipv6));
-        let group = near.locators().metatraffic_multicast[0];
+        let group = near.status().locators.metatraffic_multicast[0];
         // The links need time to come up.
         let mut sent = 0;
         while !far_side.is_finished() {
@@ -128,7 +128,7 @@ fn two_links(ipv6: bool) {
             sent += 1;
             std::thread::yield_now();
         }
-        let stats = near.stats();
+        let stats = near.status().stats;
         assert_eq!(stats.datagrams_out + stats.send_errors.total(), 2 * sent, "{stats:?}");
         let (both, one) = far_side.join().expect("the far side received the datagram");
         let address = |link| net(link, 1).split('/').next().expect("an address").to_string();
@@ -139,7 +139,7 @@ fn two_links(ipv6: bool) {
 
 /// Returns the sources received by `both` and by `one`, once each has received all expected ones.
 fn listen(mut both: UdpTransport, mut one: UdpTransport) -> (BTreeSet<String>, BTreeSet<String>) {
-    let group = both.locators().metatraffic_multicast[0];
+    let group = both.status().locators.metatraffic_multicast[0];
     let receive_source = |t: &mut UdpTransport, sources: &mut BTreeSet<String>| {
         for (bytes, meta) in drain(t) {
             assert_eq!((&bytes[..], meta.local, meta.multicast), (&b"to all"[..], group, true));

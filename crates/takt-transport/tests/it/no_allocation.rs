@@ -3,7 +3,7 @@
 use takt_testkit::memory::allocations;
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::udp::UdpConfig;
-use takt_transport::{Commit, FaultConfig, FaultInjector, Faults, FlowId, FlowSpec, Payload, Scan, Transport};
+use takt_transport::{Commit, FaultConfig, FaultInjector, Faults, FlowId, FlowSpec, Payload, Receive, Scan, Transport};
 use takt_wire::Locator;
 
 use super::{loopback, open};
@@ -20,11 +20,11 @@ fn traffic(a: &mut impl Transport, b: &mut impl Transport, flow: FlowId, to: &[L
         }
         a.flush().expect("flush succeeds");
         for scan in [Scan::Hot, Scan::All] {
-            while b.recv(scan).expect("receive succeeds").is_some() {
+            while b.recv(Receive::Any(scan)).expect("receive succeeds").is_some() {
                 received += 1;
             }
         }
-        while a.recv(Scan::All).expect("receive succeeds").is_some() {}
+        while a.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
     }
     received
 }
@@ -36,7 +36,7 @@ fn udp_transport_does_not_allocate() {
     let spec = FlowSpec { own_port: true, transport_priority: 46 };
     let (flow, _) = a.open_flow(&spec).expect("a port is free");
     let flows: Vec<_> = (0..6).map(|_| b.open_flow(&spec).expect("a port is free")).collect();
-    let locators = b.locators().clone();
+    let locators = b.status().locators.clone();
     let to = [
         locators.default_unicast,
         locators.metatraffic_unicast,
@@ -48,7 +48,7 @@ fn udp_transport_does_not_allocate() {
     let mut received = 0;
     assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
     assert!(received > 10_000, "{received}");
-    assert!(a.stats().send_errors.unserved > 0);
+    assert!(a.status().stats.send_errors.unserved > 0);
 }
 
 #[test]
@@ -58,18 +58,18 @@ fn shared_memory_transport_does_not_allocate() {
     let spec = FlowSpec { own_port: true, transport_priority: 46 };
     let (flow, _) = a.open_flow(&spec).expect("a port is free");
     let (_, own) = b.open_flow(&spec).expect("a port is free");
-    let locators = b.locators().clone();
-    let unreachable = vec![Locator::INVALID, closed.locators().default_unicast[0]];
+    let locators = b.status().locators.clone();
+    let unreachable = vec![Locator::INVALID, closed.status().locators.default_unicast[0]];
     drop(closed);
     let to = [locators.default_unicast, locators.metatraffic_unicast, own, unreachable].concat();
     let mut received = 0;
     // A connection is kernel memory, and one allocation when it is accepted.
     a.loan().expect("a frame is loaned");
     a.commit(Commit::new(1, FlowId::DEFAULT, &to[..1])).expect("the frame is accepted");
-    while b.recv(Scan::All).expect("receive succeeds").is_some() {}
+    while b.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
     assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
     assert!(received > 10_000, "{received}");
-    let errors = a.stats().send_errors;
+    let errors = a.status().stats.send_errors;
     assert!(errors.unserved > 0 && errors.refused > 0);
     drop(a.loan_payload(10_000));
     let count = allocations(|| {
@@ -78,7 +78,8 @@ fn shared_memory_transport_does_not_allocate() {
             a.loan().expect("a frame is loaned");
             a.commit(Commit::new(4, FlowId::DEFAULT, &to[..1]).with(Payload::Loaned(&payload)))
                 .expect("the frame is accepted");
-            let loan = b.recv(Scan::All).expect("receive succeeds").and_then(|frame| frame.loan().cloned());
+            let loan =
+                b.recv(Receive::Any(Scan::All)).expect("receive succeeds").and_then(|frame| frame.loan().cloned());
             assert!(loan.is_some_and(|loan| loan.is_intact()), "{round}");
         }
     });
@@ -98,15 +99,15 @@ fn ethernet_transport_does_not_allocate() {
     let spec = FlowSpec { own_port: true, transport_priority: 46 };
     let (flow, _) = a.open_flow(&spec).expect("a port is free");
     let (_, own) = b.open_flow(&spec).expect("a port is free");
-    let locators = b.locators().clone();
+    let locators = b.status().locators.clone();
     let unreachable = vec![Locator::INVALID];
     let to = [locators.default_unicast, locators.metatraffic_unicast, locators.metatraffic_multicast, own, unreachable]
         .concat();
     let mut received = 0;
     assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
     assert!(received > 10_000, "{received}");
-    assert!(a.stats().send_errors.unserved > 0);
-    let to = [c.locators().default_unicast.clone(), c.locators().metatraffic_unicast.clone()].concat();
+    assert!(a.status().stats.send_errors.unserved > 0);
+    let to = [c.status().locators.default_unicast.clone(), c.status().locators.metatraffic_unicast.clone()].concat();
     assert_eq!(allocations(|| received = traffic(&mut a, &mut c, flow, &to)), 0);
     assert!(received > 10_000, "{received}");
 }
@@ -128,7 +129,7 @@ fn fault_injector_does_not_allocate() {
     let config = FaultConfig { seed: 5, tx: faults, rx: faults };
     let open = || FaultInjector::new(open(&loopback(101)), config);
     let (mut a, mut b) = (open(), open());
-    let to = [super::user_locator(&b), b.locators().metatraffic_unicast[0]];
+    let to = [super::user_locator(&b), b.status().locators.metatraffic_unicast[0]];
     let mut received = 0;
     let count = allocations(|| received = traffic(&mut a, &mut b, FlowId::DEFAULT, &to));
     assert_eq!(count, 0);

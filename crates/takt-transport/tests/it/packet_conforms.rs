@@ -42,7 +42,7 @@ fn among(domain_id: u32, vlan: Option<u16>, is_one_host: bool, test: impl FnOnce
         let nth = opened.fetch_add(1, Ordering::Relaxed);
         let host = if is_one_host { &hosts[0] } else { &hosts[nth % hosts.len()] };
         let transport = open_on(host, &config, domain_id);
-        assert_eq!((transport.name(), transport.max_message_len()), ("packet", 1492));
+        assert_eq!((transport.capabilities().name, transport.capabilities().max_message_len), ("packet", 1492));
         transport
     });
 }

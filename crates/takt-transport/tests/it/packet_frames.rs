@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use takt_packet::{EtherType, EthernetFrame, EthernetHeader, MacAddress, TaktHeader, VlanTag};
 use takt_transport::ethernet::{EthernetCounters, FramePort, PacketConfig, PacketPort};
-use takt_transport::{FlowId, FlowSpec, Scan, Transport, readiness};
+use takt_transport::{FlowId, FlowSpec, Receive, Scan, Transport, readiness};
 
 use super::network::{Host, Network};
 use super::packet_conforms::open_on;
@@ -73,7 +73,7 @@ fn invalid_frames_are_counted_and_valid_ones_arrive() {
     assert_eq!((bytes, meta.source.mac()), (good[22..].to_vec(), Some(raw.mac().0)));
     let malformed = (bad.len() + 80) as u64;
     assert_eq!(transport.counters(), EthernetCounters { malformed, not_addressed: 1, ..EthernetCounters::default() });
-    assert!(transport.recv(Scan::All).expect("receive succeeds").is_none());
+    assert!(transport.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_none());
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn other_traffic_of_the_interface_is_unaffected() {
             udp.send_to(&[5; 1400], "10.77.0.2:7411").expect("a route exists");
             assert_eq!(other.recv(&mut buffer).expect("the datagram arrives"), 1400);
         }
-        assert!(b.recv(Scan::All).expect("receive succeeds").is_none());
+        assert!(b.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_none());
         assert_eq!((b.counters(), a.counters()), (EthernetCounters::default(), EthernetCounters::default()));
     }
 }
@@ -127,7 +127,7 @@ fn large_mtu_allows_large_messages() {
     let (here, there) = (network.host(true), network.host(true));
     let config = PacketConfig::new("eth0");
     let (mut a, mut b) = (open_on(&here, &config, 0), open_on(&there, &config, 0));
-    assert_eq!(a.max_message_len(), 8992);
+    assert_eq!(a.capabilities().max_message_len, 8992);
     for len in [1, 1493, 8991, 8992] {
         let message: Vec<u8> = (0..len).map(|at: u32| at as u8).collect();
         send(&mut a, &message, FlowId::DEFAULT, &[user_locator(&b)]);
@@ -146,15 +146,15 @@ fn frames_dropped_at_a_full_ring_are_counted() {
         send(&mut a, &[n; 20], FlowId::DEFAULT, &[to]);
     }
     let since = Instant::now();
-    while b.stats().kernel_drops < 136 {
-        assert!(since.elapsed() < TIMEOUT, "{:?}", b.stats());
+    while b.status().stats.kernel_drops < 136 {
+        assert!(since.elapsed() < TIMEOUT, "{:?}", b.status().stats);
     }
     for n in 0..64 {
         assert_eq!(receive(&mut b).0, [n; 20]);
     }
     send(&mut a, b"again", FlowId::DEFAULT, &[to]);
     assert_eq!(receive(&mut b).0, b"again");
-    assert_eq!((b.stats().kernel_drops, a.stats().send_errors.total()), (136, 0));
+    assert_eq!((b.status().stats.kernel_drops, a.status().stats.send_errors.total()), (136, 0));
     assert_eq!(a.port().stats().in_place_out, 201, "the datagram is written in place");
 }
 

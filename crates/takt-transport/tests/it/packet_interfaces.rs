@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use takt_transport::ethernet::PacketConfig;
-use takt_transport::{FlowId, Scan, Transport, readiness};
+use takt_transport::{Control, FlowId, Receive, Scan, Transport, TransportEvent, readiness};
 use takt_wire::Locator;
 
 use super::network::{Host, Network, ip};
@@ -20,7 +20,7 @@ fn reaches(a: &mut Packet, b: &mut Packet) -> Option<Locator> {
     let since = Instant::now();
     while since.elapsed() < TIMEOUT {
         send(a, b"there?", FlowId::DEFAULT, &[user_locator(b)]);
-        if let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
+        if let Some(frame) = b.recv(Receive::Any(Scan::All)).expect("receive succeeds") {
             assert_eq!(frame[..], *b"there?");
             return Some(frame.meta.source);
         }
@@ -31,11 +31,11 @@ fn reaches(a: &mut Packet, b: &mut Packet) -> Option<Locator> {
 /// Polls until the transport reports a change, and refreshes it.
 fn refresh_until(transport: &mut Packet) {
     let since = Instant::now();
-    while !transport.may_have_moved() {
+    while transport.poll_event() != Some(TransportEvent::InterfacesChanged) {
         assert!(since.elapsed() < TIMEOUT, "no event arrives");
-        while transport.recv(Scan::All).expect("receive succeeds").is_some() {}
+        while transport.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
     }
-    transport.refresh().expect("the interface can be looked at");
+    transport.control(Control::Refresh).expect("the interface can be looked at");
 }
 
 /// Creates a wire between two interfaces of a host, `x0` and `x1`.
@@ -58,14 +58,14 @@ fn interface_continues_after_it_was_down() {
     assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
     host.run(|| ip("link set x0 down"));
     refresh_until(&mut a);
-    let before = a.stats();
+    let before = a.status().stats;
     for _ in 0..10 {
         send(&mut a, b"lost", FlowId::DEFAULT, &[user_locator(&b)]);
     }
-    assert_eq!(a.stats().send_errors.network_unreachable - before.send_errors.network_unreachable, 10);
+    assert_eq!(a.status().stats.send_errors.network_unreachable - before.send_errors.network_unreachable, 10);
     // No descriptor stays readable.
-    while a.recv(Scan::All).expect("receive succeeds").is_some() {}
-    assert!(!readiness::wait(a.descriptors(), Some(Duration::ZERO)).expect("wait succeeds"));
+    while a.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
+    assert!(!readiness::wait(a.status().descriptors, Some(Duration::ZERO)).expect("wait succeeds"));
     host.run(|| ip("link set x0 up"));
     // Refused datagrams do not arrive later.
     assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
@@ -84,7 +84,7 @@ fn recreated_interface_is_followed() {
     for transport in [&mut a, &mut b] {
         refresh_until(transport);
         send(transport, b"lost", FlowId::DEFAULT, &[before[0], before[1]]);
-        assert!(transport.stats().send_errors.network_unreachable > 0);
+        assert!(transport.status().stats.send_errors.network_unreachable > 0);
     }
     create_veth_pair(&host, 2);
     for transport in [&mut a, &mut b] {
@@ -96,7 +96,7 @@ fn recreated_interface_is_followed() {
     assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
     assert_eq!(reaches(&mut b, &mut a), Some(user_locator(&b)));
     // The group memberships are restored.
-    let group = a.locators().metatraffic_multicast[0];
+    let group = a.status().locators.metatraffic_multicast[0];
     assert!(group_memberships(&host, "x1").contains("01:00:5e:7f:00:01"), "{}", group_memberships(&host, "x1"));
     send(&mut a, b"all", FlowId::DEFAULT, &[group]);
     assert_eq!(super::receive(&mut a).0, b"all");

@@ -10,7 +10,7 @@ use takt_transport::{FlowId, Transport};
 use super::{loopback, open, receive, send, user_locator};
 
 fn ports(transport: &UdpTransport) -> (u32, u32) {
-    let locators = transport.locators();
+    let locators = transport.status().locators;
     (locators.metatraffic_unicast[0].port, locators.default_unicast[0].port)
 }
 
@@ -41,7 +41,7 @@ fn first_free_index_is_taken() {
     wait_until_free(base + 11);
     let third = open(&config);
     assert_eq!((third.participant_index(), ports(&third)), (Some(0), (at(10), at(11))));
-    let locators = third.locators();
+    let locators = third.status().locators;
     assert_eq!(locators.metatraffic_multicast[0].to_string(), format!("udp/239.255.0.1:{base}"));
     assert_eq!(locators.default_multicast[0].to_string(), format!("udp/239.255.0.1:{}", base + 1));
 }
@@ -65,7 +65,7 @@ fn both_address_families_have_the_same_index() {
     let taken = UdpSocket::bind(("::1", base + 11)).expect("a free port");
     let transport = open(&config);
     assert_eq!(transport.participant_index(), Some(1));
-    let user: Vec<u32> = transport.locators().default_unicast.iter().map(|l| l.port).collect();
+    let user: Vec<u32> = transport.status().locators.default_unicast.iter().map(|l| l.port).collect();
     assert_eq!(user, [u32::from(base) + 13; 2]);
     drop(taken);
 }
@@ -101,7 +101,7 @@ fn more_participants_than_indices_fit_on_a_host() {
     assert_eq!(distinct.len(), 260);
     // All receive the last one's multicast, and all can reply.
     let mut last = all.pop().expect("130 participants exist");
-    let group = last.locators().metatraffic_multicast[0];
+    let group = last.status().locators.metatraffic_multicast[0];
     send(&mut last, b"here I am", FlowId::DEFAULT, &[group]);
     let back = user_locator(&last);
     for (n, other) in all.iter_mut().enumerate() {
@@ -122,26 +122,26 @@ fn domain_without_ports_is_refused_unless_it_needs_none() {
     let config = UdpConfig { multicast: false, ..loopback(233) };
     let transport = open(&config);
     assert_eq!(transport.participant_index(), None);
-    assert!(transport.locators().metatraffic_multicast.is_empty());
+    assert!(transport.status().locators.metatraffic_multicast.is_empty());
 }
 
 #[test]
 fn without_multicast_no_group_is_served() {
     let mut transport = open(&UdpConfig { multicast: false, ..loopback(57) });
     let group = takt_wire::Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7400);
-    assert!(!transport.serves(&group));
+    assert!(!transport.reach(&group).is_served());
     send(&mut transport, b"to nobody", FlowId::DEFAULT, &[group]);
-    assert_eq!(transport.stats().send_errors.unserved, 1);
-    assert_eq!(transport.stats().datagrams_out, 0);
+    assert_eq!(transport.status().stats.send_errors.unserved, 1);
+    assert_eq!(transport.status().stats.datagrams_out, 0);
 }
 
 #[test]
 fn group_with_an_interface_is_reached_through_it() {
     let mut transport = open(&loopback(59));
-    let group = transport.locators().default_multicast[0];
+    let group = transport.status().locators.default_multicast[0];
     let other_interface = group.by_interface(Ipv4Addr::new(192, 0, 2, 1));
     send(&mut transport, b"by another", FlowId::DEFAULT, &[other_interface]);
-    assert_eq!((transport.stats().send_errors.unserved, transport.stats().datagrams_out), (1, 0));
+    assert_eq!((transport.status().stats.send_errors.unserved, transport.status().stats.datagrams_out), (1, 0));
     send(&mut transport, b"by this one", FlowId::DEFAULT, &[group.by_interface(Ipv4Addr::LOCALHOST)]);
     let (bytes, meta) = receive(&mut transport);
     assert_eq!((&bytes[..], meta.local, meta.multicast), (&b"by this one"[..], group, true));

@@ -30,6 +30,9 @@ mod v6 {
 fn listening_at_the_unspecified_address_announces_all_addresses() {
     let config = TcpConfig { listen: vec![(Ipv4Addr::UNSPECIFIED, 0).into()], ..TcpConfig::default() };
     let transport = TcpTransport::open(&config).expect("all addresses can be bound");
-    let announced = &transport.locators().default_unicast;
-    assert!(!announced.is_empty() && announced.iter().all(|locator| transport.serves(locator)), "{announced:?}");
+    let announced = &transport.status().locators.default_unicast;
+    assert!(
+        !announced.is_empty() && announced.iter().all(|locator| transport.reach(locator).is_served()),
+        "{announced:?}"
+    );
 }

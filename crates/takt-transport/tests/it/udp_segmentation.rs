@@ -30,7 +30,7 @@ fn received(count: u64, by: &mut UdpTransport) -> Vec<(usize, usize)> {
 fn datagrams_to_a_group_by_one_interface_are_segmented() {
     let config = own_loopback();
     let [mut a, mut b, mut c] = [open(&config), open(&config), open(&config)];
-    let group = a.locators().default_multicast[0].by_interface(std::net::Ipv4Addr::LOCALHOST);
+    let group = a.status().locators.default_multicast[0].by_interface(std::net::Ipv4Addr::LOCALHOST);
     let lens = [1200; 30];
     let expected: Vec<_> = lens.iter().copied().enumerate().collect();
     for burst in 1..=3 {
@@ -39,8 +39,11 @@ fn datagrams_to_a_group_by_one_interface_are_segmented() {
         assert_eq!(received(30 * burst, &mut b), expected);
         assert_eq!(received(30 * burst, &mut c), expected);
     }
-    let segmented = a.stats().segmented_out;
-    assert!(segmented == 90 || a.warnings().iter().any(|warning| warning.what.contains("segment")), "{segmented}");
+    let segmented = a.status().stats.segmented_out;
+    assert!(
+        segmented == 90 || a.status().warnings.iter().any(|warning| warning.what.contains("segment")),
+        "{segmented}"
+    );
 }
 
 /// Sends bursts of many kinds to two receivers. Returns how many datagrams were sent with GSO, and
@@ -80,10 +83,10 @@ fn bursts(config: &UdpConfig) -> (u64, u64) {
             }
         }
     }
-    let stats = a.stats();
+    let stats = a.status().stats;
     assert_eq!((stats.datagrams_out, stats.send_errors.total()), (sent_b + sent_c, 0));
-    assert_eq!(b.stats().truncated, 0);
-    (stats.segmented_out, b.stats().coalesced_in)
+    assert_eq!(b.status().stats.truncated, 0);
+    (stats.segmented_out, b.status().stats.coalesced_in)
 }
 
 #[test]
@@ -112,6 +115,6 @@ fn receiver_without_gro_gets_single_datagrams() {
         let expected: Vec<_> = (0..20).map(|n| (n, 1000)).collect();
         assert_eq!(received(20 * burst, &mut b), expected);
     }
-    assert!(a.stats().segmented_out > 0);
-    assert_eq!(b.stats().coalesced_in, 0);
+    assert!(a.status().stats.segmented_out > 0);
+    assert_eq!(b.status().stats.coalesced_in, 0);
 }

@@ -1,6 +1,6 @@
 //! Tests that datagrams of urgent flows are received before earlier ones of other flows.
 
-use takt_transport::{FlowId, FlowSpec, Scan, Transport};
+use takt_transport::{FlowId, FlowSpec, Receive, Scan, Transport};
 use takt_wire::Locator;
 
 use super::{loopback, open, own_loopback, send};
@@ -13,19 +13,19 @@ fn urgent(transport: &mut impl Transport, transport_priority: i32) -> (FlowId, L
 
 /// Returns the first octet of the next datagram, and its flow.
 fn next(transport: &mut impl Transport, scan: Scan) -> Option<(u8, FlowId)> {
-    let frame = transport.recv(scan).expect("receive succeeds")?;
+    let frame = transport.recv(Receive::Any(scan)).expect("receive succeeds")?;
     Some((frame[0], frame.meta.flow))
 }
 
 fn next_urgent(transport: &mut impl Transport, above: i32) -> Option<(u8, FlowId)> {
-    let frame = transport.recv_urgent(above).expect("receive succeeds")?;
+    let frame = transport.recv(Receive::Urgent { above: above }).expect("receive succeeds")?;
     Some((frame[0], frame.meta.flow))
 }
 
 #[test]
 fn most_urgent_datagram_comes_first() {
     let (mut from, mut to) = (open(&loopback(66)), open(&loopback(66)));
-    let default = to.locators().default_unicast[0];
+    let default = to.status().locators.default_unicast[0];
     let (brake, to_brake) = urgent(&mut to, 46);
     let (steering, to_steering) = urgent(&mut to, 30);
     for (number, destination) in [(1, default), (2, to_steering), (3, to_steering), (4, to_brake), (5, default)] {
@@ -39,7 +39,7 @@ fn most_urgent_datagram_comes_first() {
 #[test]
 fn urgent_datagram_overtakes_those_already_taken_from_the_kernel() {
     let (mut from, mut to) = (open(&loopback(67)), open(&loopback(67)));
-    let default = to.locators().default_unicast[0];
+    let default = to.status().locators.default_unicast[0];
     let (brake, to_brake) = urgent(&mut to, 46);
     (0..100).for_each(|number| send(&mut from, &[number], FlowId::DEFAULT, &[default]));
     // In batches by now.
@@ -55,7 +55,7 @@ fn urgent_datagram_overtakes_those_already_taken_from_the_kernel() {
 #[test]
 fn flood_of_urgent_datagrams_lets_others_pass() {
     let (mut from, mut to) = (open(&loopback(77)), open(&loopback(77)));
-    let default = to.locators().default_unicast[0];
+    let default = to.status().locators.default_unicast[0];
     let (brake, to_brake) = urgent(&mut to, 46);
     send(&mut from, &[1], FlowId::DEFAULT, &[default]);
     let mut urgent_before = 0;
@@ -79,13 +79,13 @@ fn flood_of_urgent_datagrams_lets_others_pass() {
 fn recv_not_urgent_returns_no_urgent_datagrams() {
     let config = own_loopback();
     let (mut from, mut to) = (open(&config), open(&config));
-    let default = to.locators().default_unicast[0];
+    let default = to.status().locators.default_unicast[0];
     let (brake, to_brake) = urgent(&mut to, 46);
     for (number, destination) in [(1, to_brake), (2, default), (3, to_brake), (4, default)] {
         send(&mut from, &[number], FlowId::DEFAULT, &[destination]);
     }
     let mut order = Vec::new();
-    while let Some(frame) = to.recv_not_urgent(Scan::All).expect("receive succeeds") {
+    while let Some(frame) = to.recv(Receive::NotUrgent(Scan::All)).expect("receive succeeds") {
         order.push((frame[0], frame.meta.flow));
     }
     assert_eq!(order, [(2, FlowId::DEFAULT), (4, FlowId::DEFAULT)]);
@@ -95,7 +95,7 @@ fn recv_not_urgent_returns_no_urgent_datagrams() {
 #[test]
 fn datagrams_below_the_requested_urgency_stay_queued() {
     let (mut from, mut to) = (open(&loopback(68)), open(&loopback(68)));
-    let default = to.locators().default_unicast[0];
+    let default = to.status().locators.default_unicast[0];
     let (steering, to_steering) = urgent(&mut to, 30);
     assert_eq!(next_urgent(&mut to, 0), None);
     send(&mut from, &[1], FlowId::DEFAULT, &[default]);

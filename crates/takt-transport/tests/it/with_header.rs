@@ -4,7 +4,9 @@
 use std::hash::{BuildHasher, RandomState};
 
 use takt_transport::shm::Loan;
-use takt_transport::{Commit, Layer, RxFrame, Scan, Transport, TransportError, TransportStats};
+use takt_transport::{
+    Capabilities, Commit, Layer, Receive, RxFrame, Status, Transport, TransportError, TransportStats,
+};
 
 /// Length of the RTPS header and the header of a vendor-specific submessage that extends to the
 /// end.
@@ -37,8 +39,9 @@ impl<T: Transport> Layer for WithHeader<T> {
         &mut self.transport
     }
 
-    fn max_message_len(&self) -> usize {
-        self.transport.max_message_len() - HEADER
+    fn capabilities(&self) -> Capabilities {
+        let inner = self.transport.capabilities();
+        Capabilities { max_message_len: inner.max_message_len - HEADER, ..inner }
     }
 
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
@@ -54,18 +57,19 @@ impl<T: Transport> Layer for WithHeader<T> {
     fn loan_payload(&mut self, _: usize) -> Option<Loan> {
         None
     }
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let frame = self.transport.recv(scan)?;
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let frame = self.transport.recv(request)?;
         Ok(frame.map(|frame| RxFrame::new(frame.bytes().get(HEADER..).unwrap_or_default(), frame.meta)))
     }
 
-    fn stats(&self) -> TransportStats {
-        let stats = self.transport.stats();
+    fn status(&self) -> Status<'_> {
+        let status = self.transport.status();
         let headers = |datagrams: u64| datagrams * HEADER as u64;
-        TransportStats {
-            bytes_in: stats.bytes_in - headers(stats.datagrams_in),
-            bytes_out: stats.bytes_out - headers(stats.datagrams_out),
-            ..stats
-        }
+        let stats = TransportStats {
+            bytes_in: status.stats.bytes_in - headers(status.stats.datagrams_in),
+            bytes_out: status.stats.bytes_out - headers(status.stats.datagrams_out),
+            ..status.stats
+        };
+        Status { stats, ..status }
     }
 }

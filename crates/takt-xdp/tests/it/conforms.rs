@@ -27,7 +27,7 @@ fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> TransportOnHos
         xdp.map(|xdp| checked(xdp, host, None))
     };
     let transport = open().expect("AF_XDP can be opened");
-    assert_eq!((transport.report().mode, transport.max_message_len()), (mode, mtu - 28));
+    assert_eq!((transport.report().mode, transport.capabilities().max_message_len), (mode, mtu - 28));
     test(&|| open().expect("a transport could be opened before"));
 }
 

@@ -4,7 +4,7 @@
 
 use takt_testkit::memory::allocations;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig};
-use takt_transport::{Scan, Transport};
+use takt_transport::{Receive, Scan, Transport};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
 
@@ -48,7 +48,7 @@ fn receive_all(calls: &Calls, transport: &mut impl Transport, len: usize) -> Vec
     let made = calls.during(|| {
         count = allocations(|| {
             for _ in 0..INTERVAL {
-                if let Some(frame) = transport.recv(Scan::Hot).expect("receive succeeds") {
+                if let Some(frame) = transport.recv(Receive::Any(Scan::Hot)).expect("receive succeeds") {
                     assert_eq!((frame.len(), frame[5]), (len, 5 * 7 + 1));
                     received += 1;
                 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use takt_transport::{Commit, FlowId, Scan, Transport, TransportError, readiness};
+use takt_transport::{Commit, FlowId, Receive, Scan, Transport, TransportError, readiness};
 use takt_wire::Locator;
 
 use super::network::Network;
@@ -16,7 +16,7 @@ pub fn pair_of<T: Send>(network: &Network, open: impl Fn() -> Result<T, Transpor
 }
 
 pub fn user(transport: &impl Transport) -> Locator {
-    transport.locators().default_unicast[0]
+    transport.status().locators.default_unicast[0]
 }
 
 /// Makes a message of this length that begins like RTPS and varies with `n`.
@@ -37,9 +37,12 @@ pub fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
 /// Waits for the next datagram.
 pub fn receive(transport: &mut impl Transport) -> Vec<u8> {
     loop {
-        if let Some(frame) = transport.recv(Scan::All).expect("receive succeeds") {
+        if let Some(frame) = transport.recv(Receive::Any(Scan::All)).expect("receive succeeds") {
             return frame.to_vec();
         }
-        assert!(readiness::wait(transport.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "nothing arrives");
+        assert!(
+            readiness::wait(transport.status().descriptors, Some(TIMEOUT)).expect("wait succeeds"),
+            "nothing arrives"
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use takt_testkit::memory::allocations;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig, PacketPort};
-use takt_transport::{Commit, FlowId, Scan, Transport};
+use takt_transport::{Commit, FlowId, Receive, Scan, Transport};
 use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
 use super::datagrams::{receive, send, user};
@@ -36,7 +36,7 @@ pub fn by_packet(host: &Host, vlan: Option<u16>) -> Packet {
 fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Xdp)) {
     let Some(network) = TestNetwork::of_mtu(mtu) else { return };
     let first = open(&network.host(0), mode, None);
-    assert_eq!((first.port().mode(), first.max_message_len()), (mode, mtu - 8));
+    assert_eq!((first.port().mode(), first.capabilities().max_message_len), (mode, mtu - 8));
     drop(first);
     let opened = AtomicUsize::new(0);
     test(&|| {
@@ -89,7 +89,7 @@ fn both_backends_interoperate() {
             send(&mut here, &message, at_xdp);
             assert_eq!(receive(&mut xdp), message);
         }
-        let group = xdp.locators().metatraffic_multicast[0];
+        let group = xdp.status().locators.metatraffic_multicast[0];
         for n in 0..3 {
             match n {
                 0 => send(&mut xdp, &[n; 9], group),
@@ -104,7 +104,7 @@ fn both_backends_interoperate() {
         if vlan.is_none() {
             assert_eq!(xdp.port().received_by_xdp(), 7, "datagrams of the other host arrive by AF_XDP, {mode:?}");
         }
-        assert_eq!((xdp.stats().send_errors.total(), xdp.counters().malformed), (0, 0));
+        assert_eq!((xdp.status().stats.send_errors.total(), xdp.counters().malformed), (0, 0));
     }
 }
 
@@ -115,7 +115,7 @@ fn large_frames_go_by_af_xdp_in_several_parts() {
     for mode in MODES {
         let mut xdp = open(&hosts[0], mode, None);
         let mut there = by_packet(&hosts[1], None);
-        let at = |transport: &dyn Transport| transport.locators().default_unicast[0];
+        let at = |transport: &dyn Transport| transport.status().locators.default_unicast[0];
         let (at_xdp, at_there) = (at(&xdp), at(&there));
         // Around the bounds of frames, for receiving and sending, and the maximum.
         let sizes = [1, 3818, 3819, 4032, 4033, 7658, 7659, 8128, 8129, 8991, 8992];
@@ -128,7 +128,10 @@ fn large_frames_go_by_af_xdp_in_several_parts() {
         }
         let count = sizes.len() as u64;
         assert_eq!((xdp.port().stats().in_place_out, xdp.port().received_by_xdp()), (count, count), "{mode:?}");
-        assert_eq!((xdp.stats().send_errors.total(), xdp.counters().malformed, xdp.stats().kernel_drops), (0, 0, 0));
+        assert_eq!(
+            (xdp.status().stats.send_errors.total(), xdp.counters().malformed, xdp.status().stats.kernel_drops),
+            (0, 0, 0)
+        );
     }
 }
 
@@ -138,7 +141,7 @@ fn sending_and_receiving_do_not_allocate() {
     let hosts = [network.host(0), network.host(1)];
     for mode in MODES {
         let (mut a, mut b) = (open(&hosts[0], mode, None), open(&hosts[1], mode, None));
-        let locators = b.locators().clone();
+        let locators = b.status().locators.clone();
         let to = [locators.default_unicast, locators.metatraffic_unicast, locators.metatraffic_multicast].concat();
         let mut received = 0;
         let count = allocations(|| {
@@ -149,11 +152,11 @@ fn sending_and_receiving_do_not_allocate() {
                 }
                 a.flush().expect("flush succeeds");
                 for scan in [Scan::Hot, Scan::All] {
-                    while b.recv(scan).expect("receive succeeds").is_some() {
+                    while b.recv(Receive::Any(scan)).expect("receive succeeds").is_some() {
                         received += 1;
                     }
                 }
-                while a.recv(Scan::All).expect("receive succeeds").is_some() {}
+                while a.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
             }
         });
         assert_eq!(count, 0);

@@ -2,7 +2,7 @@
 //! an interface.
 
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
-use takt_transport::{Scan, Transport, TransportError, readiness};
+use takt_transport::{Control, Receive, Scan, Transport, TransportError, TransportEvent, readiness};
 use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
 use super::datagrams::{TIMEOUT, message, receive, send, user};
@@ -33,10 +33,10 @@ fn exchange(xdp: &mut Xdp, other: &mut impl Transport) -> (u64, u64) {
 /// Waits for changes of the interface, and refreshes, until the condition holds.
 fn refresh_until(host: &Host, xdp: &mut Xdp, until: impl Fn(&Xdp) -> bool) {
     while !until(xdp) {
-        assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "no event arrives");
-        while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
-        if xdp.may_have_moved() {
-            host.run(|| xdp.refresh()).expect("interfaces can be followed");
+        assert!(readiness::wait(xdp.status().descriptors, Some(TIMEOUT)).expect("wait succeeds"), "no event arrives");
+        while xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
+        if xdp.poll_event() == Some(TransportEvent::InterfacesChanged) {
+            host.run(|| xdp.control(Control::Refresh)).expect("interfaces can be followed");
         }
     }
 }
@@ -81,7 +81,7 @@ fn each_participant_of_an_interface_has_its_own_queue_and_frames() {
         assert_eq!(out, 10);
     }
     for xdp in &mut all {
-        assert!(xdp.recv(Scan::All).expect("receive succeeds").is_none(), "not for this receiver");
+        assert!(xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_none(), "not for this receiver");
     }
     // Between the two, on one host.
     let [first, second] = &mut all[..] else { unreachable!("two transports were opened") };
@@ -108,8 +108,8 @@ fn victim() {
     .expect("the port is not in use");
     println!("\n{MARK}open");
     loop {
-        while port.recv(Scan::All).expect("receive succeeds").is_some() {}
-        readiness::wait(port.descriptors(), None).expect("wait succeeds");
+        while port.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
+        readiness::wait(port.status().descriptors, None).expect("wait succeeds");
     }
 }
 

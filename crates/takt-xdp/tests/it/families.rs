@@ -1,7 +1,7 @@
 //! Tests of IPv6 and of tagged frames.
 
 use takt_transport::udp::{UdpConfig, UdpTransport};
-use takt_transport::{Commit, FlowSpec, Scan, Transport};
+use takt_transport::{Commit, FlowSpec, Receive, Scan, Transport};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
@@ -18,7 +18,7 @@ fn both(mode: Mode) -> XdpConfig {
 
 /// Returns the user locator of this kind.
 fn user(transport: &impl Transport, kind: i32) -> Locator {
-    let all = &transport.locators().default_unicast;
+    let all = &transport.status().locators.default_unicast;
     let of_kind = all.iter().filter(|locator| locator.kind == kind);
     let global = |locator: &&Locator| locator.address[..2] != [0xfe, 0x80];
     *of_kind.clone().find(global).expect("an address of the family")
@@ -31,7 +31,7 @@ fn af_xdp_carries_both_families_in_both_directions() {
         let config = both(mode);
         let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
         let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
-        let most = xdp.max_message_len();
+        let most = xdp.capabilities().max_message_len;
         assert_eq!(most, 1500 - 48);
         let sizes = [4, 5, 17, 18, 64, 333, most];
         for kind in [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6] {
@@ -86,7 +86,7 @@ fn ipv6_neighbour_is_resolved() {
                 "the first ones through the kernel, which resolves the address"
             );
             sent += 1;
-            assert!(xdp.recv(Scan::All).expect("receive succeeds").is_none());
+            assert!(xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_none());
         }
         assert!(xdp.counters().by_kernel_out >= 1);
     }
@@ -103,7 +103,7 @@ fn kernel_accepts_priority_tags() {
         let urgent = urgent.expect("a flow can be opened").0;
         for kind in [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6] {
             let (at_xdp, at_udp) = (user(&xdp, kind), user(&udp, kind));
-            for len in [4, 64, xdp.max_message_len()] {
+            for len in [4, 64, xdp.capabilities().max_message_len] {
                 xdp.loan().expect("a frame is loaned")[..len].copy_from_slice(&message(1, len));
                 xdp.commit(Commit::new(len, urgent, &[at_udp])).expect("the frame is accepted");
                 xdp.flush().expect("flush succeeds");
@@ -137,7 +137,7 @@ fn participants_of_one_vlan_communicate_and_others_are_isolated() {
         let mut other = there.run(|| XdpTransport::open(&of_vlan(77))).expect("the queue is free");
         for kind in [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6] {
             let to = [user(&one, kind), user(&other, kind)];
-            for (n, len) in [4, 64, one.max_message_len()].into_iter().enumerate() {
+            for (n, len) in [4, 64, one.capabilities().max_message_len].into_iter().enumerate() {
                 send(&mut one, &message(n, len), to[1]);
                 assert_eq!(receive(&mut other), message(n, len));
                 send(&mut other, &message(n, len), to[0]);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use takt_testkit::Random;
 use takt_transport::udp::UdpTransport;
-use takt_transport::{Scan, Transport, readiness};
+use takt_transport::{Receive, Scan, Transport, readiness};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::datagrams::{message, send, user};
@@ -115,7 +115,7 @@ fn default_mode_on_a_veth_does_not_slow_other_traffic() {
     assert!(keeps_segmentation(&there));
     let xdp = here.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0"))).expect("AF_XDP can be opened");
     assert_eq!((xdp.report().mode, &xdp.report().not_native), (Mode::Generic, &None));
-    assert!(xdp.warnings().is_empty(), "{:?}", xdp.warnings());
+    assert!(xdp.status().warnings.is_empty(), "{:?}", xdp.status().warnings);
     assert!(keeps_segmentation(&there), "while a filter is there");
 }
 
@@ -132,12 +132,12 @@ fn take_until(xdp: &mut XdpTransport, n: u64, timeout: Duration, arrived: &mut B
     let deadline = Instant::now() + timeout;
     while !arrived.contains(&n) {
         let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
-        while let Some(frame) = xdp.recv(Scan::All).expect("receive succeeds") {
+        while let Some(frame) = xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds") {
             let number = u64::from_le_bytes(frame[4..12].try_into().expect("eight octets"));
             assert_eq!(frame.to_vec(), numbered(number));
             assert!(arrived.insert(number), "{number} arrived twice");
         }
-        readiness::wait(xdp.descriptors(), Some(left)).expect("wait succeeds");
+        readiness::wait(xdp.status().descriptors, Some(left)).expect("wait succeeds");
     }
     true
 }
@@ -181,6 +181,11 @@ fn foreign_traffic_arrives_complete_and_unchanged() {
         assert!(sent - arrived <= dropped, "{sent} of ours sent, {arrived} arrived, {dropped} frames dropped");
         let counters = xdp.counters();
         assert!(counters.datagrams_in > 0 && counters.datagrams_in <= arrived, "{arrived}: {counters:?}");
-        assert_eq!((counters.malformed, counters.damaged, counters.kernel_drops), (0, 0, 0), "{:?}", xdp.stats());
+        assert_eq!(
+            (counters.malformed, counters.damaged, counters.kernel_drops),
+            (0, 0, 0),
+            "{:?}",
+            xdp.status().stats
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Tests with the kernel's UDP at the other end, which sees no difference.
 
 use takt_transport::udp::UdpTransport;
-use takt_transport::{Scan, Transport};
+use takt_transport::{Receive, Scan, Transport};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::datagrams::{commit, message, pair_of, receive, send, user};
@@ -34,7 +34,7 @@ fn af_xdp_carries_rtps_in_both_directions() {
         let count = sizes.len() as u64;
         assert_eq!((counters.datagrams_out, counters.datagrams_in), (count, count));
         assert_eq!((counters.in_place_out, counters.by_kernel_out), (count, 0), "the datagram is written in place");
-        assert_eq!((xdp.stats().bypassed_out, xdp.stats().bypassed_in), (count, count));
+        assert_eq!((xdp.status().stats.bypassed_out, xdp.status().stats.bypassed_in), (count, count));
     }
 }
 
@@ -49,7 +49,7 @@ fn datagrams_that_the_filter_passes_arrive_at_the_sockets() {
             send(&mut udp, &bytes, at_xdp);
             assert_eq!(receive(&mut xdp), bytes);
         }
-        let group = xdp.locators().metatraffic_multicast[0];
+        let group = xdp.status().locators.metatraffic_multicast[0];
         send(&mut udp, &message(1, 100), group);
         assert_eq!(receive(&mut xdp), message(1, 100), "a group's");
         assert_eq!(receive(&mut udp), message(1, 100), "the sender is a member too");
@@ -74,7 +74,7 @@ fn segmented_datagrams_arrive_whole() {
             commit(&mut udp, &message(n, 1000), at_xdp);
         }
         udp.flush().expect("flush succeeds");
-        assert_eq!(udp.stats().segmented_out, 30, "the datagrams were sent as one segment");
+        assert_eq!(udp.status().stats.segmented_out, 30, "the datagrams were sent as one segment");
         let mut received: Vec<Vec<u8>> = (0..30).map(|_| receive(&mut xdp)).collect();
         received.sort();
         let mut sent: Vec<Vec<u8>> = (0..30).map(|n| message(n, 1000)).collect();
@@ -102,7 +102,7 @@ fn neighbour_is_resolved_without_loss() {
             );
             sent += 1;
             // Reads the changes of neighbors.
-            assert!(xdp.recv(Scan::All).expect("receive succeeds").is_none());
+            assert!(xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_none());
         }
         let counters = xdp.counters();
         assert!(counters.by_kernel_out >= 1, "{counters:?}");
@@ -119,7 +119,7 @@ fn large_packets_are_carried_in_several_frames() {
         let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
         let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         let (at_xdp, at_udp) = (user(&xdp), user(&udp));
-        let most = xdp.max_message_len();
+        let most = xdp.capabilities().max_message_len;
         assert_eq!((xdp.report().frame_len, xdp.report().parts, most), (4096, 3, 9000 - 28));
         // Around the bounds of frames, for receiving and sending, and the maximum.
         let sizes = [100, 3797, 3798, 3799, 3967, 3968, 3969, 7638, 7639, 8063, 8064, 8065, most - 1, most];

@@ -1,7 +1,7 @@
 //! Tests that sending and receiving by AF_XDP never allocate.
 
 use takt_testkit::memory::allocations;
-use takt_transport::{Commit, FlowId, Scan, Transport};
+use takt_transport::{Commit, FlowId, Receive, Scan, Transport};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::datagrams::pair_of;
@@ -21,7 +21,7 @@ fn count(mode: Mode, mtu: usize, len: usize) {
     let Some(network) = Network::of_mtu(mtu) else { return };
     let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
     let [mut a, mut b] = pair_of(&network, || XdpTransport::open(&config));
-    let locators = b.locators().clone();
+    let locators = b.status().locators.clone();
     let to = [locators.default_unicast, locators.metatraffic_unicast, locators.metatraffic_multicast].concat();
     let mut received = 0;
     let count = allocations(|| {
@@ -34,11 +34,11 @@ fn count(mode: Mode, mtu: usize, len: usize) {
             }
             a.flush().expect("flush succeeds");
             for scan in [Scan::Hot, Scan::All] {
-                while b.recv(scan).expect("receive succeeds").is_some() {
+                while b.recv(Receive::Any(scan)).expect("receive succeeds").is_some() {
                     received += 1;
                 }
             }
-            while a.recv(Scan::All).expect("receive succeeds").is_some() {}
+            while a.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
         }
     });
     assert_eq!(count, 0);

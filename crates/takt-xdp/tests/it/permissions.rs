@@ -4,7 +4,7 @@
 use std::io;
 
 use takt_transport::udp::UdpTransport;
-use takt_transport::{FlowSpec, Scan, Transport, readiness};
+use takt_transport::{Control, FlowSpec, Receive, Scan, Transport, readiness};
 use takt_xdp::{XdpConfig, XdpTransport, drop_capabilities};
 
 use super::datagrams::{TIMEOUT, message, receive, send};
@@ -105,32 +105,36 @@ fn running_needs_no_capability() {
     // As in a participant whose threads were started without them.
     let refresh = |xdp: &mut XdpTransport, until: &dyn Fn(&XdpTransport) -> bool| {
         while !until(xdp) {
-            assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "no event arrives");
-            while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
+            assert!(
+                readiness::wait(xdp.status().descriptors, Some(TIMEOUT)).expect("wait succeeds"),
+                "no event arrives"
+            );
+            while xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
             here.run(|| {
                 drop_capabilities().expect("the capabilities are dropped");
-                xdp.refresh().expect("interfaces can be followed");
+                xdp.control(Control::Refresh).expect("interfaces can be followed");
             });
         }
     };
     let moved = |xdp: &XdpTransport| {
-        let ips: Vec<_> = xdp.interfaces().iter().flat_map(|i| &i.addresses).map(|(ip, _)| ip.to_string()).collect();
+        let ips: Vec<_> =
+            xdp.status().interfaces.iter().flat_map(|i| &i.addresses).map(|(ip, _)| ip.to_string()).collect();
         !ips.contains(&"10.77.0.1".to_owned()) && ips.contains(&"10.77.0.8".to_owned())
     };
     refresh(&mut xdp, &moved);
-    while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
+    while xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
     assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
     // A recreated interface needs them again.
     here.run(|| ip("link del eth0"));
     refresh(&mut xdp, &|xdp| !is_open(xdp));
     create_veth_pair(&hosts, 1);
     refresh(&mut xdp, &is_open);
-    let warned = xdp.warnings().iter().any(|warning| warning.what.contains("CAP_"));
-    assert!(warned, "{:?}", xdp.warnings());
+    let warned = xdp.status().warnings.iter().any(|warning| warning.what.contains("CAP_"));
+    assert!(warned, "{:?}", xdp.status().warnings);
     let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("UDP can be opened");
     assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "all traffic uses kernel sockets");
     // With them, it is opened at the next change.
     here.run(|| ip("addr add 10.77.1.1/24 dev eth0"));
-    refresh_until(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);
+    refresh_until(here, &mut xdp, |xdp| xdp.status().interfaces[0].addresses.len() == 2);
     assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
 }

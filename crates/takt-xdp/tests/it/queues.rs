@@ -1,7 +1,7 @@
 //! Tests of one participant with several queues.
 
 use takt_transport::udp::UdpTransport;
-use takt_transport::{Commit, FlowId, FlowSpec, Scan, Transport, readiness};
+use takt_transport::{Commit, FlowId, FlowSpec, Receive, Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
 use super::datagrams::{TIMEOUT, message, receive, user};
@@ -81,10 +81,10 @@ fn queues_are_received_from_round_robin() {
     }
     // All datagrams are in their rings before the first receive: the last one sent woke the last
     // queue.
-    while !readiness::wait(receiver.descriptors(), Some(TIMEOUT)).expect("wait succeeds") {}
+    while !readiness::wait(receiver.status().descriptors, Some(TIMEOUT)).expect("wait succeeds") {}
     let mut order = Vec::new();
     while order.len() < 103 {
-        if let Some(frame) = receiver.recv(Scan::Taken).expect("receive succeeds") {
+        if let Some(frame) = receiver.recv(Receive::Any(Scan::Taken)).expect("receive succeeds") {
             let n = (0..103).find(|n| message(*n, 64) == *frame).expect("the frame was sent");
             order.push(n);
         }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use takt_transport::udp::UdpTransport;
-use takt_transport::{Scan, Transport, readiness};
+use takt_transport::{Control, Receive, Scan, Transport, TransportEvent, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
 use super::datagrams::{TIMEOUT, message, receive, send, user};
@@ -16,23 +16,23 @@ const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 /// Waits for changes of interfaces, and refreshes, until the condition holds.
 pub fn refresh_until(host: &Host, xdp: &mut XdpTransport, until: impl Fn(&XdpTransport) -> bool) {
     while !until(xdp) {
-        assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "no event arrives");
-        while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
-        if xdp.may_have_moved() {
-            host.run(|| xdp.refresh()).expect("interfaces can be followed");
+        assert!(readiness::wait(xdp.status().descriptors, Some(TIMEOUT)).expect("wait succeeds"), "no event arrives");
+        while xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
+        if xdp.poll_event() == Some(TransportEvent::InterfacesChanged) {
+            host.run(|| xdp.control(Control::Refresh)).expect("interfaces can be followed");
         }
     }
 }
 
 pub fn is_open(xdp: &XdpTransport) -> bool {
-    !xdp.interfaces().is_empty() && !xdp.locators().default_unicast.is_empty()
+    !xdp.status().interfaces.is_empty() && !xdp.status().locators.default_unicast.is_empty()
 }
 
 /// Asserts that no descriptor stays readable once all changes were read.
 fn stays_asleep(xdp: &mut XdpTransport) {
     let quiet = (0..1000).any(|_| {
-        while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
-        !readiness::wait(xdp.descriptors(), Some(Duration::ZERO)).expect("wait succeeds")
+        while xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
+        !readiness::wait(xdp.status().descriptors, Some(Duration::ZERO)).expect("wait succeeds")
     });
     assert!(quiet, "the descriptor is always readable");
 }
@@ -68,7 +68,7 @@ fn interface_is_used_again_after_it_was_down() {
         here.run(|| ip("link set eth0 up"));
         here.run(|| ip("neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 nud permanent dev eth0"));
         refresh_until(&here, &mut xdp, is_open);
-        while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
+        while xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
         assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
     }
 }
@@ -81,7 +81,7 @@ fn recreated_interface_is_opened_again() {
         let queues = Queues::All;
         let config = XdpConfig { mode: Some(mode), queues, ..XdpConfig::new(0, "eth0") };
         let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
-        let before = xdp.max_message_len();
+        let before = xdp.capabilities().max_message_len;
         for _ in 0..2 {
             here.run(|| ip("link del eth0"));
             refresh_until(here, &mut xdp, |xdp| !is_open(xdp));
@@ -92,7 +92,7 @@ fn recreated_interface_is_opened_again() {
             refresh_until(here, &mut xdp, |xdp| is_open(xdp) && xdp.report().queues.len() == 2);
             assert!(interface(here).contains("xdp"), "the filter is there again");
             assert_eq!(
-                (xdp.max_message_len(), &xdp.loan().expect("a frame is loaned")[..300]),
+                (xdp.capabilities().max_message_len, &xdp.loan().expect("a frame is loaned")[..300]),
                 (before, &message(77, 300)[..])
             );
             let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
@@ -114,14 +114,15 @@ fn recreated_interface_without_a_free_queue_is_left_to_the_kernel_with_a_warning
     create_veth_pair(&hosts, 1);
     let other = here.run(|| XdpTransport::open(&config)).expect("its only queue is free");
     refresh_until(here, &mut xdp, is_open);
-    let warned = xdp.warnings().iter().any(|warning| warning.what.contains("eth0") && warning.what.contains("taken"));
-    assert!(warned, "{:?}", xdp.warnings());
+    let warned =
+        xdp.status().warnings.iter().any(|warning| warning.what.contains("eth0") && warning.what.contains("taken"));
+    assert!(warned, "{:?}", xdp.status().warnings);
     let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
     assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "all traffic uses kernel sockets");
     drop(other);
     // The next change triggers another attempt.
     here.run(|| ip("addr add 10.77.1.1/24 dev eth0"));
-    refresh_until(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);
-    assert!(!xdp.warnings().iter().any(|warning| warning.what.contains("taken")), "{:?}", xdp.warnings());
+    refresh_until(here, &mut xdp, |xdp| xdp.status().interfaces[0].addresses.len() == 2);
+    assert!(!xdp.status().warnings.iter().any(|warning| warning.what.contains("taken")), "{:?}", xdp.status().warnings);
     assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
 }

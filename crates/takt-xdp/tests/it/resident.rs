@@ -4,7 +4,7 @@
 //! addresses change. A socket belongs to the network namespace of the thread that opens it, so each
 //! call that may open one is made from the host's namespace.
 
-use takt_transport::{Commit, FlowId, FlowSpec, Layer, Transport, TransportError};
+use takt_transport::{Commit, Control, FlowId, FlowSpec, Layer, Transport, TransportError};
 use takt_wire::Locator;
 
 use super::network::Host;
@@ -47,11 +47,6 @@ impl<T: Transport> Layer for TransportOnHost<T> {
         &mut self.transport
     }
 
-    fn refresh(&mut self) -> Result<(), TransportError> {
-        let _inside = self.host.enter();
-        self.transport.refresh()
-    }
-
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
         let _inside = self.host.enter();
         self.transport.open_flow(spec)
@@ -65,6 +60,11 @@ impl<T: Transport> Layer for TransportOnHost<T> {
     fn flush(&mut self) -> Result<(), TransportError> {
         let _inside = self.host.enter();
         self.transport.flush()
+    }
+
+    fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {
+        let _inside = self.host.enter();
+        self.transport.control(request)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use takt_transport::{Scan, Transport, readiness};
+use takt_transport::{Receive, Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
 use super::datagrams::{TIMEOUT, message, receive, user};
@@ -96,7 +96,7 @@ fn each_participant_gets_its_datagrams_at_any_queue() {
             assert!(0 < by_af_xdp && by_af_xdp < FLOWS as u64, "{by_af_xdp} arrived through the own queue");
         }
         for xdp in &mut all {
-            assert!(xdp.recv(Scan::All).expect("receive succeeds").is_none(), "not for this participant");
+            assert!(xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_none(), "not for this participant");
             let counters = xdp.counters();
             assert_eq!((counters.closed, counters.kernel_drops), (0, 0), "{counters:?}");
         }
@@ -278,9 +278,12 @@ fn datagram_at_any_queue_wakes_a_waiting_thread() {
     let mut xdp = open(&here, &XdpConfig { queues: Queues::All, ..config(0) }).expect("AF_XDP can be opened");
     let to = user(&xdp).socket_addr().expect("an address of UDP");
     for peer in peers(&there) {
-        while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
+        while xdp.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
         peer.send_to(&message(1, 50), to).expect("the datagram is sent");
-        assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"), "no wake-up occurred");
+        assert!(
+            readiness::wait(xdp.status().descriptors, Some(TIMEOUT)).expect("wait succeeds"),
+            "no wake-up occurred"
+        );
         assert_eq!(receive(&mut xdp), message(1, 50));
     }
     assert_eq!(xdp.counters().datagrams_in, FLOWS as u64, "the transport owns all queues");

@@ -71,7 +71,7 @@ fn participant_that_spins_and_then_blocks_misses_no_sample() {
         let Some([here, there]) = wire(1) else { return };
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
         let xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
-        assert!(xdp.scans_memory());
+        assert!(xdp.capabilities().scans_memory);
         let udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
         let (sender, reports) = channel();
         let listening = here.run(|| participant(Box::new(xdp), Idle::SpinThenBlock(SPIN_TIME)));

@@ -3,7 +3,7 @@
 //! order is kept.
 
 use takt_transport::udp::UdpTransport;
-use takt_transport::{FlowId, FlowSpec, Scan, Transport, readiness};
+use takt_transport::{FlowId, FlowSpec, Receive, Scan, Transport, readiness};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
@@ -18,7 +18,7 @@ fn urgent(transport: &mut XdpTransport, transport_priority: i32) -> (FlowId, Loc
 
 /// Returns the flow of the next datagram.
 fn next(transport: &mut XdpTransport) -> Option<FlowId> {
-    transport.recv(Scan::All).expect("receive succeeds").map(|frame| frame.meta.flow)
+    transport.recv(Receive::Any(Scan::All)).expect("receive succeeds").map(|frame| frame.meta.flow)
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
         // The first datagram resolves the hardware address, and is awaited so that all others are
         // in the ring.
         send(&mut udp, &message(0, 100), default);
-        assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"));
+        assert!(readiness::wait(xdp.status().descriptors, Some(TIMEOUT)).expect("wait succeeds"));
         assert_eq!(next(&mut xdp), Some(FlowId::DEFAULT));
         for _ in 0..100 {
             send(&mut udp, &message(1, 100), default);
@@ -44,10 +44,10 @@ fn most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
             send(&mut udp, &message(2, 100), to);
         }
         let before = xdp.counters().datagrams_in;
-        let first = xdp.recv_urgent(30).expect("receive succeeds").map(|frame| frame.meta.flow);
+        let first = xdp.recv(Receive::Urgent { above: 30 }).expect("receive succeeds").map(|frame| frame.meta.flow);
         assert_eq!(first, Some(brake), "{mode:?}");
         assert_eq!([next(&mut xdp), next(&mut xdp)], [Some(steering); 2]);
-        assert!(xdp.recv_urgent(0).expect("receive succeeds").is_none());
+        assert!(xdp.recv(Receive::Urgent { above: 0 }).expect("receive succeeds").is_none());
         let mut rest = 0;
         while let Some(flow) = next(&mut xdp) {
             assert_eq!(flow, FlowId::DEFAULT);
@@ -58,7 +58,7 @@ fn most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
         for to in [default, to_steering, to_steering, default] {
             send(&mut udp, &message(3, 100), to);
         }
-        assert!(xdp.recv_urgent(46).expect("receive succeeds").is_none());
+        assert!(xdp.recv(Receive::Urgent { above: 46 }).expect("receive succeeds").is_none());
         xdp.close_flow(steering).expect("the flow is open");
         xdp.close_flow(brake).expect("the flow is open");
         assert_eq!(
@@ -80,9 +80,9 @@ fn urgent_datagrams_from_the_kernel_are_found_before_a_sleep() {
     let (brake, to_brake) = here.run(|| urgent(&mut xdp, 46));
     for number in 0..300 {
         send(&mut udp, &message(number, 100), to_brake);
-        assert!(readiness::wait(xdp.descriptors(), Some(TIMEOUT)).expect("wait succeeds"));
-        assert!(xdp.recv_not_urgent(Scan::All).expect("receive succeeds").is_none(), "{number}");
-        let found = xdp.recv_urgent(0).expect("receive succeeds").map(|frame| frame.meta.flow);
+        assert!(readiness::wait(xdp.status().descriptors, Some(TIMEOUT)).expect("wait succeeds"));
+        assert!(xdp.recv(Receive::NotUrgent(Scan::All)).expect("receive succeeds").is_none(), "{number}");
+        let found = xdp.recv(Receive::Urgent { above: 0 }).expect("receive succeeds").map(|frame| frame.meta.flow);
         assert_eq!(found, Some(brake), "{number}");
     }
     assert_eq!(xdp.counters().datagrams_in, 0, "none arrive through AF_XDP");

@@ -11,7 +11,7 @@ use takt_exec::{ProcessSettings, ThreadSettings};
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::tcp::{TcpConfig, TcpTransport};
 use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
-use takt_transport::{Transport, TransportError, Warning};
+use takt_transport::{Control, Transport, TransportError, Warning};
 use takt_wire::Locator;
 use takt_wire::discovery::{HOST_PROPERTY, PROCESS_PROPERTY};
 
@@ -479,9 +479,11 @@ impl DomainParticipantBuilder {
         let has_tcp = config.has_tcp;
         if config.checks_sources {
             // Without source addresses the core accepts all datagrams at a user port.
-            transports.iter_mut().for_each(|transport| transport.report_sources());
+            for transport in &mut transports {
+                transport.control(Control::ReportSources)?;
+            }
         }
-        warnings.extend(transports.iter().flat_map(|transport| transport.warnings().to_vec()));
+        warnings.extend(transports.iter().flat_map(|transport| transport.status().warnings.to_vec()));
         let label = self.label();
         warnings.iter().for_each(|warning| log::record(Level::Warn, format!("{label}: {warning}")));
         warnings.extend(environment::warnings(self.is_from_settings));
@@ -704,15 +706,15 @@ fn announce_process(property: &mut Property) {
 /// Reports whether a transport is TCP.
 fn carries_tcp(transport: &dyn Transport) -> bool {
     let somewhere = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
-    transport.serves(&Locator { kind: Locator::KIND_TCP_V4, ..somewhere })
+    transport.reach(&Locator { kind: Locator::KIND_TCP_V4, ..somewhere }).is_served()
 }
 
 /// Returns the largest message in octets that every UDP transport can carry; `None` if there is
 /// none.
 fn longest_udp_message(transports: &[Box<dyn Transport>]) -> Option<usize> {
     let sample = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
-    let those = transports.iter().filter(|transport| transport.serves(&sample));
-    those.map(|transport| transport.max_message_len()).min()
+    let those = transports.iter().filter(|transport| transport.reach(&sample).is_served());
+    those.map(|transport| transport.capabilities().max_message_len).min()
 }
 
 fn no_shared_memory(error: &TransportError) -> Warning {

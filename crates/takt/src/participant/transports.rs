@@ -157,14 +157,14 @@ fn plain(name: &str) -> TransportChoice {
 fn carries_ip(transport: &dyn Transport) -> bool {
     const KINDS: [i32; 2] = [Locator::KIND_UDP_V4, Locator::KIND_TCP_V4];
     let udp = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
-    transport.locators().metatraffic_unicast.iter().any(|own| KINDS.contains(&own.kind))
-        || KINDS.iter().any(|kind| transport.serves(&Locator { kind: *kind, ..udp }))
+    transport.status().locators.metatraffic_unicast.iter().any(|own| KINDS.contains(&own.kind))
+        || KINDS.iter().any(|kind| transport.reach(&Locator { kind: *kind, ..udp }).is_served())
 }
 
 /// Reports whether a transport sends to hardware addresses, by which participants of Takt, but of
 /// no other vendor, are discovered.
 fn carries_ethernet(transport: &dyn Transport) -> bool {
-    transport.serves(&Locator::takt_ethernet([2, 0, 0, 0, 0, 1], 1))
+    transport.reach(&Locator::takt_ethernet([2, 0, 0, 0, 0, 1], 1)).is_served()
 }
 
 /// Reason why a transport did not open.

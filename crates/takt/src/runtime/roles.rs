@@ -72,7 +72,7 @@ impl Roles {
     /// network transports only, and finds the participants on this host through them.
     pub(crate) fn locators(&self, transports: &[Box<dyn Transport>]) -> Locators {
         let mut all = Locators::default();
-        for (index, own) in transports.iter().map(|transport| transport.locators()).enumerate() {
+        for (index, own) in transports.iter().map(|transport| transport.status().locators).enumerate() {
             if self.discovery.has(index) {
                 let by_network =
                     own.metatraffic_unicast.iter().filter(|locator| locator.kind != Locator::KIND_TAKT_SHM);
@@ -95,11 +95,11 @@ impl Roles {
         }
         let mut kinds = LocatorKinds::NONE;
         for (_, transport) in transports.iter().enumerate().filter(|(index, _)| set.has(*index)) {
-            let reached = sample_of_each_kind().into_iter().filter(|locator| transport.serves(locator));
+            let reached = sample_of_each_kind().into_iter().filter(|locator| transport.reach(locator).is_served());
             kinds = reached.fold(kinds, |kinds, locator| kinds.with(locator.kind));
             // A transport can send to locators of the kind that it announces, even if it serves no
             // peer yet.
-            kinds = transport.locators().default_unicast.iter().fold(kinds, |kinds, own| kinds.with(own.kind));
+            kinds = transport.status().locators.default_unicast.iter().fold(kinds, |kinds, own| kinds.with(own.kind));
         }
         kinds
     }

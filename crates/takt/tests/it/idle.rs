@@ -10,7 +10,8 @@ use takt::qos::History;
 use takt::{DomainParticipant, Idle, Runtime};
 use takt_testkit::waiting::{until, until_some};
 use takt_transport::{
-    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+    Capabilities, Commit, FlowId, Locators, Reach, Receive, RxFrame, RxMeta, Scan, Status, Transport, TransportError,
+    TransportStats,
 };
 use takt_wire::Locator;
 
@@ -54,32 +55,16 @@ impl Quiet {
 type Result<T> = std::result::Result<T, TransportError>;
 
 impl Transport for Quiet {
-    fn name(&self) -> &'static str {
-        "quiet"
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { name: "quiet", max_message_len: self.frame.len(), scans_memory: false }
     }
 
-    fn serves(&self, _: &Locator) -> bool {
-        true
+    fn status(&self) -> Status<'_> {
+        Status { descriptors: &self.descriptors, ..Status::new(&self.locators, TransportStats::default()) }
     }
 
-    fn interfaces(&self) -> &[Interface] {
-        &[]
-    }
-
-    fn locators(&self) -> &Locators {
-        &self.locators
-    }
-
-    fn open_flow(&mut self, _: &FlowSpec) -> Result<(FlowId, Vec<Locator>)> {
-        Ok((FlowId::DEFAULT, Vec::new()))
-    }
-
-    fn close_flow(&mut self, _: FlowId) -> Result<()> {
-        Ok(())
-    }
-
-    fn max_message_len(&self) -> usize {
-        self.frame.len()
+    fn reach(&self, _: &Locator) -> Reach {
+        Reach::Served
     }
 
     fn loan(&mut self) -> Result<&mut [u8]> {
@@ -94,21 +79,14 @@ impl Transport for Quiet {
         Ok(())
     }
 
-    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>> {
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>> {
+        let (Receive::Any(scan) | Receive::NotUrgent(scan)) = request else { return Ok(None) };
         // A datagram that arrives before the sleep is found by the scan after it.
         let received = if scan == Scan::Taken { None } else { self.socket.recv(&mut self.buffer).ok() };
         self.log.lock().expect("no panic").push((scan, Instant::now(), received.is_some()));
         let meta =
             RxMeta { source: Locator::INVALID, local: Locator::INVALID, flow: FlowId::DEFAULT, multicast: false };
         Ok(received.map(|len| RxFrame::new(&self.buffer[..len], meta)))
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        &self.descriptors
-    }
-
-    fn stats(&self) -> TransportStats {
-        TransportStats::default()
     }
 }
 

@@ -61,7 +61,7 @@ fn peer_that_refuses_rings_is_reached_by_udp() {
     let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
     let udp = UdpTransport::open(&UdpConfig { interfaces, ..UdpConfig::new(domain) }).expect("loopback");
     let shm = ShmTransport::open(&ShmConfig { connections_max: 0, ..ShmConfig::default() }).expect("Linux 5.14");
-    assert_eq!(shm.name(), "shm");
+    assert_eq!(shm.capabilities().name, "shm");
     let refuses = DomainParticipant::builder(domain).peers(["127.0.0.1"]);
     let refuses = refuses.transport(Box::new(udp)).transport(Box::new(shm));
     let pair = pair_of(on_loopback(domain, Runtime::Shared).shared_memory(true), refuses);

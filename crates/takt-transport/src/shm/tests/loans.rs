@@ -23,7 +23,7 @@ fn send_loan(transport: &mut ShmTransport, payload: &SharedPayload, to: &[Locato
 
 /// Receives a datagram with a known text, and returns the loan that came with it.
 fn receive_loan(transport: &mut ShmTransport) -> SharedPayload {
-    let frame = transport.recv(Scan::All).expect("receive succeeds").expect("the datagram was sent");
+    let frame = transport.recv(Receive::Any(Scan::All)).expect("receive succeeds").expect("the datagram was sent");
     assert_eq!(frame.bytes(), b"hello");
     frame.loan().cloned().expect("the payload is loaned")
 }
@@ -60,7 +60,7 @@ fn payload_arrives_where_it_was_written() {
             assert_eq!(some, expected, "{count} from {from} of {len}");
         }
     }
-    assert_eq!((b.stats().receive_errors, a.stats().send_errors.total()), (0, 0));
+    assert_eq!((b.status().stats.receive_errors, a.status().stats.send_errors.total()), (0, 0));
 }
 
 /// All readers share one slot, which is not written again while any reader or the writer has it.
@@ -94,7 +94,7 @@ fn undelivered_loan_is_released() {
         send_loan(&mut a, &payload, &[to]);
         drop(payload);
         assert!(write_loan(&mut a, 1, LEN).is_none(), "the payload is in transit");
-        while b.recv(Scan::All).expect("receive succeeds").is_some() {}
+        while b.recv(Receive::Any(Scan::All)).expect("receive succeeds").is_some() {}
     }
     let unreachable = a.host.locator(1, USER);
     let payload = write_loan(&mut a, 1, LEN).expect("free");
@@ -109,14 +109,14 @@ fn loan_without_room_in_the_ring_is_not_held() {
     let config = ShmConfig { ring_bytes: 256 << 10, segment_bytes: 64 << 10, ..ShmConfig::default() };
     let (mut a, b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
     let before = write_loan(&mut a, 1, LEN).expect("free");
-    while a.stats().send_errors.would_block == 0 {
+    while a.status().stats.send_errors.would_block == 0 {
         send(&mut a, &[0; 60_000], at(&b));
     }
-    while a.stats().send_errors.would_block < 100 {
+    while a.status().stats.send_errors.would_block < 100 {
         send(&mut a, &[], at(&b));
     }
     send_loan(&mut a, &before, &[at(&b)]);
-    assert_eq!(a.stats().send_errors.would_block, 101);
+    assert_eq!(a.status().stats.send_errors.would_block, 101);
     drop(before);
     assert!(write_loan(&mut a, 2, LEN).is_some());
 }
@@ -142,11 +142,11 @@ fn loan_that_outlives_its_transport_is_held() {
     drop(payload);
     let received = receive_loan(&mut b);
     drop(b);
-    assert_eq!((receive(&mut a), a.poll_lost().is_some()), (None, true));
+    assert_eq!((receive(&mut a), poll_lost(&mut a).is_some()), (None, true));
     assert!(write_loan(&mut a, 2, LEN).is_none());
     assert_eq!((copy_of(&received), received.is_intact()), (content(1, LEN), true));
     drop(received);
-    assert_eq!((receive(&mut a), a.poll_lost()), (None, None));
+    assert_eq!((receive(&mut a), poll_lost(&mut a)), (None, None));
     assert!(write_loan(&mut a, 2, LEN).is_some());
 }
 
@@ -221,14 +221,14 @@ fn invalid_loan_locations_are_dropped() {
     for piece in pieces {
         push(&[b"hello", &piece.to_bytes()[..]].concat());
         refused += 1;
-        assert_eq!((receive(&mut b), b.stats().receive_errors), (None, refused), "{piece:?}");
+        assert_eq!((receive(&mut b), b.status().stats.receive_errors), (None, refused), "{piece:?}");
     }
     // A record too short for a piece, and a piece without a hold.
     push(&[9; Piece::LEN - 1]);
-    assert_eq!((receive(&mut b), b.stats().receive_errors), (None, refused + 1));
+    assert_eq!((receive(&mut b), b.status().stats.receive_errors), (None, refused + 1));
     set_holds(valid.slot, 0);
     push(&[b"hello", &valid.to_bytes()[..]].concat());
-    assert_eq!((receive(&mut b), b.stats().receive_errors), (None, refused + 2));
+    assert_eq!((receive(&mut b), b.status().stats.receive_errors), (None, refused + 2));
     // The same piece with a hold is accepted, so its description was not the reason of the refusal.
     set_holds(valid.slot, 1);
     push(&[b"hello", &valid.to_bytes()[..]].concat());

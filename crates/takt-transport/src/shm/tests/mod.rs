@@ -26,7 +26,15 @@ fn send(transport: &mut ShmTransport, bytes: &[u8], to: Locator) {
 }
 
 fn receive(transport: &mut ShmTransport) -> Option<Vec<u8>> {
-    transport.recv(Scan::All).expect("receive succeeds").map(|frame| frame.to_vec())
+    transport.recv(Receive::Any(Scan::All)).expect("receive succeeds").map(|frame| frame.to_vec())
+}
+
+/// Returns the next lost locator.
+fn poll_lost(transport: &mut ShmTransport) -> Option<Lost> {
+    match transport.poll_event()? {
+        TransportEvent::Lost(lost) => Some(lost),
+        TransportEvent::InterfacesChanged => panic!("shared memory has no interfaces"),
+    }
 }
 
 /// Test participant that has a connection to `other` and can write anything to it.
@@ -78,7 +86,7 @@ fn closed_participant_is_not_reachable_through_a_copied_descriptor() {
     let refused = syscall::connect_to(name).map_err(|error| error.kind());
     assert_eq!(refused.err(), Some(io::ErrorKind::ConnectionRefused));
     send(&mut a, &[1], to);
-    assert_eq!((a.stats().send_errors.refused, a.serves(&to)), (1, false));
+    assert_eq!((a.status().stats.send_errors.refused, a.reach(&to).is_served()), (1, false));
 }
 
 #[test]
@@ -94,21 +102,21 @@ fn datagrams_of_an_ended_writer_are_still_read() {
     assert_eq!(receive(&mut b), None);
     assert_eq!(receive(&mut b), None);
     assert!(b.incoming.is_empty(), "its ring is gone");
-    assert_eq!(b.stats().receive_errors, 0);
+    assert_eq!(b.status().stats.receive_errors, 0);
 }
 
 #[test]
 fn closed_reader_is_reported_and_not_served() {
     let (mut a, b) = (open(), open());
     let to = at(&b);
-    assert!(a.reach(&to) && a.serves(&to));
+    assert!(a.control(Control::Connect(&to)).is_ok() && a.reach(&to).is_served());
     drop(b);
     assert_eq!(receive(&mut a), None);
-    assert_eq!(a.poll_lost(), Some(Lost { locator: to, has_ended: false }));
-    assert_eq!((receive(&mut a), a.poll_lost()), (None, None), "once");
-    assert!(!a.serves(&to) && !a.reach(&to));
+    assert_eq!(poll_lost(&mut a), Some(Lost { locator: to, has_ended: false }));
+    assert_eq!((receive(&mut a), poll_lost(&mut a)), (None, None), "once");
+    assert!(!a.reach(&to).is_served() && !a.control(Control::Connect(&to)).is_ok());
     send(&mut a, &[1], to);
-    assert_eq!((a.stats().send_errors.refused, a.stats().datagrams_out), (1, 0));
+    assert_eq!((a.status().stats.send_errors.refused, a.status().stats.datagrams_out), (1, 0));
 }
 
 /// Closes sockets as the kernel does for a killed process: reported after all its datagrams were
@@ -119,7 +127,7 @@ fn end_without_close_is_reported_as_end_of_the_process() {
         let mut a = open();
         let (name, listener) = listen().expect("a name is not in use");
         let to = a.host.locator(name, USER);
-        assert!(a.reach(&to));
+        assert!(a.control(Control::Connect(&to)).is_ok());
         let connection = is_accepted.then(|| syscall::accept(listener.as_fd()).expect("the caller connected"));
         // The peer has a connection to `a` under its name.
         let mut b = RawPeer::connect_to(&a);
@@ -133,10 +141,10 @@ fn end_without_close_is_reported_as_end_of_the_process() {
         drop((connection, listener));
         // Polls the connections, as happens regularly during a flood of data.
         a.poll_connections().expect("poll succeeds");
-        assert_eq!(a.poll_lost(), None, "unread data remains");
+        assert_eq!(poll_lost(&mut a), None, "unread data remains");
         assert_eq!(receive(&mut a), Some(vec![2]));
-        assert_eq!(a.poll_lost(), Some(Lost { locator: to, has_ended: true }), "accepted: {is_accepted}");
-        assert_eq!((receive(&mut a), a.poll_lost()), (None, None), "once");
+        assert_eq!(poll_lost(&mut a), Some(Lost { locator: to, has_ended: true }), "accepted: {is_accepted}");
+        assert_eq!((receive(&mut a), poll_lost(&mut a)), (None, None), "once");
     }
 }
 
@@ -145,12 +153,12 @@ fn end_without_close_is_reported_as_end_of_the_process() {
 #[test]
 fn closing_transport_sends_close_to_all() {
     let (mut a, b, mut c) = (open(), open(), open());
-    assert!(a.reach(&at(&b)) && c.reach(&at(&b)));
+    assert!(a.control(Control::Connect(&at(&b))).is_ok() && c.control(Control::Connect(&at(&b))).is_ok());
     let to = at(&b);
     drop(b);
     for other in [&mut a, &mut c] {
         assert_eq!(receive(other), None);
-        assert_eq!(other.poll_lost(), Some(Lost { locator: to, has_ended: false }));
+        assert_eq!(poll_lost(other), Some(Lost { locator: to, has_ended: false }));
     }
 }
 
@@ -167,9 +175,9 @@ fn participant_without_peers_has_no_segment() {
 fn unused_name_is_not_reached() {
     let mut a = open();
     let to = a.host.locator(1, USER);
-    assert!(a.serves(&to), "the locator is not known to be unreachable");
-    assert!(!a.reach(&to) && !a.serves(&to));
-    assert_eq!(a.poll_lost(), None, "the peer was never connected");
+    assert!(a.reach(&to).is_served(), "the locator is not known to be unreachable");
+    assert!(!a.control(Control::Connect(&to)).is_ok() && !a.reach(&to).is_served());
+    assert_eq!(poll_lost(&mut a), None, "the peer was never connected");
 }
 
 #[test]
@@ -177,9 +185,9 @@ fn other_hosts_are_not_served() {
     let (mut a, b) = (open(), open());
     let mut other_host = at(&b);
     other_host.address[0] ^= 1;
-    assert!(!a.serves(&other_host) && !a.reach(&other_host));
+    assert!(!a.reach(&other_host).is_served() && !a.control(Control::Connect(&other_host)).is_ok());
     send(&mut a, &[1], other_host);
-    assert_eq!(a.stats().send_errors.unserved, 1);
+    assert_eq!(a.status().stats.send_errors.unserved, 1);
 }
 
 /// Datagrams that do not fit are counted, and those that fit are not lost.
@@ -192,7 +200,7 @@ fn full_ring_is_counted() {
         bytes[..4].copy_from_slice(&n.to_le_bytes());
         send(&mut a, &bytes, at(&b));
     }
-    let lost = a.stats().send_errors.would_block;
+    let lost = a.status().stats.send_errors.would_block;
     assert!((700..800).contains(&lost), "256 KiB hold some 250 of them: {lost} of 1000 are lost");
     for n in 0..1000 - lost as u32 {
         assert_eq!(receive(&mut b).expect("not lost")[..4], n.to_le_bytes());
@@ -205,7 +213,7 @@ fn number_of_connections_is_bounded() {
     let config = ShmConfig { connections_max: 2, ..ShmConfig::default() };
     let open_few = || ShmTransport::open(&config).expect("Linux 5.14");
     let (mut a, others) = (open_few(), [open(), open(), open()]);
-    let reached = others.each_ref().map(|other| a.reach(&at(other)));
+    let reached = others.each_ref().map(|other| a.control(Control::Connect(&at(other))).is_ok());
     assert_eq!(reached, [true, true, false]);
     // The limit holds for incoming connections too; refused writers are notified.
     let (mut few, mut writers) = (open_few(), [open(), open(), open()]);
@@ -213,9 +221,9 @@ fn number_of_connections_is_bounded() {
         send(writer, &[1], at(&few));
     }
     assert_eq!((receive(&mut few), receive(&mut few), receive(&mut few)), (Some(vec![1]), Some(vec![1]), None));
-    assert_eq!(few.stats().receive_errors, 1);
+    assert_eq!(few.status().stats.receive_errors, 1);
     assert_eq!(receive(&mut writers[2]), None);
-    assert_eq!(writers[2].poll_lost(), Some(Lost { locator: at(&few), has_ended: false }));
+    assert_eq!(poll_lost(&mut writers[2]), Some(Lost { locator: at(&few), has_ended: false }));
     // A closed connection makes room for another.
     let [first, _, mut third] = writers;
     drop(first);
@@ -223,7 +231,7 @@ fn number_of_connections_is_bounded() {
     let mut fourth = open();
     send(&mut fourth, &[4], at(&few));
     assert_eq!(receive(&mut few), Some(vec![4]));
-    assert!(!third.reach(&at(&few)), "the connection is not retried");
+    assert!(!third.control(Control::Connect(&at(&few))).is_ok(), "the connection is not retried");
 }
 
 /// Invalid first messages are refused and counted, without effect on other participants.
@@ -259,7 +267,7 @@ fn peers_with_an_invalid_hello_are_refused() {
         send_hello(&raw_peer, raw_peer.hello(&b));
         assert_eq!(receive(&mut b), (n == 1).then_some(vec![1]));
         assert_eq!(receive(&mut b), None);
-        assert_eq!(b.stats().receive_errors, n, "greeting {n}");
+        assert_eq!(b.status().stats.receive_errors, n, "greeting {n}");
     }
     send(&mut valid_peer, &[2], at(&b));
     assert_eq!(receive(&mut b), Some(vec![2]));
@@ -280,8 +288,8 @@ fn another_user_is_refused() {
     let (is_other, raw_peer, _listener) = other;
     raw_peer.send(&raw_peer.hello(&b).to_bytes(), true);
     assert_eq!(receive(&mut b), None);
-    assert_eq!(b.stats().receive_errors, u64::from(is_other));
-    assert_eq!(a.reach(&a.host.locator(name, USER)), !is_other);
+    assert_eq!(b.status().stats.receive_errors, u64::from(is_other));
+    assert_eq!(a.control(Control::Connect(&a.host.locator(name, USER))).is_ok(), !is_other);
 }
 
 /// A peer that sends nothing, or disconnects before it sends, takes only an entry.
@@ -299,7 +307,7 @@ fn silent_peers_do_no_harm() {
     let mut tail = ring::Tail::default();
     tail.push(silent.ring(), ring::Ports { to: USER, from: 3 }, b"late").expect("the ring has free space");
     assert_eq!(receive(&mut b), Some(b"late".to_vec()));
-    assert_eq!(b.stats().receive_errors, 0);
+    assert_eq!(b.status().stats.receive_errors, 0);
 }
 
 /// A connection with invalid ring contents is closed; the others are still read.
@@ -314,7 +322,7 @@ fn rings_with_invalid_contents_are_closed() {
         raw_peer.memory.ring(band).iter().for_each(|at| at.store(word, Ordering::Release));
         send(&mut valid_peer, &[1], at(&b));
         assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![1]), None));
-        assert_eq!(b.stats().receive_errors, 1, "{word:#x}");
+        assert_eq!(b.status().stats.receive_errors, 1, "{word:#x}");
         let error = syscall::send(raw_peer.socket.as_fd(), &WAKE_UP, &[]).expect_err("the peer closed the connection");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
@@ -326,7 +334,7 @@ fn reader_with_an_invalid_head_is_disconnected() {
     let (mut a, b) = (open(), open());
     let (name, listener) = listen().expect("a name is not in use");
     let to = a.host.locator(name, USER);
-    assert!(a.reach(&to));
+    assert!(a.control(Control::Connect(&to)).is_ok());
     let connection = syscall::accept(listener.as_fd()).expect("the caller connected");
     let mut message = [0; HELLO_LEN];
     let received = syscall::receive(connection.as_fd(), &mut message).expect("a greeting");
@@ -336,13 +344,13 @@ fn reader_with_an_invalid_head_is_disconnected() {
         .expect("a lane");
     send(&mut a, &[1], to);
     memory.ring(Band::NotUrgent).iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
-    while a.stats().send_errors.other == 0 {
+    while a.status().stats.send_errors.other == 0 {
         send(&mut a, &[0; 60_000], to);
     }
-    assert_eq!(a.poll_lost(), Some(Lost { locator: to, has_ended: false }));
-    let sent = a.stats().datagrams_out;
+    assert_eq!(poll_lost(&mut a), Some(Lost { locator: to, has_ended: false }));
+    let sent = a.status().stats.datagrams_out;
     send(&mut a, &[1], at(&b));
-    assert_eq!(a.stats().datagrams_out, sent + 1, "other peers are reached");
+    assert_eq!(a.status().stats.datagrams_out, sent + 1, "other peers are reached");
 }
 
 /// A flood to a closed port neither keeps a call busy nor leaves datagrams without a wake-up.
@@ -355,7 +363,7 @@ fn flood_to_a_closed_port_does_not_keep_a_call_busy() {
         send(&mut a, &[0; 8], closed);
     }
     send(&mut a, &[7], at(&b));
-    assert_eq!(a.stats().send_errors.total(), 0);
+    assert_eq!(a.status().stats.send_errors.total(), 0);
     let mut calls = 0;
     let found = loop {
         calls += 1;
@@ -385,7 +393,7 @@ fn closed_connections_leave_no_entries() {
             assert_eq!(receive(&mut b), None);
             assert!(since.elapsed() < TIMEOUT, "the connection is left");
         }
-        assert!(b.poll_lost().is_some());
+        assert!(poll_lost(&mut b).is_some());
     }
 }
 

@@ -14,7 +14,7 @@ fn urgent(transport: &mut ShmTransport, transport_priority: i32) -> (FlowId, Loc
 }
 
 fn receive_urgent(transport: &mut ShmTransport, above: i32) -> Option<Vec<u8>> {
-    transport.recv_urgent(above).expect("receive succeeds").map(|frame| frame.to_vec())
+    transport.recv(Receive::Urgent { above: above }).expect("receive succeeds").map(|frame| frame.to_vec())
 }
 
 /// A connection whose non-urgent ring is full has room for urgent datagrams.
@@ -25,15 +25,15 @@ fn flood_leaves_room_for_urgent_datagrams() {
     let (brake, to_brake) = urgent(&mut b, 46);
     send(&mut a, &[0], at(&b));
     assert_eq!(receive(&mut b), Some(vec![0]));
-    while a.stats().send_errors.would_block == 0 {
+    while a.status().stats.send_errors.would_block == 0 {
         send(&mut a, &[1; 10_000], at(&b));
     }
     for n in 2..5 {
         send(&mut a, &[n], to_brake);
     }
-    assert_eq!(a.stats().send_errors.would_block, 1, "the last datagram of the flood");
+    assert_eq!(a.status().stats.send_errors.would_block, 1, "the last datagram of the flood");
     assert_eq!([receive_urgent(&mut b, 0), receive_urgent(&mut b, 0)], [Some(vec![2]), Some(vec![3])]);
-    let next = b.recv(Scan::All).expect("receive succeeds").map(|frame| (frame[0], frame.meta.flow));
+    let next = b.recv(Receive::Any(Scan::All)).expect("receive succeeds").map(|frame| (frame[0], frame.meta.flow));
     assert_eq!(next, Some((4, brake)), "a call for any datagram returns it first");
     assert_eq!((receive_urgent(&mut b, 0), receive(&mut b)), (None, Some(vec![1; 10_000])));
 }
@@ -72,7 +72,7 @@ fn flood_of_urgent_datagrams_does_not_starve_the_others() {
     send(&mut a, &[2], at(&b));
     (0..30).for_each(|_| send(&mut a, &[0], to_brake));
     let mut flows = Vec::new();
-    while let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
+    while let Some(frame) = b.recv(Receive::Any(Scan::All)).expect("receive succeeds") {
         flows.push(frame.meta.flow);
     }
     let positions: Vec<_> = (0..flows.len()).filter(|at| flows[*at] != brake).collect();
@@ -80,7 +80,7 @@ fn flood_of_urgent_datagrams_does_not_starve_the_others() {
 
     (0..3).for_each(|_| send(&mut a, &[0], to_brake));
     send(&mut a, &[3], at(&b));
-    let mut not_urgent = || b.recv_not_urgent(Scan::All).expect("receive succeeds").map(|frame| frame[0]);
+    let mut not_urgent = || b.recv(Receive::NotUrgent(Scan::All)).expect("receive succeeds").map(|frame| frame[0]);
     assert_eq!([not_urgent(), not_urgent()], [Some(3), None]);
     assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), 3, "the datagrams are still queued");
 }
@@ -121,7 +121,7 @@ fn loan_stays_with_its_datagram() {
     let mut send_number = |n: u8, to: Locator| {
         let object = LoanedNumber(Arc::new(n));
         let payload = SharedPayload::new(Arc::new(object), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
-        assert!(a.reach(&to) && a.stays_in_process(&to));
+        assert!(a.control(Control::Connect(&to)).is_ok() && a.reach(&to) == Reach::InProcess);
         a.loan().expect("a frame is loaned")[0] = n;
         a.commit(Commit::new(1, FlowId::DEFAULT, &[to]).with(Payload::Loaned(&payload))).expect("an object");
         a.flush().expect("flush succeeds");
@@ -131,7 +131,7 @@ fn loan_stays_with_its_datagram() {
         send_number(n, to);
     }
     let mut order = Vec::new();
-    while let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
+    while let Some(frame) = b.recv(Receive::Any(Scan::All)).expect("receive succeeds") {
         let object = frame.loan().and_then(|payload| payload.object()?.downcast_ref::<u8>()).copied();
         assert_eq!(object, Some(frame[0]));
         order.push(frame[0]);

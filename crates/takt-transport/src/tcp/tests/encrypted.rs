@@ -73,8 +73,8 @@ fn small_and_large_messages_are_exchanged() {
         send(&mut a, 1, &text, at_b);
         assert_eq!(receive(&mut [&mut a, &mut b]).0, text);
     }
-    let counts = a.stats().connections;
-    assert_eq!((counts.opened, counts.lost, b.stats().connections.lost), (1, 0, 0));
+    let counts = a.status().stats.connections;
+    assert_eq!((counts.opened, counts.lost, b.status().stats.connections.lost), (1, 0, 0));
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn assert_refused(a: &mut TcpTransport, b: &mut TcpTransport) {
         send(all[0], 1, b"let me in", at_b);
         all.iter_mut().for_each(|one| assert_eq!(receive_with_source(one), None, "no message is delivered"));
         // The attempts reach the listener and are refused.
-        let is_requested = all[1].stats().connections.opened > 0;
-        (is_requested && all[0].stats().connections.failed >= 3).then_some(())
+        let is_requested = all[1].status().stats.connections.opened > 0;
+        (is_requested && all[0].status().stats.connections.failed >= 3).then_some(())
     });
-    assert_eq!((a.stats().datagrams_in, b.stats().datagrams_in), (0, 0));
+    assert_eq!((a.status().stats.datagrams_in, b.status().stats.datagrams_in), (0, 0));
 }
 
 #[test]
@@ -172,10 +172,10 @@ fn hostile_bytes_close_the_connection() {
         malicious.write_all(bytes).expect("the write succeeds");
         drive_until(&mut [&mut b], |all| {
             assert_eq!(receive_with_source(all[0]), None);
-            (all[0].stats().connections.opened > 0 && all[0].connections.len() == 0).then_some(())
+            (all[0].status().stats.connections.opened > 0 && all[0].connections.len() == 0).then_some(())
         });
     }
-    assert_eq!(b.stats().datagrams_in, 0);
+    assert_eq!(b.status().stats.datagrams_in, 0);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn connection_with_another_certificate_does_not_take_over_a_participant() {
     send(&mut impostor, 1, b"it is me", at_b);
     drive_until(&mut [&mut impostor, &mut b], |all| {
         all.iter_mut().for_each(|one| assert_eq!(receive_with_source(one), None));
-        (all[1].stats().connections.wrong_certificate >= 1).then_some(())
+        (all[1].status().stats.connections.wrong_certificate >= 1).then_some(())
     });
     send(&mut b, 2, b"for a", at_a);
     assert_eq!(receive(&mut [&mut impostor, &mut b, &mut a]).0, b"for a");
@@ -199,11 +199,11 @@ fn connection_with_another_certificate_does_not_take_over_a_participant() {
     let mut other = with(without_listener(), ours.certify("d.test"));
     send(&mut other, 4, b"I am D", at_b);
     assert_eq!(receive(&mut [&mut other, &mut b]).0, b"I am D");
-    let before = b.stats().connections.wrong_certificate;
+    let before = b.status().stats.connections.wrong_certificate;
     send(&mut other, 1, b"A says", at_b);
     send(&mut other, 4, b"D says", at_b);
     assert_eq!(receive(&mut [&mut other, &mut b]).0, b"D says");
-    assert!(b.stats().connections.wrong_certificate > before);
+    assert!(b.status().stats.connections.wrong_certificate > before);
     // The participant itself may connect again.
     let token = a.connections.iter().next().expect("a connection is open").token;
     a.close(token, Instant::now());

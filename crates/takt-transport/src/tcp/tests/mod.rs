@@ -26,7 +26,7 @@ fn open(config: &TcpConfig) -> TcpTransport {
 }
 
 fn listener_locator(transport: &TcpTransport) -> Locator {
-    transport.locators().default_unicast[0]
+    transport.status().locators.default_unicast[0]
 }
 
 fn address(locator: Locator) -> SocketAddr {
@@ -59,7 +59,7 @@ fn send(transport: &mut TcpTransport, participant: u8, text: &[u8], to: Locator)
 
 /// Receives a message, and returns it without its header, with its source.
 fn receive_with_source(transport: &mut TcpTransport) -> Option<(Vec<u8>, Locator)> {
-    let frame = transport.recv(Scan::All).expect("receive succeeds")?;
+    let frame = transport.recv(Receive::Any(Scan::All)).expect("receive succeeds")?;
     Some((frame[framing::HEADER..].to_vec(), frame.meta.source))
 }
 
@@ -74,7 +74,7 @@ fn drive_until<T>(
             return found;
         }
         assert!(since.elapsed() < TIMEOUT, "the wait timed out");
-        let all: Vec<RawFd> = transports.iter().flat_map(|transport| transport.descriptors().to_vec()).collect();
+        let all: Vec<RawFd> = transports.iter().flat_map(|transport| transport.status().descriptors.to_vec()).collect();
         readiness::wait(&all, Some(Duration::from_millis(20))).expect("wait succeeds");
     }
 }
@@ -92,22 +92,22 @@ fn receive(transports: &mut [&mut TcpTransport]) -> (Vec<u8>, Locator) {
 fn until_counted(transport: &mut TcpTransport, condition: impl Fn(&ConnectionCounts) -> bool) {
     drive_until(&mut [transport], |all| {
         assert_eq!(receive_with_source(all[0]), None);
-        condition(&all[0].stats().connections).then_some(())
+        condition(&all[0].status().stats.connections).then_some(())
     });
 }
 
 #[test]
 fn participant_without_listener_is_answered_by_its_connection() {
     let (mut a, mut b) = (open(&without_listener()), open(&listener()));
-    assert_eq!(a.locators(), &Locators::default());
+    assert_eq!(a.status().locators, &Locators::default());
     let at_b = listener_locator(&b);
     send(&mut a, 1, b"question", at_b);
     let (text, at_a) = receive(&mut [&mut a, &mut b]);
     assert_eq!(text, b"question");
-    assert!(at_a.port > 65_535 && b.serves(&at_a), "{at_a}");
+    assert!(at_a.port > 65_535 && b.reach(&at_a).is_served(), "{at_a}");
     send(&mut b, 2, b"answer", at_a);
     assert_eq!(receive(&mut [&mut b, &mut a]), (b"answer".to_vec(), at_b));
-    assert_eq!((a.stats().connections.opened, b.stats().connections.opened), (1, 1));
+    assert_eq!((a.status().stats.connections.opened, b.status().stats.connections.opened), (1, 1));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn lost_connection_is_reopened_and_keeps_its_locator() {
         let token = b.connections.iter().next().expect("a connection is open").token;
         b.close(token, Instant::now());
         send(&mut b, 2, b"lost", at_a);
-        assert_eq!(b.stats().send_errors.host_unreachable, round + 1, "no connection exists");
+        assert_eq!(b.status().stats.send_errors.host_unreachable, round + 1, "no connection exists");
         // No message is sent: A reconnects without being asked, and B recognizes it by its first
         // message.
         until_counted(&mut a, |counts| counts.opened == round + 2 && counts.lost == round + 1);
@@ -142,7 +142,7 @@ fn attempts_become_rarer_at_a_closed_port() {
     for _ in 0..1000 {
         send(&mut a, 1, b"anybody?", to);
     }
-    let stats = a.stats();
+    let stats = a.status().stats;
     assert_eq!(stats.send_errors.host_unreachable + stats.datagrams_out, 1000);
     assert!((1..20).contains(&stats.connections.failed), "{:?}", stats.connections);
 }
@@ -168,7 +168,7 @@ fn two_connections_are_merged() {
             all.iter_mut().for_each(|one| assert_eq!(receive_with_source(one), None));
             all.iter().all(|one| one.connections.len() == 1).then_some(())
         });
-        let merged = (a.stats().connections.merged, b.stats().connections.merged);
+        let merged = (a.status().stats.connections.merged, b.status().stats.connections.merged);
         assert_eq!(merged, if lower_first { (0, 1) } else { (1, 0) }, "the higher address closes");
         // Both links still work.
         for to in [at_b, accepted_b] {
@@ -201,7 +201,7 @@ fn invalid_stream_closes_its_connection() {
         let mut texts = 0;
         drive_until(&mut [&mut b], |all| {
             texts += u64::from(receive_with_source(all[0]).is_some());
-            (all[0].stats().connections.malformed == count).then_some(())
+            (all[0].status().stats.connections.malformed == count).then_some(())
         });
         assert_eq!(texts, whole, "earlier messages are complete");
         assert_eq!(b.connections.len(), 0);
@@ -217,7 +217,7 @@ fn connection_without_a_message_expires() {
     // An incomplete message is not enough.
     silent.write_all(&framed(&message(7, b"late"))[..27]).expect("the write succeeds");
     until_counted(&mut b, |counts| counts.expired == 1);
-    assert_eq!((b.connections.len(), b.stats().datagrams_in), (0, 0));
+    assert_eq!((b.connections.len(), b.status().stats.datagrams_in), (0, 0));
 }
 
 #[test]
@@ -240,7 +240,11 @@ fn connections_are_bounded() {
     let silent: Vec<TcpStream> = (0..2).map(|_| connect()).collect();
     let identified = connect();
     until_counted(&mut b, |counts| counts.opened == 3);
-    assert_eq!((b.stats().connections.expired, b.connections.len()), (1, 2), "the oldest silent connection was closed");
+    assert_eq!(
+        (b.status().stats.connections.expired, b.connections.len()),
+        (1, 2),
+        "the oldest silent connection was closed"
+    );
     let mut identify = |mut stream: TcpStream, participant| {
         stream.write_all(&framed(&message(participant, b"me"))).expect("the write succeeds");
         receive(&mut [&mut b]);
@@ -267,15 +271,15 @@ fn queue_is_bounded_and_lost_messages_are_counted() {
     let to = Locator { kind: Locator::KIND_TCP_V4, ..listener.local_addr().expect("the socket is bound").into() };
     let mut a = open(&TcpConfig { send_queue_bytes: 0, ..without_listener() });
     let mut sent = 0_u64;
-    while a.stats().send_errors.would_block < 10 {
+    while a.status().stats.send_errors.would_block < 10 {
         send(&mut a, 1, &[7; 60_000], to);
         sent += 1;
         assert!(sent < 10_000, "the kernel buffers are finite");
     }
-    assert_eq!(a.stats().datagrams_out, sent - 10);
+    assert_eq!(a.status().stats.datagrams_out, sent - 10);
     // Queued messages arrive whole, as soon as there is a receiver.
     let (mut reader, _) = listener.accept().expect("the connection is accepted");
-    let expected = a.stats().datagrams_out as usize * (LENGTH + framing::HEADER + 60_000);
+    let expected = a.status().stats.datagrams_out as usize * (LENGTH + framing::HEADER + 60_000);
     let drained = std::thread::spawn(move || {
         let mut bytes = vec![0; expected];
         reader.read_exact(&mut bytes).expect("all accepted octets arrive");
@@ -316,7 +320,7 @@ fn flood_of_silent_connections_leaves_room_for_a_participant() {
         flood.extend((0..20).map(|_| silent(listener_locator(&b))));
         until_counted(&mut b, |counts| counts.opened + counts.refused == 20 * round);
     }
-    let counts = b.stats().connections;
+    let counts = b.status().stats.connections;
     assert_eq!(
         (b.connections.len(), counts.expired, counts.refused),
         (16, 184, 0),
@@ -342,7 +346,7 @@ fn zeros_and_giant_lengths_are_counted_and_cost_no_memory() {
         let _ = malicious.write_all(&bytes);
         until_counted(&mut b, |counts| counts.malformed == count);
     }
-    assert_eq!((b.connections.len(), b.stats().datagrams_in), (0, 0));
+    assert_eq!((b.connections.len(), b.status().stats.datagrams_in), (0, 0));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! transport's frame. The driver has no thread, does not block, and does not allocate once flows
 //! are open.
 
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use takt_core::{
@@ -13,7 +14,10 @@ use takt_core::{
 };
 use takt_schedule::PrioritySet;
 use takt_transport::shm::Loan;
-use takt_transport::{Commit, FlowId, FlowSpec, Lost, Payload, Scan, Transport, TransportError, TransportStats};
+use takt_transport::{
+    Commit, Control, FlowId, FlowSpec, Lost, Payload, Reach, Receive, Scan, Transport, TransportError, TransportEvent,
+    TransportStats,
+};
 use takt_wire::{Locator, SharedPayload};
 
 use super::clock;
@@ -98,6 +102,13 @@ pub(crate) struct Driver {
     attempts_before_departure: u32,
     /// Generation of the transports' descriptor lists.
     generation: ListGeneration,
+    /// Descriptors of all transports in order, and the number of each transport's.
+    descriptors: Vec<RawFd>,
+    descriptor_counts: Vec<usize>,
+    /// The descriptors of a transport may have changed since they were last queried.
+    has_new_descriptors: bool,
+    /// Interfaces may have changed since they were last updated.
+    has_interface_changes: bool,
     /// Whether each transport's hot scan polls memory rather than the kernel.
     scan_memory: Vec<bool>,
     roles: Roles,
@@ -132,11 +143,15 @@ impl Driver {
         let ids = vec![FlowId::DEFAULT; transports.len()];
         let default_flow = Flow { ids, transports: roles.discovery, arrivals: Priority::NORMAL };
         let mixed = if transports.len() > 1 { DESTINATIONS_INITIAL } else { 0 };
-        Self {
+        let mut driver = Self {
             core,
             type_checks: TypeChecks::default(),
             diagnosis: Diagnosis::default(),
-            scan_memory: transports.iter().map(|transport| transport.scans_memory()).collect(),
+            scan_memory: transports.iter().map(|transport| transport.capabilities().scans_memory).collect(),
+            has_interface_changes: false,
+            descriptors: Vec::new(),
+            descriptor_counts: Vec::new(),
+            has_new_descriptors: true,
             longest_frames: longest_frames(&transports),
             transports,
             frame_owner: 0,
@@ -155,7 +170,9 @@ impl Driver {
             refresh_due: Instant(0),
             served: Vec::with_capacity(mixed),
             counters: DriverCounters::default(),
-        }
+        };
+        driver.update_descriptors();
+        driver
     }
 
     /// Returns the time of the last input without reading the clock.
@@ -228,8 +245,12 @@ impl Driver {
             if !polls_all && index != self.last_receiver && !self.scan_memory[index] {
                 continue;
             }
-            let scan = if ready == Ready::ALL { scan } else { scan_after_sleep(scan, &**transport, &mut ready) };
-            match transport.recv(scan) {
+            let scan = if ready == Ready::ALL {
+                scan
+            } else {
+                scan_after_sleep(scan, self.descriptor_counts[index], &mut ready)
+            };
+            match transport.recv(Receive::Any(scan)) {
                 Ok(Some(frame)) => {
                     if scan == Scan::Hot {
                         self.now = clock::now();
@@ -253,7 +274,7 @@ impl Driver {
     pub(crate) fn receive_above(&mut self, than: Option<Priority>) -> bool {
         for level in self.urgent.above(than.max(Some(Priority::NORMAL))) {
             for (index, transport) in self.transports.iter_mut().enumerate() {
-                match transport.recv_urgent(level.get() - 1) {
+                match transport.recv(Receive::Urgent { above: level.get() - 1 }) {
                     Ok(Some(frame)) => {
                         self.now = clock::now();
                         let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
@@ -286,12 +307,16 @@ impl Driver {
             let mut ready = ready;
             for index in 0..count {
                 let transport = &mut self.transports[index];
-                let scan = if ready == Ready::ALL { scan } else { scan_after_sleep(scan, &**transport, &mut ready) };
+                let scan = if ready == Ready::ALL {
+                    scan
+                } else {
+                    scan_after_sleep(scan, self.descriptor_counts[index], &mut ready)
+                };
                 let is_requested = polls_all || index == self.last_receiver || self.scan_memory[index];
                 if (index < first) != is_before_first || !is_requested {
                     continue;
                 }
-                match transport.recv_not_urgent(scan) {
+                match transport.recv(Receive::NotUrgent(scan)) {
                     Ok(Some(frame)) => {
                         if scan == Scan::Hot {
                             self.now = clock::now();
@@ -336,16 +361,9 @@ impl Driver {
     pub(crate) fn run_timers(&mut self, now: Instant) -> bool {
         let now = self.advance(now);
         self.refresh_wall_clock(now);
-        if self.may_have_moved() && now >= self.refresh_due {
+        self.handle_transport_events(now);
+        if self.has_interface_changes && now >= self.refresh_due {
             self.follow_interfaces(now);
-        }
-        for transport in &mut self.transports {
-            while let Some(Lost { locator, has_ended }) = transport.poll_lost() {
-                match has_ended {
-                    true => self.core.handle_local_peer_end(now, &locator),
-                    false => self.core.handle_local_peer(now, &locator, false),
-                }
-            }
         }
         if !self.is_due(now) {
             return false;
@@ -360,20 +378,38 @@ impl Driver {
         self.is_due(now)
     }
 
-    fn may_have_moved(&self) -> bool {
-        self.transports.iter().any(|transport| transport.may_have_moved())
+    /// Handles the events of the transports. Returns true if a local peer was lost.
+    fn handle_transport_events(&mut self, now: Instant) -> bool {
+        let mut has_lost = false;
+        for transport in &mut self.transports {
+            while let Some(event) = transport.poll_event() {
+                match event {
+                    TransportEvent::InterfacesChanged => self.has_interface_changes = true,
+                    TransportEvent::Lost(Lost { locator, has_ended: true }) => {
+                        self.core.handle_local_peer_end(now, &locator);
+                        has_lost = true;
+                    }
+                    TransportEvent::Lost(Lost { locator, has_ended: false }) => {
+                        self.core.handle_local_peer(now, &locator, false);
+                        has_lost = true;
+                    }
+                }
+            }
+        }
+        has_lost
     }
 
     /// Updates the interfaces after some have appeared, disappeared or changed.
     #[cold]
     fn follow_interfaces(&mut self, now: Instant) {
         self.refresh_due = now.after(REFRESH_PERIOD_MIN);
+        self.has_interface_changes = false;
         for transport in &mut self.transports {
-            if transport.refresh().is_err() {
+            if transport.control(Control::Refresh).is_err() {
                 self.counters.refresh_failures += 1;
             }
         }
-        self.generation = ListGeneration::new();
+        self.has_new_descriptors = true;
         self.core.handle_interfaces(now, interfaces(&self.transports), self.roles.locators(&self.transports));
     }
 
@@ -454,7 +490,7 @@ impl Driver {
     /// datagram is due.
     fn transmit_one(&mut self, now: Instant, to_flush: &mut FlushSet) -> Option<usize> {
         if let Some(longest) = self.longest_frames
-            && self.transports[self.frame_owner].max_message_len() < self.core.next_transmit_len_max()
+            && self.transports[self.frame_owner].capabilities().max_message_len < self.core.next_transmit_len_max()
         {
             self.frame_owner = longest;
         }
@@ -494,7 +530,7 @@ impl Driver {
     /// Reports whether new samples of a writer go to readers in this process only.
     pub(crate) fn stays_in_process(&mut self, writer: WriterHandle) -> Result<bool> {
         let destinations = self.core.destinations(writer)?;
-        let stays = |locator| self.transports.iter().any(|transport| transport.stays_in_process(locator));
+        let stays = |locator| self.transports.iter().any(|transport| transport.reach(locator) == Reach::InProcess);
         Ok(!destinations.is_empty() && destinations.iter().all(stays))
     }
 
@@ -507,7 +543,8 @@ impl Driver {
         loop {
             let event = self.core.poll_event()?;
             if let Event::LocalPeerAnnounced(locator) = event {
-                let is_reached = self.transports.iter_mut().any(|transport| transport.reach(&locator));
+                let is_reached =
+                    self.transports.iter_mut().any(|transport| transport.control(Control::Connect(&locator)).is_ok());
                 self.core.handle_local_peer(self.now, &locator, is_reached);
                 self.counters.unreached_local_peers += u64::from(!is_reached);
                 continue;
@@ -520,12 +557,14 @@ impl Driver {
     }
 
     /// Adds the descriptors to sleep on, and returns the latest time at which to wake up.
-    pub(crate) fn prepare_sleep(&self, set: &mut PollSet, now: Instant) -> Option<Instant> {
-        let mut until = self.poll_timeout();
-        if self.may_have_moved() {
+    pub(crate) fn prepare_sleep(&mut self, set: &mut PollSet, now: Instant) -> Option<Instant> {
+        let has_lost = self.handle_transport_events(now);
+        let mut until = if has_lost { Some(now) } else { self.poll_timeout() };
+        if self.has_interface_changes {
             until = Some(until.map_or(self.refresh_due, |until| until.min(self.refresh_due)));
         }
-        if self.transports.iter().any(|transport| transport.descriptors().is_empty()) {
+        self.update_descriptors();
+        if self.descriptor_counts.contains(&0) {
             let soon = now.after(POLL_PERIOD);
             until = Some(until.map_or(soon, |until| until.min(soon)));
         }
@@ -534,10 +573,24 @@ impl Driver {
     }
 
     /// Adds the descriptors of the transports.
-    pub(crate) fn add_descriptors(&self, set: &mut PollSet) {
+    pub(crate) fn add_descriptors(&mut self, set: &mut PollSet) {
+        self.update_descriptors();
         set.add_generation(self.generation);
+        self.descriptors.iter().for_each(|descriptor| set.add(*descriptor));
+    }
+
+    /// Queries the descriptors of the transports if their lists may have changed.
+    fn update_descriptors(&mut self) {
+        if !std::mem::take(&mut self.has_new_descriptors) {
+            return;
+        }
+        self.generation = ListGeneration::new();
+        self.descriptors.clear();
+        self.descriptor_counts.clear();
         for transport in &self.transports {
-            transport.descriptors().iter().for_each(|descriptor| set.add(*descriptor));
+            let descriptors = transport.status().descriptors;
+            self.descriptors.extend_from_slice(descriptors);
+            self.descriptor_counts.push(descriptors.len());
         }
     }
 
@@ -559,12 +612,11 @@ impl Driver {
         let mut locators = Vec::new();
         if !spec.own_port && transports != self.roles.user_data {
             let chosen = self.transports.iter().enumerate().filter(|(position, _)| transports.has(*position));
-            locators.extend(chosen.flat_map(|(_, transport)| &transport.locators().default_unicast));
+            locators.extend(chosen.flat_map(|(_, transport)| &transport.status().locators.default_unicast));
         }
         if is_default && transports == self.roles.discovery {
             return Ok((FlowTag::default(), locators));
         }
-        self.generation = ListGeneration::new();
         let index = self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len());
         let tag =
             u16::try_from(index).map_err(|_| Error::OutOfResources { limit: "flows", value: u64::from(u16::MAX) })?;
@@ -585,6 +637,7 @@ impl Driver {
                 }
             }
         }
+        self.has_new_descriptors = true;
         if index == self.flows.len() {
             self.flows.push(None);
         }
@@ -636,12 +689,12 @@ impl Driver {
     }
 
     fn close_flows(&mut self, flows: &[FlowId]) {
-        self.generation = ListGeneration::new();
         for (transport, flow) in self.transports.iter_mut().zip(flows) {
             if transport.close_flow(*flow).is_err() {
                 self.counters.send_failures += 1;
             }
         }
+        self.has_new_descriptors = true;
     }
 
     /// Announces that the participant leaves, and sends the announcement.
@@ -655,7 +708,7 @@ impl Driver {
     }
 
     pub(crate) fn transport_stats(&self) -> impl Iterator<Item = (&'static str, TransportStats)> {
-        self.transports.iter().map(|transport| (transport.name(), transport.stats()))
+        self.transports.iter().map(|transport| (transport.capabilities().name, transport.status().stats))
     }
 }
 
@@ -671,15 +724,14 @@ fn priority_of(flows: &[Option<Flow>], transport: usize, id: FlowId) -> Priority
 
 /// Returns the index of the transport with the longest frames, if others are shorter.
 fn longest_frames(transports: &[Box<dyn Transport>]) -> Option<usize> {
-    let len_max = |index: &usize| transports[*index].max_message_len();
+    let len_max = |index: &usize| transports[*index].capabilities().max_message_len;
     let (shortest, longest) = ((0..transports.len()).min_by_key(len_max)?, (0..transports.len()).max_by_key(len_max)?);
     (len_max(&shortest) < len_max(&longest)).then_some(longest)
 }
 
-/// Returns how to poll a transport after a sleep: without the kernel if none of its descriptors is
-/// readable. Removes its descriptors from `ready`.
-fn scan_after_sleep(scan: Scan, transport: &dyn Transport, ready: &mut Ready) -> Scan {
-    let count = transport.descriptors().len();
+/// Returns how to poll a transport with `count` descriptors after a sleep: without the kernel if
+/// none of them is readable. Removes its descriptors from `ready`.
+fn scan_after_sleep(scan: Scan, count: usize, ready: &mut Ready) -> Scan {
     let is_quiet = count > 0 && !ready.is_any_of(count);
     *ready = ready.behind(count);
     if is_quiet { Scan::Taken } else { scan }
@@ -688,7 +740,7 @@ fn scan_after_sleep(scan: Scan, transport: &dyn Transport, ready: &mut Ready) ->
 /// Returns the interfaces of all transports in the form that the core expects.
 pub(crate) fn interfaces(transports: &[Box<dyn Transport>]) -> Vec<Interface> {
     let mut all = Vec::new();
-    for interface in transports.iter().flat_map(|transport| transport.interfaces()) {
+    for interface in transports.iter().flat_map(|transport| transport.status().interfaces) {
         let interface = Interface {
             name: interface.name.clone(),
             addresses: interface.addresses.clone(),
@@ -744,7 +796,8 @@ impl Outgoing<'_> {
     ) -> usize {
         let transport_of = |transports: &[Box<dyn Transport>], destination: &Locator| {
             let mut candidates = transports.iter().enumerate();
-            candidates.position(|(index, transport)| self.transports.has(index) && transport.serves(destination))
+            candidates
+                .position(|(index, transport)| self.transports.has(index) && transport.reach(destination).is_served())
         };
         let first = self.destinations.first().and_then(|destination| transport_of(transports, destination));
         if let Some(only) = first

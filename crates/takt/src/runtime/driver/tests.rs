@@ -1,10 +1,9 @@
 //! Tests of the driver with transports in memory.
 
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex};
 
 use takt_core::Config;
-use takt_transport::{Interface, Locators, RxFrame, TransportError};
+use takt_transport::{Capabilities, Locators, RxFrame, Status, TransportError};
 use takt_wire::GuidPrefix;
 
 use super::*;
@@ -40,20 +39,16 @@ impl Fake {
 }
 
 impl Transport for Fake {
-    fn name(&self) -> &'static str {
-        "fake"
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { name: "fake", max_message_len: self.frame.len(), scans_memory: false }
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        locator.kind == self.kind
+    fn status(&self) -> Status<'_> {
+        Status::new(&self.locators, TransportStats::default())
     }
 
-    fn interfaces(&self) -> &[Interface] {
-        &[]
-    }
-
-    fn locators(&self) -> &Locators {
-        &self.locators
+    fn reach(&self, locator: &Locator) -> Reach {
+        Reach::from(locator.kind == self.kind)
     }
 
     fn open_flow(&mut self, _: &FlowSpec) -> std::result::Result<(FlowId, Vec<Locator>), TransportError> {
@@ -71,10 +66,6 @@ impl Transport for Fake {
         Ok(())
     }
 
-    fn max_message_len(&self) -> usize {
-        self.frame.len()
-    }
-
     fn loan(&mut self) -> std::result::Result<&mut [u8], TransportError> {
         Ok(&mut self.frame)
     }
@@ -90,16 +81,8 @@ impl Transport for Fake {
         Ok(())
     }
 
-    fn recv(&mut self, _: Scan) -> std::result::Result<Option<RxFrame<'_>>, TransportError> {
+    fn recv(&mut self, _: Receive) -> std::result::Result<Option<RxFrame<'_>>, TransportError> {
         Err(TransportError::new("receive", "fake", std::io::ErrorKind::Other.into()))
-    }
-
-    fn descriptors(&self) -> &[RawFd] {
-        &[]
-    }
-
-    fn stats(&self) -> TransportStats {
-        TransportStats::default()
     }
 }
 
@@ -230,7 +213,7 @@ fn receive_failure_of_a_transport_is_counted() {
 #[test]
 fn transport_without_descriptors_is_polled() {
     let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
-    let driver = driver(vec![Box::new(udp)], Vec::new());
+    let mut driver = driver(vec![Box::new(udp)], Vec::new());
     let now = clock::now();
     let until = driver.prepare_sleep(&mut PollSet::default(), now).expect("a moment");
     assert!(until <= now.after(POLL_PERIOD));

@@ -3,13 +3,13 @@
 //! through shared memory. Ports distinguish them.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex};
 
 use takt_schedule::{Priority, PriorityQueue};
 use takt_transport::urgency_buffer::urgency;
 use takt_transport::{
-    Commit, FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+    Capabilities, Commit, FlowId, FlowSpec, Interface, Locators, Reach, Receive, RxFrame, RxMeta, Status, Transport,
+    TransportError, TransportStats,
 };
 use takt_wire::Locator;
 
@@ -99,20 +99,18 @@ impl End {
 }
 
 impl Transport for End {
-    fn name(&self) -> &'static str {
-        "memory"
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { name: "memory", max_message_len: ROOM, scans_memory: false }
     }
 
-    fn serves(&self, locator: &Locator) -> bool {
-        locator.kind == Locator::KIND_UDP_V4
+    /// Has a descriptor on which no thread ever sleeps.
+    fn status(&self) -> Status<'_> {
+        let status = Status::new(&self.locators, TransportStats::default());
+        Status { interfaces: &self.interface, descriptors: &[0], ..status }
     }
 
-    fn interfaces(&self) -> &[Interface] {
-        &self.interface
-    }
-
-    fn locators(&self) -> &Locators {
-        &self.locators
+    fn reach(&self, locator: &Locator) -> Reach {
+        Reach::from(locator.kind == Locator::KIND_UDP_V4)
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>)> {
@@ -128,10 +126,6 @@ impl Transport for End {
 
     fn close_flow(&mut self, _: FlowId) -> Result<()> {
         Ok(())
-    }
-
-    fn max_message_len(&self) -> usize {
-        ROOM
     }
 
     fn loan(&mut self) -> Result<&mut [u8]> {
@@ -167,25 +161,11 @@ impl Transport for End {
         Ok(())
     }
 
-    fn recv(&mut self, _: Scan) -> Result<Option<RxFrame<'_>>> {
-        Ok(self.take(|node| Some(node.arrived.pop()?.1)))
-    }
-
-    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>> {
-        let is_above = |node: &Node| node.arrived.first_priority() > Some(Priority::new(above));
-        Ok(self.take(|node| if is_above(node) { Some(node.arrived.pop()?.1) } else { None }))
-    }
-
-    fn recv_not_urgent(&mut self, _: Scan) -> Result<Option<RxFrame<'_>>> {
-        Ok(self.take(|node| node.arrived.remove(Priority::NORMAL, |_| true)))
-    }
-
-    /// Returns a descriptor on which no thread ever sleeps.
-    fn descriptors(&self) -> &[RawFd] {
-        &[0]
-    }
-
-    fn stats(&self) -> TransportStats {
-        TransportStats::default()
+    fn recv(&mut self, request: Receive) -> Result<Option<RxFrame<'_>>> {
+        Ok(self.take(|node| match request {
+            Receive::Urgent { above } if node.arrived.first_priority() <= Some(Priority::new(above)) => None,
+            Receive::Any(_) | Receive::Urgent { .. } => Some(node.arrived.pop()?.1),
+            Receive::NotUrgent(_) => node.arrived.remove(Priority::NORMAL, |_| true),
+        }))
     }
 }

@@ -23,8 +23,9 @@ pub(crate) struct Led {
 impl State {
     /// Adds the descriptors that a leader sleeps on: none if urgent flows have ports of their own,
     /// and none once the participant is closed.
-    pub(crate) fn prepare_lead(&self, set: &mut PollSet) {
-        if let Some(driver) = self.driver.as_ref().filter(|_| !self.distinguishes_urgent()) {
+    pub(crate) fn prepare_lead(&mut self, set: &mut PollSet) {
+        let distinguishes_urgent = self.distinguishes_urgent();
+        if let Some(driver) = self.driver.as_mut().filter(|_| !distinguishes_urgent) {
             driver.add_descriptors(set);
         }
     }
