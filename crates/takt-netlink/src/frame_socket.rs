@@ -8,7 +8,7 @@
 
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// Captured frame.
@@ -64,6 +64,16 @@ impl FrameSocket {
         socket::accept_udp_from(&self.0, source)
     }
 
+    /// Restricts the capture to frames that may carry RTPS: UDP over IPv4 or IPv6, fragments of
+    /// IPv6, and the EtherType of Takt. Tags of VLANs do not matter. Frames captured before can
+    /// still be received.
+    ///
+    /// # Errors
+    /// Errors of the kernel.
+    pub fn accept_udp(&self) -> io::Result<()> {
+        socket::accept_udp(&self.0)
+    }
+
     /// Returns the Ethernet address of the interface.
     ///
     /// # Errors
@@ -105,6 +115,12 @@ impl FrameSocket {
     /// `ENETDOWN`: the interface went down.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<CapturedFrame>> {
         socket::receive(self.0.as_raw_fd(), buffer)
+    }
+}
+
+impl AsRawFd for FrameSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 
@@ -166,6 +182,35 @@ mod socket {
             check(source.into(), 1),
             plain_end(u32::MAX),
             plain_end(0),
+        ];
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    }
+
+    /// Attaches a classic BPF filter of the protocols that carry RTPS. The kernel removes tags of
+    /// VLANs before the filter.
+    pub(super) fn accept_udp(fd: &OwnedFd) -> io::Result<()> {
+        /// Next header of an IPv6 fragment.
+        const FRAGMENT: u32 = 44;
+        /// EtherType of RTPS on Ethernet without IP.
+        const ETHER_TYPE_TAKT: u32 = 0x88b5;
+        let code = |code: u32| u16::try_from(code).unwrap_or(u16::MAX);
+        let load = |size: u32, at: u32| plain(code(libc::BPF_LD | libc::BPF_ABS | size), at);
+        // Skips `jt` instructions if the value is `k`, otherwise `jf`.
+        let check = |k: u32, jt: u8, jf: u8| libc::sock_filter { code: code(libc::BPF_JMP | libc::BPF_JEQ), jt, jf, k };
+        let end = |len: u32| plain(code(libc::BPF_RET | libc::BPF_K), len);
+        let mut filter = [
+            load(libc::BPF_H, 12),
+            check(libc::ETH_P_IP as u32, 2, 0),
+            check(libc::ETH_P_IPV6 as u32, 3, 0),
+            check(ETHER_TYPE_TAKT, 5, 6),
+            load(libc::BPF_B, 23),
+            check(libc::IPPROTO_UDP as u32, 3, 4),
+            load(libc::BPF_B, 20),
+            check(libc::IPPROTO_UDP as u32, 1, 0),
+            check(FRAGMENT, 0, 1),
+            end(u32::MAX),
+            end(0),
         ];
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
         set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)

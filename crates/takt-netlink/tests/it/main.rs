@@ -273,6 +273,34 @@ fn filtered_capture_contains_only_udp_of_its_source() {
     });
 }
 
+#[test]
+fn capture_of_udp_contains_every_protocol_that_carries_rtps_and_no_other() {
+    in_namespace(|_, index, _| {
+        let capture = FrameSocket::capture(index, 1 << 20).expect("root has the permission");
+        let sender = FrameSocket::sender(index).expect("root has the permission");
+        // The protocol is at octet 20 under IPv6, at octet 23 under IPv4.
+        let frame = |ether_type: u16, at: usize, protocol: u8| {
+            let mut frame = [&[2, 0xee, 0, 0, 0, 1][..], &[2, 0xee, 0, 0, 0, 9], &ether_type.to_be_bytes()].concat();
+            frame.resize(60, 0);
+            frame[at] = protocol;
+            frame
+        };
+        capture.accept_udp().expect("a filter");
+        let mut buffer = [0; 2000];
+        while capture.receive(&mut buffer).expect("the link is up").is_some() {}
+        for refused in [frame(0x0800, 23, 6), frame(0x86dd, 20, 6), frame(0x0806, 23, 17)] {
+            sender.send(&refused).expect("the link is up");
+        }
+        for accepted in [frame(0x0800, 23, 17), frame(0x86dd, 20, 17), frame(0x86dd, 20, 44), frame(0x88b5, 59, 1)] {
+            sender.send(&accepted).expect("the link is up");
+            assert!(capture.wait(Duration::from_secs(30)).expect("the socket can be polled"), "{accepted:?}");
+            let captured = capture.receive(&mut buffer).expect("the link is up").expect("the frame arrived");
+            assert_eq!(buffer[..captured.len], accepted);
+        }
+        assert!(!capture.wait(Duration::ZERO).expect("the socket can be polled"), "the others do not");
+    });
+}
+
 /// Returns an Ethernet frame, with or without a tag of VLAN 5, and the beginning of an IP packet.
 fn ip_frame(is_tagged: bool, ether_type: u16, first: [u8; 2]) -> Vec<u8> {
     let tag: &[u8] = if is_tagged { &[0x81, 0, 0x60, 5] } else { &[] };
