@@ -227,6 +227,8 @@ macro_rules! limits {
 
 /// Counts and bytes. The maximum of 1 GiB exceeds any useful value.
 const COUNT: Kind = Kind::Int { min: 1, max: 1 << 30 };
+/// Length of a captured file: up to 1 TiB.
+const CAPTURE_BYTES: Kind = Kind::Int { min: 1, max: 1 << 40 };
 const RUNTIME: Kind = Kind::Word { words: &["shared", "inline"], suffix: "" };
 const IDLE: Kind = Kind::Word { words: &["block", "spin"], suffix: "" };
 /// Domain IDs. The well-known ports end at the maximum (RTPS 2.5 §9.6.2).
@@ -374,6 +376,20 @@ const TRANSPORT: &[Setting] = settings! {
         }, "further transports, for writers and readers that select them in the property takt.transport";
 };
 
+/// Capture of the datagrams of all transports.
+const CAPTURE: &[Setting] = settings! {
+    capture.file, "TAKT_CAPTURE": Kind::Text, "none",
+        (plan, Value::Text(file)) => {
+            let file = file.clone();
+            plan.build(move |builder| builder.capture(file));
+        }, "pcapng file of all datagrams, shared memory and AF_XDP included; {pid} is the process ID; see docs/guide/capture.md";
+    capture.bytes_max, "TAKT_CAPTURE_BYTES_MAX": CAPTURE_BYTES, 1 << 30,
+        (plan, Value::Int(value)) => {
+            let bytes_max = number(*value);
+            plan.build(move |builder| builder.capture_bytes_max(bytes_max));
+        }, "maximum length of the captured file in bytes; further datagrams are dropped and counted";
+};
+
 /// Builds rows for numbers of the UDP configuration: `key, variable, kind, path in UdpConfig,
 /// help`.
 macro_rules! udp {
@@ -515,7 +531,7 @@ const LIMITS: &[Setting] = limits! {
 
 /// Returns every setting, in the order of the reference.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    let transports = NETWORK.iter().chain(TRANSPORT).chain(UDP).chain(SHARED_MEMORY).chain(TCP);
+    let transports = NETWORK.iter().chain(TRANSPORT).chain(UDP).chain(SHARED_MEMORY).chain(TCP).chain(CAPTURE);
     PARTICIPANT.iter().chain(transports).chain(REAL_TIME).chain(LIMITS)
 }
 

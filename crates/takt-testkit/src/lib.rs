@@ -17,6 +17,7 @@ pub mod network;
 mod not_run;
 pub mod open_vswitch;
 pub mod overload;
+pub mod pcapng;
 mod random;
 pub mod require;
 pub mod waiting;

@@ -15,6 +15,7 @@
 //! * [`choice`]: selection of transports by name, for configurations,
 //! * [`urgency_buffer`]: queue of received datagrams by urgency,
 //! * [`Layer`] and the transport wrappers: [`FaultInjector`], [`PcapTap`], [`Tracer`],
+//! * [`Capture`]: a pcapng file that several transports write to, and [`pcapng`], its blocks,
 //! * [`readiness`]: waiting for descriptors, and waking such a wait,
 //! * `conformance` (feature of that name): the suite that every backend passes.
 //!
@@ -23,6 +24,7 @@
 
 #![deny(unsafe_code)]
 
+mod capture;
 pub mod choice;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -34,6 +36,7 @@ mod interface;
 mod layer;
 mod packet;
 mod pcap;
+pub mod pcapng;
 pub mod readiness;
 pub mod shm;
 mod stats;
@@ -43,6 +46,7 @@ mod transport;
 pub mod udp;
 pub mod urgency_buffer;
 
+pub use capture::{Capture, CaptureSummary};
 pub use error::{TransportError, Warning};
 pub use fault::{FaultConfig, FaultCounts, FaultInjector, Faults};
 pub use interface::{Interface, address_towards};

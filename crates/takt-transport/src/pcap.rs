@@ -139,7 +139,7 @@ impl Observer for PcapFile {
     fn observe(&mut self, event: TraceEvent<'_>) {
         let (source, destination, datagram) = match event {
             TraceEvent::Sent { source, destination, datagram, .. } => (source, destination, datagram),
-            TraceEvent::Received { meta, destination, datagram } => (Some(meta.source), destination, datagram),
+            TraceEvent::Received { meta, destination, datagram, .. } => (Some(meta.source), destination, datagram),
             TraceEvent::Idle => return self.flush(),
         };
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

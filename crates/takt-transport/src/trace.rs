@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use takt_wire::Locator;
+use takt_wire::{Locator, SharedPayload};
 
 use crate::interface::nearest;
 use crate::{Commit, Control, FlowId, Layer, Payload, Reach, Receive, RxFrame, RxMeta, Transport, TransportError};
@@ -20,6 +20,8 @@ pub enum TraceEvent<'a> {
         flow: FlowId,
         /// Bytes of the datagram.
         datagram: &'a [u8],
+        /// Loaned payload, of which the datagram has only the first octets.
+        payload: Option<&'a SharedPayload>,
     },
     /// A datagram was received.
     Received {
@@ -29,6 +31,8 @@ pub enum TraceEvent<'a> {
         destination: Locator,
         /// Bytes of the datagram.
         datagram: &'a [u8],
+        /// Loaned payload, of which the datagram has only the first octets.
+        payload: Option<&'a SharedPayload>,
     },
     /// A receive call found no datagram: an occasion for deferred work.
     Idle,
@@ -87,7 +91,7 @@ fn found<'a>(received: &'a Option<RxFrame<'_>>, addresses: &[(IpAddr, u8)]) -> T
     match received {
         Some(frame) => {
             let destination = destination(&frame.meta, addresses);
-            TraceEvent::Received { meta: frame.meta, destination, datagram: frame }
+            TraceEvent::Received { meta: frame.meta, destination, datagram: frame, payload: frame.loan() }
         }
         None => TraceEvent::Idle,
     }
@@ -105,8 +109,9 @@ fn destination(meta: &RxMeta, addresses: &[(IpAddr, u8)]) -> Locator {
 }
 
 impl<T: Transport, O: Observer> Tracer<T, O> {
-    /// Of a loaned payload, the observer sees only the octets in the datagram.
-    fn observe_sent(&mut self, &Commit { len, flow, destinations, .. }: &Commit<'_>) -> Result<(), TransportError> {
+    fn observe_sent(&mut self, datagram: &Commit<'_>) -> Result<(), TransportError> {
+        let &Commit { len, flow, destinations, payload } = datagram;
+        let payload = if let Payload::Loaned(payload) = payload { Some(payload) } else { None };
         if !self.loaned {
             return Ok(());
         }
@@ -114,7 +119,7 @@ impl<T: Transport, O: Observer> Tracer<T, O> {
             let source = self.inner.source_of(flow, destination);
             // The same frame again, with the written content.
             if let Some(datagram) = self.inner.loan()?.get(..len) {
-                self.observer.observe(TraceEvent::Sent { source, destination: *destination, flow, datagram });
+                self.observer.observe(TraceEvent::Sent { source, destination: *destination, flow, datagram, payload });
             }
         }
         Ok(())

@@ -12,6 +12,7 @@ mod packet_frames;
 mod packet_interfaces;
 mod participant_ports;
 mod pcap_files;
+mod pcapng_files;
 mod shm_conforms;
 mod tcp_conforms;
 mod udp_conforms;

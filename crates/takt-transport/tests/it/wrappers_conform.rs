@@ -39,3 +39,19 @@ mod pcap_tap {
         tap.expect("a temporary file can be written")
     });
 }
+
+mod capture {
+    use super::*;
+    use std::sync::Arc;
+    use takt_transport::Capture;
+
+    takt_transport::conformance_tests!(|realm: u32| {
+        let path = std::env::temp_dir().join(format!("takt-{}-{realm}.pcapng", std::process::id()));
+        let capture = Capture::open(&path.display().to_string(), 1 << 20, |_| ());
+        // The unlinked file disappears with its last open descriptor. The transports of a test
+        // share it, so that only the first finds it.
+        let _ = std::fs::remove_file(&path);
+        let capture = Arc::new(capture.expect("a temporary file can be written"));
+        capture.tap(Box::new(open(&loopback(150 + realm))), "")
+    });
+}

@@ -11,7 +11,7 @@ use takt_exec::{ProcessSettings, ThreadSettings};
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::tcp::{TcpConfig, TcpTransport};
 use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
-use takt_transport::{Control, Transport, TransportError, Warning};
+use takt_transport::{Capture, CaptureSummary, Control, Transport, TransportError, Warning};
 use takt_wire::Locator;
 use takt_wire::discovery::{HOST_PROPERTY, PROCESS_PROPERTY};
 
@@ -37,6 +37,8 @@ use crate::{Duration, Error, Executor, Idle, Result, Runtime, TimingPlan};
 const LEASE_MIN: std::time::Duration = std::time::Duration::from_millis(100);
 /// Minimum time between two announcements.
 const ANNOUNCEMENT_PERIOD_MIN: std::time::Duration = std::time::Duration::from_millis(1);
+/// Default of [`DomainParticipantBuilder::capture_bytes_max`].
+const CAPTURE_BYTES_MAX: usize = 1 << 30;
 
 type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
 type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
@@ -59,6 +61,8 @@ type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 /// | `TAKT_UDP` | `0` or `1`, see [`udp`](Self::udp) | `1` |
 /// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `1` |
 /// | `TAKT_DAEMON` | `0`, `1` or a name, see [`daemon`](Self::daemon) | `0` |
+/// | `TAKT_CAPTURE` | see [`capture`](Self::capture) | none |
+/// | `TAKT_CAPTURE_BYTES_MAX` | see [`capture_bytes_max`](Self::capture_bytes_max) | 1 GiB |
 /// | `TAKT_SECURITY` | a directory of files for [`security`](Self::security); empty for none | none |
 /// | `TAKT_SECURITY_CLEAR_DISCOVERY` | `0` or `1`: [`SecurityConfig::accepts_clear_discovery`] | `0` |
 /// | `TAKT_SECURITY_LOG_TOPIC` | `0` or `1`: [`SecurityConfig::distributes_log`] | `0` |
@@ -435,6 +439,25 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// Sets a pcapng file that captures the datagrams of all transports of the participant, shared
+    /// memory and AF_XDP included. `{pid}` in the path is replaced by the process ID; participants
+    /// of a process share a file. Capturing copies each datagram and takes a lock for that, and
+    /// loans no samples within the process. Datagrams beyond the bounds of memory and file are
+    /// dropped; the log and the file have their number. See `docs/guide/capture.md`.
+    ///
+    /// [`build`](Self::build) fails with [`Error::Transport`](crate::Error::Transport) if the file
+    /// cannot be written.
+    pub fn capture(mut self, path: impl Into<String>) -> Self {
+        self.network.capture = Some(path.into());
+        self
+    }
+
+    /// Sets the maximum length of the captured file in octets: 1 GiB by default.
+    pub fn capture_bytes_max(mut self, bytes: usize) -> Self {
+        self.network.capture_bytes_max = Some(bytes);
+        self
+    }
+
     /// Wraps the transport that is opened first (the caller's first, otherwise UDP), for instance
     /// in a tap or a fault injector. Shared memory would bypass the wrapper, so it is off unless
     /// [`shared_memory`](Self::shared_memory) enables it.
@@ -468,6 +491,10 @@ impl DomainParticipantBuilder {
         let Assembly { mut transports, roles, report, mut warnings } = self.open_transports(&network, &udp)?;
         for wrap in std::mem::take(&mut self.wrappers) {
             transports = wrap_first(transports, wrap);
+        }
+        if let Some(path) = &network.capture {
+            let bytes_max = network.capture_bytes_max.unwrap_or(CAPTURE_BYTES_MAX);
+            transports = capture(transports, path, bytes_max as u64, &self.label())?;
         }
         let mut config = self.configure(&network, &transports, &roles)?;
         let (security, security_source) = self.security_config(&network)?.unzip();
@@ -736,6 +763,38 @@ fn no_choice() -> Warning {
 fn wrap_first(transports: Vec<Box<dyn Transport>>, wrap: Wrapper) -> Vec<Box<dyn Transport>> {
     let mut transports = transports.into_iter();
     transports.next().map(wrap).into_iter().chain(transports).collect()
+}
+
+/// Captures the datagrams of all transports in a file.
+fn capture(
+    transports: Vec<Box<dyn Transport>>,
+    path: &str,
+    bytes_max: u64,
+    label: &str,
+) -> Result<Vec<Box<dyn Transport>>> {
+    let capture = Arc::new(Capture::open(path, bytes_max, report_capture)?);
+    Ok(transports.into_iter().map(|transport| capture.tap(transport, label)).collect())
+}
+
+/// Logs the result of a capture.
+fn report_capture(summary: &CaptureSummary) {
+    let CaptureSummary { path, packets, dropped_by_buffer, dropped_by_file, truncated, failure } = summary;
+    let is_whole = dropped_by_buffer + dropped_by_file == 0 && failure.is_none();
+    let mut text = format!("capture {}: {packets} datagrams", path.display());
+    if !is_whole {
+        let drops =
+            format!(", {dropped_by_buffer} dropped for lack of buffer space, {dropped_by_file} beyond the file");
+        text.push_str(&drops);
+    }
+    if *truncated > 0 {
+        text.push_str(&format!(", {truncated} truncated"));
+    }
+    if let Some(failure) = failure {
+        text.push_str(&format!(": {failure}"));
+    }
+    log::record(if is_whole { Level::Info } else { Level::Warn }, text);
+    // The process may end right after its last participant.
+    log::flush();
 }
 
 /// Starts `takt-rx`. The thread drives the participant once its settings are applied. If they

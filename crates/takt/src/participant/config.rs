@@ -32,6 +32,10 @@ pub(super) const TAKT_SHARED_MEMORY: &str = "TAKT_SHARED_MEMORY";
 /// `0`, `1`, or the name of the daemon that owns the network.
 pub(super) const TAKT_DAEMON: &str = "TAKT_DAEMON";
 
+/// File that captures the datagrams of all transports; empty for none.
+const TAKT_CAPTURE: &str = "TAKT_CAPTURE";
+/// Maximum length of the captured file in octets.
+const TAKT_CAPTURE_BYTES_MAX: &str = "TAKT_CAPTURE_BYTES_MAX";
 /// `0` or `1`: whether source addresses of datagrams are validated.
 const TAKT_CHECK_SOURCES: &str = "TAKT_CHECK_SOURCES";
 /// Transports for user data in order of preference, comma-separated.
@@ -71,6 +75,9 @@ pub(super) struct NetworkConfig {
     /// `0` for no daemon, `1` for the default one, else the name of the daemon.
     pub(super) daemon: Option<String>,
     pub(super) transports: TransportConfig,
+    /// File that captures the datagrams of all transports.
+    pub(super) capture: Option<String>,
+    pub(super) capture_bytes_max: Option<usize>,
     /// Directory with the files of DDS Security.
     pub(super) security: Option<String>,
     pub(super) accepts_clear_discovery: Option<bool>,
@@ -105,6 +112,10 @@ impl NetworkConfig {
             udp: self.udp.map_or_else(|| switch(TAKT_UDP), |value| Ok(Some(value)))?,
             daemon: self.daemon.or_else(|| variable(TAKT_DAEMON)),
             transports: self.transports.or(transports),
+            capture: self.capture.or_else(|| variable(TAKT_CAPTURE)).filter(|path| !path.is_empty()),
+            capture_bytes_max: self
+                .capture_bytes_max
+                .map_or_else(|| number(TAKT_CAPTURE_BYTES_MAX), |value| Ok(Some(value)))?,
             security: self.security.or_else(|| variable(TAKT_SECURITY)).filter(|directory| !directory.is_empty()),
             accepts_clear_discovery: self
                 .accepts_clear_discovery

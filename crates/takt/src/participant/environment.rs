@@ -10,6 +10,8 @@ use crate::log::{self, Level, TAKT_LOG};
 
 /// Variables that every participant evaluates.
 const EVALUATED: &[&str] = &[
+    "TAKT_CAPTURE",
+    "TAKT_CAPTURE_BYTES_MAX",
     "TAKT_CHECK_SOURCES",
     "TAKT_DAEMON",
     "TAKT_DISCOVERY_SERVERS",

@@ -5,6 +5,7 @@ mod batch;
 mod blocking_receive;
 mod blocking_write;
 mod builtin_topics;
+mod capture;
 mod coherent_access;
 mod content_filter;
 mod contracts;
