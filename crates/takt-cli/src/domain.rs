@@ -2,7 +2,7 @@
 //!
 //! Options take precedence over the environment, and the environment over files. A command that
 //! runs next to a program with the same configuration ignores the settings of that program alone:
-//! its name, ports, threads and the addresses where it accepts TCP connections.
+//! its name, ports, threads, capture file and the addresses where it accepts TCP connections.
 
 use crate::output::note;
 use clap::Args;
@@ -19,7 +19,7 @@ pub const STEP: Duration = Duration::from_millis(100);
 
 /// Settings of one program. A command that runs next to it with the same configuration leaves them
 /// at their defaults. The program owns the addresses of `tcp.listen`; a command only connects.
-const PROGRAM_SETTINGS: [&str; 8] = [
+const PROGRAM_SETTINGS: [&str; 9] = [
     "participant.name",
     "participant.index",
     "participant.runtime",
@@ -28,6 +28,7 @@ const PROGRAM_SETTINGS: [&str; 8] = [
     "real_time",
     "tcp.listen",
     "tcp.announce",
+    "capture",
 ];
 
 /// Environment variable with the domain of ROS 2 nodes.

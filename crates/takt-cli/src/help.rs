@@ -9,7 +9,7 @@ use takt_bench::{Error, Result};
 
 /// Groups of commands, in the order of `takt --help`.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("See and use topics", &["ls", "ps", "echo", "sub", "pub", "type", "hz", "bw", "delay"]),
+    ("See and use topics", &["ls", "ps", "echo", "sub", "pub", "type", "hz", "bw", "delay", "capture"]),
     ("Configure", &["config", "security"]),
     ("Run services", &["discovery-server", "daemon", "durability"]),
     ("Bound and isolate", &["analyze", "sdn", "host", "doctor", "transport"]),

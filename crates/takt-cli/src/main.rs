@@ -5,6 +5,7 @@
 
 mod analyze;
 mod bench;
+mod capture;
 mod config;
 mod daemon;
 mod discovery_server;
@@ -68,6 +69,8 @@ enum Command {
     Bw(topic::measure::Measure),
     /// Measure the delay of a topic, from source timestamp to reception
     Delay(topic::measure::Measure),
+    /// Capture RTPS traffic in a pcapng file
+    Capture(capture::Capture),
     /// Measure latency and throughput, and compare with plain UDP and other DDS
     Perf(perf::Perf),
     /// Run benchmark campaigns and experiments that create their own network
@@ -170,6 +173,7 @@ fn main() -> ExitCode {
         Command::Hz(measure) => measure.run(Quantity::Rate),
         Command::Bw(measure) => measure.run(Quantity::Bandwidth),
         Command::Delay(measure) => measure.run(Quantity::Delay),
+        Command::Capture(capture) => capture.run(),
         Command::Perf(perf) => perf.run(),
         Command::Bench(bench) => bench.run(),
         Command::Ls(ls) => ls.run(),

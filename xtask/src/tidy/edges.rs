@@ -146,6 +146,7 @@ const CRATES: &[Crate] = &[
             "takt-lab",
             "takt-netlink",
             "takt-ovsdb",
+            "takt-packet",
             "takt-sdn",
             "takt-security",
             "takt-xdp",

@@ -68,6 +68,17 @@ fn interfaces() -> Vec<Interface> {
     all
 }
 
+/// Returns the names of the interfaces in the network namespace of this thread, sorted. Unlike
+/// sysfs, procfs shows the namespace of its reader.
+pub fn interface_names() -> Vec<String> {
+    let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    // Two lines of headings.
+    let lines = text.lines().skip(2);
+    let mut names: Vec<String> = lines.filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect();
+    names.sort();
+    names
+}
+
 /// Parses a line of `/proc/net/if_inet6`: address, index, prefix length, scope and flags in
 /// hexadecimal, and the interface.
 ///

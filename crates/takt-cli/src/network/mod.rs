@@ -11,7 +11,7 @@ mod interfaces;
 use crate::domain::{STEP, refused};
 use crate::finding::{Finding, count};
 use interfaces::chosen;
-pub use interfaces::{ipv6_alone, mtu};
+pub use interfaces::{interface_names, ipv6_alone, mtu};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};

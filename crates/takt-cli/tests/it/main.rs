@@ -5,6 +5,7 @@
 
 mod agent_contract;
 mod analyze;
+mod capture;
 mod command_line;
 mod compare;
 mod config;
