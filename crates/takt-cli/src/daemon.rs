@@ -6,7 +6,7 @@
 
 use crate::output::{EventLog, outln};
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use takt::transport::daemon::{self, Bundling, DaemonConfig, DaemonEvent};
 use takt::transport::udp::{InterfaceSelection, UdpConfig};
@@ -125,6 +125,18 @@ fn shown(line: &str, json: bool) -> String {
     Value::from(object).to_string()
 }
 
+/// Formats an event as a JSON object, with the values that a line cannot hold.
+fn object_of(event: &DaemonEvent) -> String {
+    match event {
+        DaemonEvent::Opened { domain, locators } => {
+            let locators: Vec<String> = locators.iter().map(ToString::to_string).collect();
+            json!({ "ev": "opened", "domain": domain, "at": locators.join(","), "locators": locators }).to_string()
+        }
+        DaemonEvent::Refused { why } => json!({ "ev": "refused", "why": why }).to_string(),
+        event => shown(&line_of(event), true),
+    }
+}
+
 fn line_of(event: &DaemonEvent) -> String {
     match event {
         DaemonEvent::Opened { domain, locators } => {
@@ -161,19 +173,22 @@ impl Run {
         let failed = |error| Error::Dds(takt::Error::from(error));
         let mut daemon = daemon::Daemon::open(self.config()).map_err(failed)?;
         let mut output = EventLog::default();
-        let mut show = |line: &str| output.line(format_args!("{}", shown(line, self.json)));
+        let show = |line: &str, output: &mut EventLog| output.line(format_args!("{}", shown(line, self.json)));
         let name = self.name.as_deref().unwrap_or("default");
-        show(&format!("ready name {name} process {}", std::process::id()));
+        show(&format!("ready name {name} process {}", std::process::id()), &mut output);
         let (started, mut had_some) = (Instant::now(), false);
         let mut last_delivery = started;
         while !stopped() {
             daemon.run_once(STEP).map_err(failed)?;
             while let Some(event) = daemon.poll_event() {
-                show(&line_of(&event));
+                match self.json {
+                    true => output.line(format_args!("{}", object_of(&event))),
+                    false => output.line(format_args!("{}", line_of(&event))),
+                }
             }
             if self.stats.is_some_and(|period| last_delivery.elapsed().as_secs() >= period.max(1)) {
                 last_delivery = Instant::now();
-                daemon.status().lines().for_each(&mut show);
+                daemon.status().lines().for_each(|line| show(line, &mut output));
             }
             had_some |= daemon.applications() > 0;
             let is_over = had_some || started.elapsed() >= FIRST_TIME;

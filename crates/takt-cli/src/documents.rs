@@ -156,3 +156,20 @@ fn shell_line_is_split_as_a_shell_does() {
     assert_eq!(calls("cargo add takt --path x"), Vec::<Vec<String>>::new());
     assert_eq!(mentions("`takt ls` and `TAKT` and `takt type X`").len(), 2);
 }
+
+/// A command with `--json` that the reference does not list has no documented shape.
+#[test]
+fn json_of_every_command_is_in_the_reference() {
+    fn visit(command: &Command, path: &str, page: &str, missing: &mut Vec<String>) {
+        let has_json = command.get_arguments().any(|one| one.get_long() == Some("json") && !one.is_hide_set());
+        let takes_value = |one: &clap::Arg| one.get_long() == Some("json") && one.get_action().takes_values();
+        if has_json && !command.get_arguments().any(takes_value) && !page.contains(&format!("`{path}`")) {
+            missing.push(path.to_owned());
+        }
+        command.get_subcommands().for_each(|one| visit(one, &format!("{path} {}", one.get_name()), page, missing));
+    }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/command-line-json.md");
+    let (page, mut missing) = (fs::read_to_string(page).expect("the page exists"), Vec::new());
+    visit(&Cli::command(), "takt", &page, &mut missing);
+    assert_eq!(missing, Vec::<String>::new());
+}

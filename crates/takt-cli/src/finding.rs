@@ -1,11 +1,16 @@
 //! Findings of `takt doctor` and `takt ls`: an obstacle, its consequence and its remedy.
 
+use serde_json::{Map, Value};
 use std::fmt::{self, Display};
 
 /// Obstacle with its consequence and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// Observation.
+    /// Kind of the finding, for programs; `docs/reference/command-line-json.md` lists all.
+    pub code: &'static str,
+    /// Values of the observation by name.
+    pub facts: Map<String, Value>,
+    /// Observation as a sentence.
     pub what: String,
     /// Consequence of the observation.
     pub why: String,
@@ -22,8 +27,20 @@ pub struct Finding {
 
 impl Finding {
     /// Creates a finding that keeps participants from communicating.
-    pub fn of_network(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what: what.into(), why: why.into(), remedy: remedy.into(), is_command: false, is_error: true }
+    pub fn of_network(
+        code: &'static str,
+        what: impl Into<String>,
+        why: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let (what, why, remedy) = (what.into(), why.into(), remedy.into());
+        Self { code, facts: Map::new(), what, why, remedy, is_command: false, is_error: true }
+    }
+
+    /// Adds a value of the observation.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.facts.insert(name.to_owned(), value.into());
+        self
     }
 
     /// Turns the finding into a hint.

@@ -73,12 +73,17 @@ fn of_clock(clock: &ClockQuality, facts: &Facts, interface: Option<&str>) -> Opt
         }
         Some(_) => return None,
     };
+    let finding = |remedy, is_command| {
+        let finding = Finding::of_network("clock-offset", what.as_str(), why, remedy);
+        let finding = finding.with("offset_uncertainty_ns", clock.offset_uncertainty_ns);
+        Finding { is_command, ..finding }.into_hint()
+    };
     if clock.source == Source::Chrony && own.is_none() {
         let remedy =
             "configure a nearer server in chrony.conf, or PTP on an interface with a hardware clock".to_owned();
-        return Some(Finding { what, why: why.to_owned(), remedy, is_command: false, is_error: false });
+        return Some(finding(remedy, false));
     }
-    Some(Finding { what, why: why.to_owned(), remedy, is_command, is_error: false })
+    Some(finding(remedy, is_command))
 }
 
 /// Reports whether a user can do something about a missing feature.
@@ -123,19 +128,17 @@ impl Doctor {
         let machine = self.root.as_ref().map_or_else(Machine::default, Machine::below);
         let facts = Facts::of(&machine);
         let plan = self.wish.plan(&machine, &facts)?;
-        let changes = plan.changes.iter().map(|change| Finding {
-            what: format!("{} is {:?}", change.setting, change.from),
-            why: change.why.clone(),
-            remedy: remedy::command(&change.setting, &change.to),
-            is_command: true,
-            is_error: true,
+        let changes = plan.changes.iter().map(|change| {
+            let what = format!("{} is {:?}", change.setting, change.from);
+            let remedy = remedy::command(&change.setting, &change.to);
+            let finding = Finding::of_network("host-setting", what, change.why.as_str(), remedy);
+            let finding = finding.with("setting", change.setting.to_string());
+            let finding = finding.with("from", change.from.as_str()).with("to", change.to.as_str());
+            Finding { is_command: true, ..finding }
         });
-        let missing = plan.missing_features.iter().filter(|feature| has_remedy(feature)).map(|feature| Finding {
-            what: feature.what.clone(),
-            why: feature.why.clone(),
-            remedy: feature.alternative.clone(),
-            is_command: false,
-            is_error: false,
+        let missing = plan.missing_features.iter().filter(|feature| has_remedy(feature)).map(|feature| {
+            let (what, why) = (feature.what.as_str(), feature.why.as_str());
+            Finding::of_network("missing-feature", what, why, feature.alternative.as_str()).into_hint()
         });
         let clock = of_clock(&ClockQuality::now(), &facts, self.wish.interface.as_deref());
         Ok(changes.chain(missing).chain(clock).collect())

@@ -4,6 +4,7 @@
 use crate::finding::{Finding, count};
 use crate::ps::PROGRAM;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
 use takt::compat::{check, keys_match, partitions_match};
@@ -81,12 +82,44 @@ struct Pair {
     writer: String,
     reader: String,
     matched: bool,
-    /// Reasons why the pair does not match.
+    /// Reasons why the pair does not match, as sentences.
     reasons: Vec<String>,
+    /// The same reasons with their values.
+    mismatches: Vec<Mismatch>,
     /// Warning of a matching pair: other implementations may refuse it, or the writer does not send
     /// what it offers.
     #[serde(skip_serializing_if = "Option::is_none")]
     caution: Option<String>,
+}
+
+/// Reason why a pair does not match.
+#[derive(Debug, Serialize)]
+struct Mismatch {
+    /// `type_name`, `key`, `partition`, `policy`, `type`, `protection` or `network`.
+    cause: &'static str,
+    /// Policy, if it is the cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<String>,
+    /// Value of the writer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offered: Option<Value>,
+    /// Value of the reader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested: Option<Value>,
+    /// The reason as a sentence.
+    reason: String,
+}
+
+impl Mismatch {
+    /// Creates a reason that is known only as a sentence.
+    fn of(cause: &'static str, reason: String) -> Self {
+        Self { cause, policy: None, offered: None, requested: None, reason }
+    }
+
+    /// Creates a reason with the values of both sides.
+    fn between(cause: &'static str, offered: Value, requested: Value, reason: String) -> Self {
+        Self { offered: Some(offered), requested: Some(requested), ..Self::of(cause, reason) }
+    }
 }
 
 /// Names of participants by GUID prefix.
@@ -344,16 +377,16 @@ impl Pair {
         comparison: TypeComparison,
         refused: Option<&String>,
     ) -> Self {
-        let mut reasons = reasons(writer, reader);
+        let mut mismatches = mismatches(writer, reader);
         let of_network = refused.map(|reason| RefusalReason::Network { reason: reason.clone() }.to_string());
-        reasons.extend(of_network);
+        mismatches.extend(of_network.map(|reason| Mismatch::of("network", reason)));
         let caution = match comparison {
             TypeComparison::Compatible => None,
             TypeComparison::CompatibleWithCaution { what } => {
                 Some(format!("other implementations may refuse it: {what}"))
             }
             TypeComparison::Incompatible { reason: why } => {
-                reasons.push(format!("their types differ: {why}"));
+                mismatches.push(Mismatch::of("type", format!("their types differ: {why}")));
                 None
             }
         };
@@ -361,32 +394,41 @@ impl Pair {
         let cautions: Vec<String> = caution.into_iter().chain(presentation).collect();
         let caution = (!cautions.is_empty()).then(|| cautions.join("; "));
         let (writer, reader) = (writer.guid.to_string(), reader.guid.to_string());
-        Self { writer, reader, matched: reasons.is_empty(), reasons, caution }
+        let reasons = mismatches.iter().map(|mismatch| mismatch.reason.clone()).collect();
+        Self { writer, reader, matched: mismatches.is_empty(), reasons, mismatches, caution }
     }
 }
 
 /// Returns the reasons why a writer and a reader of one topic do not match. Empty if they match.
-fn reasons(writer: &PublicationData, reader: &SubscriptionData) -> Vec<String> {
-    let mut reasons = Vec::new();
+fn mismatches(writer: &PublicationData, reader: &SubscriptionData) -> Vec<Mismatch> {
+    let mut mismatches = Vec::new();
     if writer.type_name != reader.type_name {
-        reasons.push(format!("the writer's type is {}, the reader's {}", writer.type_name, reader.type_name));
+        let reason = format!("the writer's type is {}, the reader's {}", writer.type_name, reader.type_name);
+        let (offered, requested) = (json!(writer.type_name), json!(reader.type_name));
+        mismatches.push(Mismatch::between("type_name", offered, requested, reason));
     }
     if !keys_match(writer.guid, reader.guid) {
         let writer_has_key = writer.guid.entity_id.has_key();
-        reasons.push(RefusalReason::Keys { writer_has_key }.to_string());
+        let reason = RefusalReason::Keys { writer_has_key }.to_string();
+        mismatches.push(Mismatch::between("key", json!(writer_has_key), json!(!writer_has_key), reason));
     }
     if !partitions_match(&writer.partition, &reader.partition) {
         let text = |partition: &Partition| format!("{:?}", partition.names);
-        reasons.push(format!(
-            "PARTITION: the writer is in {}, the reader in {}",
-            text(&writer.partition),
-            text(&reader.partition)
-        ));
+        let (offered, requested) = (json!(writer.partition.names), json!(reader.partition.names));
+        let [of_writer, of_reader] = [text(&writer.partition), text(&reader.partition)];
+        let reason = format!("PARTITION: the writer is in {of_writer}, the reader in {of_reader}");
+        mismatches.push(Mismatch::between("partition", offered, requested, reason));
     }
-    reasons.extend(check(writer, reader).iter().map(ToString::to_string));
+    mismatches.extend(check(writer, reader).iter().map(|incompatible| {
+        let (offered, requested) = (json!(incompatible.offered), json!(incompatible.requested));
+        let mismatch = Mismatch::between("policy", offered, requested, incompatible.to_string());
+        Mismatch { policy: Some(incompatible.policy.to_string()), ..mismatch }
+    }));
     #[cfg(feature = "security")]
-    reasons.extend(super::secured::incompatible_protection(writer, reader));
-    reasons
+    mismatches.extend(
+        super::secured::incompatible_protection(writer, reader).map(|reason| Mismatch::of("protection", reason)),
+    );
+    mismatches
 }
 
 fn texts(locators: &[Locator]) -> Vec<String> {
@@ -424,6 +466,10 @@ mod tests {
     use takt::EntityId;
     use takt::qos::{AccessScope, Presentation};
 
+    fn reasons(writer: &PublicationData, reader: &SubscriptionData) -> Vec<String> {
+        mismatches(writer, reader).into_iter().map(|mismatch| mismatch.reason).collect()
+    }
+
     fn writer(topic: &str) -> PublicationData {
         PublicationData { topic_name: topic.into(), type_name: "T".into(), ..Default::default() }
     }
@@ -450,6 +496,12 @@ mod tests {
         assert_eq!(reasons[0], "the writer's type is T, the reader's U");
         assert!(reasons[1].starts_with("PARTITION") && reasons[1].contains("left"), "{reasons:?}");
         assert!(reasons[2].starts_with("RELIABILITY: the writer offers BEST_EFFORT"), "{reasons:?}");
+        let values = |mismatch: Mismatch| (mismatch.cause, mismatch.policy, mismatch.offered, mismatch.requested);
+        let values: Vec<_> = mismatches(&writer, &reader).into_iter().map(values).collect();
+        assert_eq!(values[0], ("type_name", None, Some(json!("T")), Some(json!("U"))));
+        assert_eq!(values[1], ("partition", None, Some(json!([])), Some(json!(["left"]))));
+        let policy = Some("RELIABILITY".to_owned());
+        assert_eq!(values[2], ("policy", policy, Some(json!("BEST_EFFORT")), Some(json!("RELIABLE"))));
     }
 
     #[test]

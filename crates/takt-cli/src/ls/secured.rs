@@ -48,7 +48,8 @@ pub fn unauthenticated_pairs(participants: &[ParticipantData]) -> Vec<Finding> {
 pub fn refused(participant: &DomainParticipant) -> Result<Vec<Finding>> {
     let finding = |(guid, why): (takt::Guid, String)| {
         let remedy = "run takt security check on the enclaves of both; docs/guide/security.md";
-        Finding::of_network(format!("{guid} is not authenticated"), why, remedy)
+        let what = format!("{guid} is not authenticated");
+        Finding::of_network("not-authenticated", what, why, remedy).with("participant", guid.to_string())
     };
     Ok(participant.diagnostics().refused_participants()?.into_iter().map(finding).collect())
 }
@@ -93,7 +94,8 @@ fn difference(one: &Group, other: &Group) -> Option<Finding> {
             let why =
                 "they match only on unprotected topics, and only if the governance allows unauthenticated participants";
             let remedy = "set TAKT_SECURITY to the enclave of the participant; docs/guide/security-tools.md";
-            return Some(Finding::of_network(what, why, remedy).into_hint());
+            let finding = Finding::of_network("security-missing", what, why, remedy);
+            return Some(finding.with("without_security", plain).with("with_security", secured).into_hint());
         }
     };
     let [left, right] = &names;
@@ -102,12 +104,15 @@ fn difference(one: &Group, other: &Group) -> Option<Finding> {
     {
         let what = format!("{left} and {right} have identities of different authorities");
         let remedy = "issue the certificates of both from one keystore: takt security participant";
-        return Some(Finding::of_network(what, format!("\"{a}\" and \"{b}\": each refuses the other"), remedy));
+        let why = format!("\"{a}\" and \"{b}\": each refuses the other");
+        let finding = Finding::of_network("authorities-differ", what, why, remedy);
+        return Some(finding.with("authorities", vec![a.to_string(), b.to_string()]));
     }
     let differences = a.info.differences_of_participants(b.info, [left, right])?;
     let what = format!("{left} and {right} have different governance documents");
     let remedy = "copy one governance.p7s to the enclaves of both; docs/guide/security-tools.md";
-    Some(Finding::of_network(what, format!("{differences}: each refuses the other"), remedy))
+    let why = format!("{differences}: each refuses the other");
+    Some(Finding::of_network("governances-differ", what, why, remedy).with("differences", differences))
 }
 
 #[cfg(test)]

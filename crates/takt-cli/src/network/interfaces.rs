@@ -119,11 +119,13 @@ pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
         let name = &interface.name;
         match (is_on, kind?) {
             (false, Ipv6Alone::Routable) => Some(Finding::of_network(
+                "ipv6-off",
                 format!("{name} has only IPv6 addresses, and IPv6 is off"),
                 "no participant is discovered through it",
                 "set TAKT_IPV6=1 or network.ipv6 = true, or add an IPv4 address",
             )),
             (false, Ipv6Alone::LinkLocal) => Some(Finding::of_network(
+                "ipv6-off-link-local",
                 format!("{name} has only a link-local IPv6 address, and IPv6 is off"),
                 "participants of this host discover each other over loopback; those of other hosts are not discovered",
                 format!(
@@ -132,6 +134,7 @@ pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
             )),
             (true, Ipv6Alone::LinkLocal) => Some(
                 Finding::of_network(
+                    "ipv6-link-local",
                     format!("{name} has only a link-local IPv6 address"),
                     "multicast discovers participants of the same link that use IPv6, but none behind a router",
                     format!("ip address add ADDRESS/LENGTH dev {name}, or DHCP, to reach other links"),
@@ -140,6 +143,9 @@ pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
             ),
             (true, Ipv6Alone::Routable) => None,
         }
+    };
+    let finding = |(interface, kind): (&Interface, Option<Ipv6Alone>)| {
+        Some(finding((interface, kind))?.with("interface", interface.name.as_str()))
     };
     chosen.iter().zip(kinds).filter_map(finding).collect()
 }
@@ -151,10 +157,13 @@ pub fn mtu(settings: &Settings) -> Vec<Finding> {
         let name = &interface.name;
         Some(
             Finding::of_network(
+                "mtu",
                 format!("{name} has an MTU of {mtu}"),
                 "hosts with a smaller MTU do not receive datagrams that exceed it",
                 format!("ip link set {name} mtu 1500, or set the same MTU on all hosts and switches"),
             )
+            .with("interface", name.as_str())
+            .with("mtu_bytes", mtu)
             .into_hint(),
         )
     };

@@ -81,7 +81,8 @@ pub fn presentation(publications: &[PublicationData], subscriptions: &[Subscript
     let finding = |writer: &PublicationData, reader: &SubscriptionData, why: &str| {
         let what = format!("topic '{}': writer {} and reader {} match", writer.topic_name, writer.guid, reader.guid);
         let remedy = "configure the writer to announce PID_GROUP_ENTITYID, or request access_scope TOPIC";
-        Finding::of_network(what, why, remedy).into_hint()
+        let finding = Finding::of_network("presentation", what, why, remedy).with("topic", writer.topic_name.as_str());
+        finding.with("writer", writer.guid.to_string()).with("reader", reader.guid.to_string()).into_hint()
     };
     pairs
         .filter(|(writer, reader)| matches(writer, reader))
@@ -94,6 +95,7 @@ pub fn unresponsive(participant: &DomainParticipant) -> Result<Vec<Finding>> {
     let all = participant.diagnostics().silent_participants()?;
     let finding = |one: &SilentParticipant| {
         Finding::of_network(
+            "participant-silent",
             format!(
                 "{} announces itself but does not answer at {} ({} challenges)",
                 one.label, one.locator, one.challenges
@@ -101,6 +103,9 @@ pub fn unresponsive(participant: &DomainParticipant) -> Result<Vec<Finding>> {
             "its endpoints are unknown and do not match: the network drops datagrams to it or from it",
             "permit UDP ports 7400 and above in both firewalls (nft list ruleset, ufw status), and check the route",
         )
+        .with("participant", one.guid.to_string())
+        .with("locator", one.locator.to_string())
+        .with("challenges", one.challenges)
     };
     Ok(all.iter().map(finding).collect())
 }
@@ -139,16 +144,15 @@ pub fn unresponsive_peers(participant: &DomainParticipant, settings: &Settings) 
     for (role, path) in [("peer", "network.peers"), ("discovery server", "network.discovery_servers")] {
         for peer in texts(settings, path) {
             let addresses = addresses_of(host_of(peer));
-            let what = match addresses.as_slice() {
-                [] => format!("{role} {peer}: the name does not resolve to an address"),
+            let (code, what) = match addresses.as_slice() {
+                [] => ("peer-unresolved", format!("{role} {peer}: the name does not resolve to an address")),
                 all if all.iter().any(answers) || (peer.starts_with("tcp/") && is_connected) => continue,
-                _ => format!("{role} {peer} does not answer"),
+                _ => ("peer-silent", format!("{role} {peer} does not answer")),
             };
-            findings.push(Finding::of_network(
-                what,
-                "participants behind it are not discovered",
-                format!("start it, and check its address, port, domain and the firewalls; {}", settings_hint(path)),
-            ));
+            let remedy =
+                format!("start it, and check its address, port, domain and the firewalls; {}", settings_hint(path));
+            let finding = Finding::of_network(code, what, "participants behind it are not discovered", remedy);
+            findings.push(finding.with("setting", path).with("peer", peer.as_str()));
         }
     }
     Ok(findings)
@@ -190,20 +194,24 @@ pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result
             findings.push(Finding {
                 is_command: true,
                 ..Finding::of_network(
+                    "no-multicast",
                     format!("{name} does not carry multicast (no flag MULTICAST)"),
                     "participants on other hosts are discovered only through peers or discovery servers",
                     format!("ip link set {name} multicast on"),
                 )
+                .with("interface", name.as_str())
             });
         } else if !receives_own_multicast(participant, source, group)? {
             let address = SocketAddr::new(group.ip(), port);
-            findings.push(Finding::of_network(
+            let finding = Finding::of_network(
+                "multicast-blocked",
                 format!("a multicast datagram to {address} through {name} does not return to this host"),
                 "participants on other hosts are discovered only through peers or discovery servers",
                 format!(
                     "permit UDP to {network} in the firewall (nft list ruleset), or configure peers: TAKT_PEERS, --peer; seen on {name}"
                 ),
-            ));
+            );
+            findings.push(finding.with("interface", name.as_str()).with("group", address.to_string()));
         }
     }
     Ok(findings)
@@ -258,11 +266,13 @@ pub fn on_loopback(participant: &DomainParticipant, settings: &Settings) -> Resu
     if only.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(vec![Finding::of_network(
+    let finding = Finding::of_network(
+        "only-on-loopback",
         format!("{} only on loopback: {}", count(only.len(), "participant"), only.join(", ")),
         "participants on other interfaces do not discover it, even on this host",
         "remove TAKT_INTERFACES=lo, or set it for both; --interface lo lists the participants on loopback",
-    )])
+    );
+    Ok(vec![finding.with("participants", only)])
 }
 
 /// Finds other domains in which participants answer.
@@ -286,10 +296,13 @@ pub fn other_domains(own: u32, settings: &Settings) -> Result<Vec<Finding>> {
         if let Some(first) = found.first() {
             findings.push(
                 Finding::of_network(
+                    "other-domain",
                     format!("domain {domain} has {}, such as {}", count(found.len(), "participant"), first.label()),
                     format!("participants of domain {own} do not discover those of domain {domain}"),
                     format!("takt ls --domain {domain}, TAKT_DOMAIN={domain}"),
                 )
+                .with("domain", domain)
+                .with("participants", found.len())
                 .into_hint(),
             );
         }
@@ -302,7 +315,8 @@ pub fn other_domains(own: u32, settings: &Settings) -> Result<Vec<Finding>> {
 /// kernel, missing transports.
 pub fn warnings(participant: &DomainParticipant) -> Vec<Finding> {
     let why = "samples can be lost, or use a slower transport";
-    participant.diagnostics().warnings().iter().map(|one| Finding::of_network(&one.what, why, &one.remedy)).collect()
+    let finding = |one: &takt::transport::Warning| Finding::of_network("warning", &one.what, why, &one.remedy);
+    participant.diagnostics().warnings().iter().map(finding).collect()
 }
 
 #[cfg(test)]

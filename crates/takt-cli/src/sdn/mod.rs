@@ -1,5 +1,6 @@
 //! `takt sdn`: the OpenFlow controller of a network, and queries to it (docs/guide/sdn.md).
 
+mod event_fields;
 mod measure;
 mod queues;
 mod register;

@@ -23,6 +23,7 @@ use takt_sdn::isolation::Isolation;
 use takt_sdn::model::NetworkFile;
 use takt_sdn::runtime::{Identity, IdentityFiles, Runtime};
 
+use super::event_fields;
 use crate::domain::address_and_port;
 use crate::output::{EventLog, note};
 
@@ -230,14 +231,8 @@ impl Run {
     }
 
     fn report_election(&self, event: &cluster::Event, output: &mut EventLog) {
-        let name = match event {
-            cluster::Event::Elected { .. } => "elected",
-            cluster::Event::Follows { .. } => "follows",
-            cluster::Event::Deposed(_) => "deposed",
-            cluster::Event::Unreachable(_) => "cluster-unreachable",
-        };
         if self.json {
-            output.line(format_args!("{}", json!({ "event": name, "text": event.to_string() })));
+            output.line(format_args!("{}", event_fields::election(event)));
         } else {
             output.line(format_args!("{event}"));
         }
@@ -245,37 +240,7 @@ impl Run {
 
     fn report(&self, event: &Event, output: &mut EventLog) {
         if self.json {
-            let mut object = json!({ "event": name(event), "text": event.to_string() });
-            match event {
-                Event::Admitted { pair, bound_ns } => {
-                    (object["pair"], object["bound_ns"]) = (json!(pair.to_string()), json!(bound_ns));
-                }
-                Event::BoundExceeded { pair, worst_ns, bound_ns, stage } => {
-                    (object["pair"], object["worst_ns"]) = (json!(pair.to_string()), json!(worst_ns));
-                    (object["bound_ns"], object["stage"]) = (json!(bound_ns), json!(stage.to_string()));
-                }
-                Event::ContractBroken { pairs, dropped, frames, .. } => {
-                    object["pairs"] = pairs.iter().map(ToString::to_string).collect();
-                    (object["dropped"], object["frames"]) = (json!(dropped), json!(frames));
-                }
-                Event::Registration { id, state, outcome, .. } => {
-                    (object["id"], object["state"]) = (json!(id.to_string()), json!(state));
-                    match outcome {
-                        Ok(bound_ns) => object["bound_ns"] = json!(bound_ns),
-                        Err(reason) => object["reason"] = json!(reason),
-                    }
-                }
-                Event::RegistrationGone { id, .. } => object["id"] = json!(id.to_string()),
-                Event::Refused { pair, reason } => {
-                    (object["pair"], object["reason"]) = (json!(pair.to_string()), json!(reason));
-                }
-                Event::HostOverload { dpid, port, dropped } => {
-                    object["datapath_id"] = json!(format!("{dpid:016x}"));
-                    (object["port"], object["dropped"]) = (json!(port), json!(dropped));
-                }
-                _ => {}
-            }
-            output.line(format_args!("{object}"));
+            output.line(format_args!("{}", event_fields::object(event)));
         } else {
             output.line(format_args!("{event}"));
         }
@@ -286,37 +251,6 @@ impl Run {
 fn member_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", host.trim(), std::process::id())
-}
-
-/// Returns the event as one word, for programs.
-fn name(event: &Event) -> &'static str {
-    match event {
-        Event::SwitchUp { .. } => "switch-up",
-        Event::SwitchDown { .. } => "switch-down",
-        Event::ConnectionRefused { .. } => "connection-refused",
-        Event::Resynchronised { .. } => "resynchronised",
-        Event::EntryRefused { .. } => "entry-refused",
-        Event::Topology(_) => "topology",
-        Event::Discovery(_) => "discovery",
-        Event::Admitted { .. } => "admitted",
-        Event::BoundExceeded { .. } => "bound-exceeded",
-        Event::Refused { .. } => "refused",
-        Event::Restored { .. } => "restored",
-        Event::ContractBroken { .. } => "contract-broken",
-        Event::Registration { .. } => "registration",
-        Event::RegistrationGone { .. } => "registration-gone",
-        Event::Tree(_) => "tree",
-        Event::HostFound { .. } => "host-found",
-        Event::HostMoved { .. } => "host-moved",
-        Event::HostGone(_) => "host-gone",
-        Event::AddressFound { .. } => "address-found",
-        Event::Spoofed { .. } => "spoofed",
-        Event::AddressConflict { .. } => "address-conflict",
-        Event::Caution { .. } => "caution",
-        Event::Protection { .. } => "protection",
-        Event::SharedPort { .. } => "shared-port",
-        Event::HostOverload { .. } => "host-overload",
-    }
 }
 
 fn summary(controller: &Controller) -> String {

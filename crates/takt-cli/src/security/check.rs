@@ -125,14 +125,21 @@ impl Checker {
             // A keystore whose private keys are stored elsewhere is complete without them.
             let key = keystore.private(key);
             if key.exists() {
-                self.findings.value_or_error(issuer, "the keystore cannot sign", &replaced);
+                self.findings.value_or_error("issuer", issuer, "the keystore cannot sign", &replaced);
                 self.check_access(&key);
             }
         }
         let (signed, document) = (keystore.governance_file(GOVERNANCE), keystore.governance_file(GOVERNANCE_XML));
         let sign = Remedy::Command(format!("takt security sign {path} {}", document.display()));
-        if let Some(authority) = self.findings.value_or_error(keystore.permissions_authority(), NOT_CREATED, &replaced)
-            && self.findings.value_or_error(keystore.governance(self.findings.now()), NOT_CREATED, &sign).is_some()
+        if let Some(authority) = self.findings.value_or_error(
+            "permissions-authority",
+            keystore.permissions_authority(),
+            NOT_CREATED,
+            &replaced,
+        ) && self
+            .findings
+            .value_or_error("governance", keystore.governance(self.findings.now()), NOT_CREATED, &sign)
+            .is_some()
         {
             self.check_document(&document, &signed, &authority, &sign);
         }
@@ -145,7 +152,7 @@ impl Checker {
             if certificate.is_ok_and(|fingerprint| revoked.contains(&fingerprint)) {
                 let remedy = Remedy::Command(format!("takt security participant {path} {name} --renew"));
                 let what = format!("{}: its certificate is revoked", enclave.path().display());
-                self.findings.add_warning(what, REFUSED, &remedy);
+                self.findings.add_warning("revoked", what, REFUSED, &remedy);
                 continue;
             }
             let subject = self.enclave(&enclave);
@@ -154,7 +161,7 @@ impl Checker {
             if let Some((_, other)) = subjects.iter().find(|(known, _)| *known == subject) {
                 let what = format!("{name} and {other} have the same subject \"{subject}\"");
                 let remedy = Remedy::Advice("create one of them again, with a unique name".to_owned());
-                self.findings.add_error(what, "each of them has the permissions of both", &remedy);
+                self.findings.add_error("same-subject", what, "each of them has the permissions of both", &remedy);
             }
             subjects.push((subject, name));
         }
@@ -164,9 +171,15 @@ impl Checker {
     /// Checks an enclave and returns the subject of its certificate, if it has one.
     fn enclave(&mut self, enclave: &Enclave) -> Option<SubjectName> {
         let renew = self.renew(enclave);
-        let certificate = self.findings.value_or_error(enclave.certificate(), NOT_CREATED, &renew);
-        let identity = self.findings.value_or_error(enclave.identity_authority(), NOT_CREATED, &self.copy());
-        let permissions = self.findings.value_or_error(enclave.permissions_authority(), NOT_CREATED, &self.copy());
+        let certificate = self.findings.value_or_error("certificate", enclave.certificate(), NOT_CREATED, &renew);
+        let identity =
+            self.findings.value_or_error("identity-authority", enclave.identity_authority(), NOT_CREATED, &self.copy());
+        let permissions = self.findings.value_or_error(
+            "permissions-authority",
+            enclave.permissions_authority(),
+            NOT_CREATED,
+            &self.copy(),
+        );
         for authority in identity.iter().chain(&permissions) {
             self.authority_expires(authority);
         }
@@ -176,6 +189,7 @@ impl Checker {
             let what = format!("{}: identities and permissions have the same authority", enclave.path().display());
             let why = "CycloneDDS 0.10 and Fast DDS 2.9 accept permissions that a participant signs with its own key";
             self.findings.add_warning(
+                "one-authority",
                 what,
                 why,
                 &Remedy::Advice("use a keystore with two authorities, as takt security init creates".to_owned()),
@@ -197,9 +211,9 @@ impl Checker {
         renew: &Remedy,
     ) {
         let (path, key) = (enclave.file(CERTIFICATE), enclave.key_file());
-        if let Some(private) = self.findings.value_or_error(enclave.key(), NOT_CREATED, renew) {
+        if let Some(private) = self.findings.value_or_error("key", enclave.key(), NOT_CREATED, renew) {
             let identity = Identity::new(certificate.clone(), private).map_err(|error| refused(&key, error));
-            self.findings.value_or_error(identity, NOT_CREATED, renew);
+            self.findings.value_or_error("identity", identity, NOT_CREATED, renew);
             self.check_access(&key);
         }
         let Some(authority) = authority else { return };
@@ -213,7 +227,7 @@ impl Checker {
             );
         }
         let checked = authority.check(certificate, self.findings.now()).map_err(|error| refused(&path, error));
-        if self.findings.value_or_error(checked, REFUSED, renew).is_some() {
+        if self.findings.value_or_error("certificate-refused", checked, REFUSED, renew).is_some() {
             let what = format!("certificate of \"{}\"", certificate.subject());
             self.findings.expires(what, certificate.not_after(), "from then on, remote participants refuse it", renew);
         }
@@ -222,10 +236,12 @@ impl Checker {
     fn check_permissions(&mut self, enclave: &Enclave, certificate: &Certificate, authority: &Authority) {
         let subject = certificate.subject();
         let now = self.findings.now();
-        let governance = self.findings.value_or_error(enclave.governance(authority, now), NOT_CREATED, &self.copy());
+        let governance =
+            self.findings.value_or_error("governance", enclave.governance(authority, now), NOT_CREATED, &self.copy());
         let (signed, document) = (enclave.file(PERMISSIONS), enclave.file(PERMISSIONS_XML));
         let sign = self.sign(&document);
-        let Some(permissions) = self.findings.value_or_error(enclave.permissions(authority, now), NOT_CREATED, &sign)
+        let Some(permissions) =
+            self.findings.value_or_error("permissions", enclave.permissions(authority, now), NOT_CREATED, &sign)
         else {
             return;
         };
@@ -243,14 +259,14 @@ impl Checker {
             Some(_) => self.renew(enclave),
         };
         let grant = permissions.grant(subject, now).map_err(|error| refused(&signed, error));
-        let Some(grant) = self.findings.value_or_error(grant, REFUSED, &prolong) else { return };
+        let Some(grant) = self.findings.value_or_error("grant", grant, REFUSED, &prolong) else { return };
         let what = format!("grant \"{}\" of \"{subject}\"", grant.name);
         self.findings.expires(what, grant.not_after, "from then on, remote participants refuse it", &prolong);
         if let Some(governance) = governance.filter(|governance| !joins_any(governance, |id| grant.joins(id))) {
             let domains: Vec<_> = governance.domain_rules.iter().map(|rule| rule.domains.to_string()).collect();
             let what =
                 format!("{}: no allow_rule for the domains {} of the governance", signed.display(), domains.join(", "));
-            self.findings.add_error(what, "the participant may not join any domain", &self.grant(enclave));
+            self.findings.add_error("no-domain", what, "the participant may not join any domain", &self.grant(enclave));
         }
     }
 
@@ -271,9 +287,9 @@ impl Checker {
     /// Checks that only the owner has access to a private key.
     fn check_access(&mut self, path: &Path) {
         let remedy = Remedy::Command(format!("chmod 600 {}", path.display()));
-        if self.findings.value_or_error(is_open_to_others(path), NOT_CREATED, &remedy) == Some(true) {
+        if self.findings.value_or_error("key-access", is_open_to_others(path), NOT_CREATED, &remedy) == Some(true) {
             let what = format!("{}: other users have access to the private key", path.display());
-            self.findings.add_error(what, "they can impersonate its owner", &remedy);
+            self.findings.add_error("key-open", what, "they can impersonate its owner", &remedy);
         }
     }
 
@@ -284,11 +300,11 @@ impl Checker {
         }
         let texts =
             read_text(document).and_then(|text| Ok((text, signed_text(signed, authority, self.findings.now())?)));
-        if let Some((text, signed_text)) = self.findings.value_or_error(texts, NOT_CREATED, sign)
+        if let Some((text, signed_text)) = self.findings.value_or_error("signed-document", texts, NOT_CREATED, sign)
             && !is_same_text(&text, &signed_text)
         {
             let what = format!("{} differs from {}", document.display(), signed.display());
-            self.findings.add_warning(what, "participants read the signed document", sign);
+            self.findings.add_warning("unsigned-change", what, "participants read the signed document", sign);
         }
     }
 
@@ -302,11 +318,12 @@ impl Checker {
                 REVOCATION_LIST => self.revoke(),
                 _ => self.copy_from(&path, &copy),
             };
-            if let Some((content, copied)) = self.findings.value_or_error(contents, NOT_CREATED, &command_remedy)
+            if let Some((content, copied)) =
+                self.findings.value_or_error("copy", contents, NOT_CREATED, &command_remedy)
                 && content != copied
             {
                 let what = format!("{} differs from {}", copy.display(), path.display());
-                self.findings.add_error(what, STALE, &command_remedy);
+                self.findings.add_error("stale-copy", what, STALE, &command_remedy);
             }
         }
     }

@@ -52,21 +52,21 @@ impl Findings {
     }
 
     /// Adds an error.
-    pub fn add_error(&mut self, what: impl Display, why: &str, remedy: &Remedy) {
-        self.push(what, why, remedy, true);
+    pub fn add_error(&mut self, code: &'static str, what: impl Display, why: &str, remedy: &Remedy) {
+        self.push(code, what, why, remedy, true);
     }
 
     /// Adds a warning.
-    pub fn add_warning(&mut self, what: impl Display, why: &str, remedy: &Remedy) {
-        self.push(what, why, remedy, false);
+    pub fn add_warning(&mut self, code: &'static str, what: impl Display, why: &str, remedy: &Remedy) {
+        self.push(code, what, why, remedy, false);
     }
 
-    fn push(&mut self, what: impl Display, why: &str, remedy: &Remedy, is_error: bool) {
+    fn push(&mut self, code: &'static str, what: impl Display, why: &str, remedy: &Remedy, is_error: bool) {
         let (remedy, is_command) = match remedy {
             Remedy::Command(line) => (line.clone(), true),
             Remedy::Advice(text) => (text.clone(), false),
         };
-        let finding = Finding { what: what.to_string(), why: why.to_owned(), remedy, is_command, is_error };
+        let finding = Finding { is_command, is_error, ..Finding::of_network(code, what.to_string(), why, remedy) };
         // Files that all enclaves share are checked once for each enclave.
         if !self.found.contains(&finding) {
             self.found.push(finding);
@@ -74,11 +74,17 @@ impl Findings {
     }
 
     /// Returns the value of a result. Adds an error and returns `None` if there is none.
-    pub fn value_or_error<T>(&mut self, result: Result<T>, why: &str, remedy: &Remedy) -> Option<T> {
+    pub fn value_or_error<T>(
+        &mut self,
+        code: &'static str,
+        result: Result<T>,
+        why: &str,
+        remedy: &Remedy,
+    ) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
-                self.add_error(error, why, remedy);
+                self.add_error(code, error, why, remedy);
                 None
             }
         }
@@ -92,7 +98,7 @@ impl Findings {
         }
         let time = format_date_time(not_after);
         if days < self.warning_days {
-            self.add_warning(format_args!("{what} expires at {time}, in {days} days"), why, remedy);
+            self.add_warning("expires", format_args!("{what} expires at {time}, in {days} days"), why, remedy);
         }
         let expiry = Expiry { what, not_after: time, days };
         if !self.expiries.contains(&expiry) {
@@ -130,9 +136,9 @@ mod tests {
     fn error_becomes_an_error_finding() {
         let mut findings = Findings::new(0, 30);
         let remedy = Remedy::Command("takt security check keys".to_owned());
-        assert_eq!(findings.value_or_error(Ok(7), "why", &remedy), Some(7));
+        assert_eq!(findings.value_or_error("c", Ok(7), "why", &remedy), Some(7));
         let error = Error::NotKept { what: "a.pem: not a certificate".to_owned() };
-        assert_eq!(findings.value_or_error::<()>(Err(error), "why", &remedy), None);
+        assert_eq!(findings.value_or_error::<()>("c", Err(error), "why", &remedy), None);
         assert_eq!((findings.found[0].what.as_str(), findings.found[0].is_error), ("a.pem: not a certificate", true));
     }
 }

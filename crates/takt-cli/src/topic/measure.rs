@@ -9,7 +9,7 @@ use super::receive::{Limits, report_refusals};
 use crate::domain::{Domain, seconds};
 use crate::output::{note, outln};
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -74,11 +74,10 @@ struct Arrival {
 }
 
 /// Statistics of one line.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Line {
     samples: usize,
     /// Samples a second, bytes a second, or the mean delay in microseconds.
-    #[serde(flatten)]
     value: Value,
     /// Minimum of the intervals (us), sizes (B) or delays (us).
     min: f64,
@@ -87,8 +86,7 @@ struct Line {
     stdev: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
     RateHz(f64),
     BytesPerSecond(f64),
@@ -163,10 +161,9 @@ impl Measure {
 
     fn print(&self, quantity: Quantity, arrivals: &[Arrival]) -> Result<()> {
         match Line::new(quantity, arrivals) {
-            Some(line) if self.json => {
-                let text =
-                    serde_json::to_string(&line).map_err(|e| Error::Os { op: "JSON".into(), source: e.into() })?;
-                outln!("{text}")
+            line if self.json => {
+                let object = line.map_or_else(|| json!({ "samples": arrivals.len() }), |line| line.object());
+                outln!("{object}")
             }
             Some(line) => outln!("{line}"),
             None if quantity == Quantity::Delay => outln!("{} samples without source timestamp", arrivals.len()),
@@ -204,6 +201,21 @@ impl Line {
             Quantity::Delay => Value::DelayUs(mean),
         };
         Some(Self { samples: arrivals.len(), value, min, mean, max, stdev })
+    }
+}
+
+impl Line {
+    /// Returns the line for `--json`. The statistics have their unit in the name of their object;
+    /// `min`, `mean`, `max` and `stdev` repeat them for readers of earlier versions.
+    fn object(&self) -> serde_json::Value {
+        let Self { samples, value, min, mean, max, stdev } = self;
+        let (name, value, of) = match value {
+            Value::RateHz(rate) => ("rate_hz", rate, "interval_us"),
+            Value::BytesPerSecond(rate) => ("bytes_per_second", rate, "payload_bytes"),
+            Value::DelayUs(delay) => ("delay_us", delay, "delays_us"),
+        };
+        let statistics = json!({ "min": min, "mean": mean, "max": max, "stdev": stdev });
+        json!({ "samples": samples, name: value, of: statistics, "min": min, "mean": mean, "max": max, "stdev": stdev })
     }
 }
 
@@ -257,6 +269,8 @@ mod tests {
         let line = Line::new(Quantity::Rate, &arrivals(&[0, 10, 20, 40])).expect("four samples");
         assert_eq!((line.samples, line.value), (4, Value::RateHz(75.0)));
         assert_eq!((line.min, line.max), (10_000.0, 20_000.0));
+        let object = line.object();
+        assert_eq!((&object["rate_hz"], &object["interval_us"]["max"]), (&json!(75.0), &json!(20_000.0)));
         assert_eq!(Line::new(Quantity::Rate, &arrivals(&[5])), None);
     }
 

@@ -4,8 +4,9 @@
 use crate::output::outln;
 use clap::Args;
 use serde::Serialize;
-use takt::transport::choice::factories;
+use serde_json::{Value, json};
 use takt::transport::choice::probe::{Finding, Grade};
+use takt::transport::choice::{Link, factories};
 use takt_bench::report::to_json;
 use takt_bench::{Error, Result};
 
@@ -22,6 +23,9 @@ pub struct Probe {
 #[derive(Serialize)]
 struct Report<'a> {
     interface: &'a str,
+    /// Properties of the interface; absent if it does not exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<Value>,
     transports: Vec<Judged>,
 }
 
@@ -74,7 +78,9 @@ impl Probe {
             let transport = factory.at(&self.interface);
             transports.push(Judged { name: factory.name(), transport, usable, findings });
         }
-        let report = Report { interface: &self.interface, transports };
+        // Without such an interface, the findings of each transport say so.
+        let link = Link::query(&self.interface).map(|link| properties(&link)).ok(); // tidy-allow(dropped-cause): as above
+        let report = Report { interface: &self.interface, link, transports };
         if self.json {
             outln!("{}", to_json(&report)?)?;
         } else {
@@ -86,6 +92,30 @@ impl Probe {
         let source = std::io::Error::new(std::io::ErrorKind::Unsupported, "no transport supports this interface");
         Err(Error::Os { op: format!("probe {}", self.interface), source })
     }
+}
+
+/// Returns the properties of an interface on which the findings rest.
+fn properties(link: &Link) -> Value {
+    let xdp = link.xdp.map(|xdp| {
+        json!({
+            "native": xdp.native,
+            "zero_copy": xdp.zero_copy,
+            "several_parts": xdp.several_parts,
+            "zero_copy_parts_max": xdp.zero_copy_parts_max,
+        })
+    });
+    json!({
+        "index": link.index,
+        "driver": link.driver,
+        "is_ethernet": link.is_ethernet,
+        "is_up": link.is_up,
+        "has_carrier": link.has_carrier,
+        "mtu_bytes": link.mtu,
+        "ipv4": link.ipv4.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "rx_queues": link.rx_queues,
+        "has_xdp_program": link.has_xdp_program,
+        "xdp": xdp,
+    })
 }
 
 fn print(judged: &Judged) -> Result<()> {

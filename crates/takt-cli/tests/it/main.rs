@@ -21,6 +21,7 @@ mod idl;
 mod inspecting;
 mod isolation;
 mod joining;
+mod json;
 mod lab;
 mod listing;
 mod measured;
