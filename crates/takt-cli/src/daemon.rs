@@ -4,8 +4,10 @@
 //! or goes. `status` shows the statistics of a running daemon. A line is a word followed by pairs
 //! of a key and a value; with `--json` it is an object.
 
+use crate::completion::interfaces;
 use crate::output::{EventLog, outln};
 use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use takt::transport::daemon::{self, Bundling, DaemonConfig, DaemonEvent};
@@ -50,7 +52,7 @@ struct Run {
     #[arg(long)]
     domain: Vec<u32>,
     /// Network interface by name or address; may be repeated [default: all except loopback]
-    #[arg(long, value_name = "IFACE")]
+    #[arg(long, value_name = "IFACE", add = ArgValueCompleter::new(interfaces))]
     interface: Vec<String>,
     /// Use UDPv6 in addition to UDPv4
     #[arg(long)]

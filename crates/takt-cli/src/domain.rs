@@ -4,8 +4,10 @@
 //! runs next to a program with the same configuration ignores the settings of that program alone:
 //! its name, ports, threads, capture file and the addresses where it accepts TCP connections.
 
+use crate::completion::interfaces;
 use crate::output::note;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -51,7 +53,7 @@ pub struct Domain {
     #[command(flatten)]
     pub configuration: DomainConfig,
     /// Network interface by name or address; may be repeated, or separated by commas [default: all except loopback]
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', add = ArgValueCompleter::new(interfaces))]
     pub interface: Vec<String>,
     /// Peer to announce to by unicast, tcp/HOST:PORT for TCP; may be repeated, or separated by commas
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]

@@ -6,6 +6,7 @@
 mod analyze;
 mod bench;
 mod capture;
+mod completion;
 mod config;
 mod daemon;
 mod discovery_server;
@@ -30,6 +31,7 @@ mod transport;
 
 use crate::output::note;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 use std::io::Write;
 use std::process::ExitCode;
 use takt_bench::{Error, signal};
@@ -150,6 +152,9 @@ fn parse() -> Result<Cli, ExitCode> {
 }
 
 fn main() -> ExitCode {
+    // A participant that discovers topics for a completion writes no warnings to the line.
+    takt::warn_by_default(false);
+    CompleteEnv::with_factory(Cli::command).var(completion::VARIABLE).complete();
     let cli = match parse() {
         Ok(cli) => cli,
         Err(exit_code) => return exit_code,
@@ -160,7 +165,6 @@ fn main() -> ExitCode {
     } else {
         signal::install();
     }
-    takt::warn_by_default(false);
     takt::variable_warnings().iter().for_each(|warning| note!("takt: warning: {warning}"));
     takt_xdp::register();
     #[cfg(feature = "dpdk")]

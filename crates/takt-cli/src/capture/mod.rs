@@ -6,10 +6,12 @@
 
 mod frame;
 
+use crate::completion::interfaces;
 use crate::domain::{STEP, seconds};
 use crate::network::interface_names;
 use crate::output::{self, note, outln};
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use frame::Recognition;
 use serde::Serialize;
 use std::fs::File;
@@ -51,7 +53,7 @@ pub struct Capture {
     /// File to write, or - for standard output
     file: PathBuf,
     /// Network interface by name; may be repeated, or separated by commas [default: all that are up]
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', add = ArgValueCompleter::new(interfaces))]
     interface: Vec<String>,
     /// Time after which the capture ends
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]

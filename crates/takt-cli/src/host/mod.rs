@@ -6,7 +6,9 @@ mod remedy;
 
 pub use doctor::Doctor;
 
+use crate::completion::interfaces;
 use crate::output::outln;
+use clap_complete::engine::ArgValueCompleter;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -79,7 +81,7 @@ pub struct RequestArgs {
     #[arg(long, requires = "cpus")]
     control_group: bool,
     /// Network interface of the real-time traffic
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(interfaces))]
     interface: Option<String>,
     /// Queue of the interface reserved for marked frames, or without marks for frames that the processors send
     #[arg(long, value_name = "N", requires = "interface")]

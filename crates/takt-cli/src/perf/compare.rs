@@ -3,8 +3,10 @@
 
 use super::options::{Notification, Qos, RuntimeName, size};
 use super::run::refuse_starvation;
+use crate::completion::interfaces;
 use crate::output::{note, out, outln, progress};
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 use std::path::PathBuf;
 use takt_bench::campaign::{self, Cell, Column, Plan, Row, columns_in};
@@ -74,7 +76,7 @@ pub struct Compare {
     #[arg(long, default_value = "60", value_parser = clap::value_parser!(u32).range(0..=216))]
     domain: u32,
     /// Network interface of all traffic
-    #[arg(long, value_name = "NAME", default_value = "lo")]
+    #[arg(long, value_name = "NAME", default_value = "lo", add = ArgValueCompleter::new(interfaces))]
     interface: String,
     /// Directory of agents of other middleware, one column each [default: $TAKT_AGENTS]
     #[arg(long, value_name = "DIR")]

@@ -2,8 +2,10 @@
 //! process.
 
 use super::options::size;
+use crate::completion::interfaces;
 use crate::output::outln;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 use takt_bench::machine::{Scheduling, interface_ipv4};
 use takt_bench::participant_pair::{self, PairSettings};
@@ -17,7 +19,7 @@ struct PairOptions {
     #[arg(long, default_value = "59", value_parser = clap::value_parser!(u32).range(0..=232))]
     domain: u32,
     /// Network interface
-    #[arg(long, value_name = "NAME", default_value = "lo")]
+    #[arg(long, value_name = "NAME", default_value = "lo", add = ArgValueCompleter::new(interfaces))]
     interface: String,
     /// Bind this process to a core
     #[arg(long, value_name = "CORE")]

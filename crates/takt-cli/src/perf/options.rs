@@ -1,6 +1,8 @@
 //! Options that `ping`, `pong`, `pub` and `sub` share.
 
+use crate::completion::interfaces;
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -131,7 +133,7 @@ pub struct Run {
     #[command(flatten)]
     domain: DomainConfig,
     /// Network interface of all traffic [default: that of the transport or of the configuration, or lo]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(interfaces))]
     interface: Option<String>,
     /// Number of readers that pub waits for
     #[arg(long, value_name = "N", default_value = "1")]

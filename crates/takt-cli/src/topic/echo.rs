@@ -7,10 +7,12 @@ use super::policies::reader_for;
 use super::receive::{Limits, Selection, receive};
 use super::several::{is_pattern, receive_all};
 use super::type_source::TypeSource;
+use crate::completion::topics;
 use crate::domain::Domain;
 use crate::finding::count;
 use crate::output::note;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use takt::dynamic::DynamicTypeSupport;
 use takt_bench::{Error, Result};
 
@@ -35,6 +37,7 @@ type information), use --raw, --idl, or --type with a built-in type.";
 #[command(after_help = EXAMPLES)]
 pub struct Echo {
     /// Topic name, or a pattern with * and ?
+    #[arg(add = ArgValueCompleter::new(topics))]
     topic: String,
     #[command(flatten)]
     source: TypeSource,

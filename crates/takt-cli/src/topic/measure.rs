@@ -6,9 +6,11 @@
 use super::learning::{find_writer, hint, spin_until};
 use super::policies::reader_for;
 use super::receive::{Limits, report_refusals};
+use crate::completion::topics;
 use crate::domain::{Domain, seconds};
 use crate::output::{note, outln};
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::fmt;
@@ -35,6 +37,7 @@ process, before an application takes it.";
 #[command(after_help = EXAMPLES)]
 pub struct Measure {
     /// Topic name
+    #[arg(add = ArgValueCompleter::new(topics))]
     topic: String,
     #[command(flatten)]
     domain: Domain,

@@ -5,10 +5,12 @@ use super::learning::{Endpoints, endpoints, find, hint, learn, spin_until};
 use super::policies::{PolicyOptions, writer_for};
 use super::receive::report_refusals;
 use super::type_source::TypeSource;
+use crate::completion::topics;
 use crate::domain::{Domain, MAX_TIME, STEP, seconds};
 use crate::finding::count;
 use crate::output::{note, outln};
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 use std::io::{self, BufRead};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
@@ -42,6 +44,7 @@ const ACK_TIMEOUT_STOPPED: Duration = Duration::from_millis(500);
 #[command(after_help = EXAMPLES)]
 pub struct Pub {
     /// Topic name
+    #[arg(add = ArgValueCompleter::new(topics))]
     topic: String,
     /// Value as JSON [default: values from standard input, one per line]
     value: Option<String>,

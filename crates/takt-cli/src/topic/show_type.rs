@@ -3,9 +3,11 @@
 use super::learning::{find, hint, learn};
 use super::library;
 use super::type_source::TypeFile;
+use crate::completion::topics;
 use crate::domain::{Domain, seconds};
 use crate::output::outln;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use takt::xtypes::dynamic::DynamicType;
@@ -25,7 +27,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct ShowType {
     /// Topic name
-    #[arg(required_unless_present_any = ["own", "source"], conflicts_with = "source")]
+    #[arg(add = ArgValueCompleter::new(topics), required_unless_present_any = ["own", "source"], conflicts_with = "source")]
     topic: Option<String>,
     /// Print a built-in type instead: ShapeType, takt::Text
     #[arg(long, value_name = "NAME", conflicts_with_all = ["topic", "source"])]

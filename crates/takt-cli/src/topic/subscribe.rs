@@ -6,8 +6,10 @@ use super::output::Format;
 use super::policies::{PolicyOptions, reader_for};
 use super::receive::{Limits, Selection, receive};
 use super::type_source::TypeSource;
+use crate::completion::topics;
 use crate::domain::Domain;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
@@ -24,6 +26,7 @@ Without options: BEST_EFFORT, VOLATILE, KEEP_LAST 256, default partition. takt e
 #[command(after_help = EXAMPLES)]
 pub struct Sub {
     /// Topic name
+    #[arg(add = ArgValueCompleter::new(topics))]
     topic: String,
     #[command(flatten)]
     source: TypeSource,

@@ -1,8 +1,10 @@
 //! `takt transport probe`: reports which transports can use a network interface, and what they
 //! lack.
 
+use crate::completion::interfaces;
 use crate::output::outln;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 use serde_json::{Value, json};
 use takt::transport::choice::probe::{Finding, Grade};
@@ -14,6 +16,7 @@ use takt_bench::{Error, Result};
 #[derive(Args)]
 pub struct Probe {
     /// Network interface
+    #[arg(add = ArgValueCompleter::new(interfaces))]
     interface: String,
     /// Print one JSON object instead of text
     #[arg(long)]

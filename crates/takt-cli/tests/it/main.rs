@@ -8,6 +8,7 @@ mod analyze;
 mod capture;
 mod command_line;
 mod compare;
+mod completion;
 mod config;
 mod daemon;
 mod discovery_server;
