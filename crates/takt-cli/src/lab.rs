@@ -1,6 +1,7 @@
 //! `takt lab`: networks of hosts and switches on this machine.
 
 use crate::output::outln;
+use crate::progress::during;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -94,7 +95,10 @@ impl LabCommand {
         match &self.command {
             Action::Up { file, json } => up(&LabFile::read(file).map_err(failure)?, *json),
             Action::Check { file, json } => check(&LabFile::read(file).map_err(failure)?, *json),
-            Action::Down { name } => Lab::down(&chosen(name.as_deref())?).map_err(failure),
+            Action::Down { name } => {
+                let name = chosen(name.as_deref())?;
+                during("removing the lab", || Lab::down(&name)).map_err(failure)
+            }
             Action::Status { name, json } => status(name.as_deref(), *json),
             Action::Exec { lab, host, command } => exec(lab.as_deref(), host, command),
         }
@@ -120,7 +124,7 @@ fn chosen(name: Option<&str>) -> Result<String> {
 }
 
 fn up(file: &LabFile, json: bool) -> Result<()> {
-    let lab = Lab::up(file).map_err(failure)?;
+    let lab = during("creating and measuring the lab", || Lab::up(file)).map_err(failure)?;
     if stopped() {
         lab.remove().map_err(failure)?;
         return Err(Error::Stopped);
@@ -135,7 +139,7 @@ fn up(file: &LabFile, json: bool) -> Result<()> {
 }
 
 fn check(file: &LabFile, json: bool) -> Result<()> {
-    let checks = Lab::check_running(file).map_err(failure)?;
+    let checks = during("measuring the lab", || Lab::check_running(file)).map_err(failure)?;
     if json {
         outln!("{}", to_json(&Made { name: &file.name, checks: &checks })?)?;
     } else {

@@ -14,6 +14,7 @@ mod discovery_server;
 mod documents;
 mod domain;
 mod durability;
+mod exit_codes;
 mod finding;
 mod help;
 mod host;
@@ -21,7 +22,9 @@ mod lab;
 mod ls;
 mod network;
 mod output;
+mod paint;
 mod perf;
+mod progress;
 mod ps;
 mod sdn;
 #[cfg(feature = "security")]
@@ -32,6 +35,7 @@ mod transport;
 use crate::output::note;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::CompleteEnv;
+use paint::Paint;
 use std::io::Write;
 use std::process::ExitCode;
 use takt_bench::{Error, signal};
@@ -140,7 +144,7 @@ impl Command {
 /// The exit code, if there is no command to run. Help, the version or the error has been written
 /// before.
 fn parse() -> Result<Cli, ExitCode> {
-    let matches = help::grouped(Cli::command()).try_get_matches();
+    let matches = help::grouped(exit_codes::with_exit_codes(Cli::command())).try_get_matches();
     matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         let written = error.print().and_then(|()| std::io::stdout().flush());
         let exit_code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
@@ -154,7 +158,8 @@ fn parse() -> Result<Cli, ExitCode> {
 fn main() -> ExitCode {
     // A participant that discovers topics for a completion writes no warnings to the line.
     takt::warn_by_default(false);
-    CompleteEnv::with_factory(Cli::command).var(completion::VARIABLE).complete();
+    let factory = || exit_codes::with_exit_codes(Cli::command());
+    CompleteEnv::with_factory(factory).var(completion::VARIABLE).complete();
     let cli = match parse() {
         Ok(cli) => cli,
         Err(exit_code) => return exit_code,
@@ -189,7 +194,7 @@ fn main() -> ExitCode {
         Command::Config(config) => config.run(),
         Command::Analyze(analyze) => analyze.run(),
         Command::Completions(completions) => completions.run(help::grouped(Cli::command())),
-        Command::Man(man) => man.run(Cli::command()),
+        Command::Man(man) => man.run(exit_codes::with_exit_codes(Cli::command())),
         Command::Sdn(sdn) => sdn.run(),
         #[cfg(feature = "security")]
         Command::Security(security) => security.run(),
@@ -208,7 +213,8 @@ fn end_with(error: &Error) -> ExitCode {
     if output::is_closed(error) {
         return ExitCode::SUCCESS;
     }
-    error.to_string().lines().for_each(|line| note!("takt: {line}"));
+    let prefix = Paint::of_errors().error("takt:");
+    error.to_string().lines().for_each(|line| note!("{prefix} {line}"));
     ExitCode::from(exit_code(error))
 }
 

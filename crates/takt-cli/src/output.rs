@@ -6,8 +6,15 @@
 //! error ([`EventLog`]).
 
 use std::fmt::Arguments;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use takt_bench::{Error, Result};
+
+/// Beginning of a line, and the control sequence that removes the line.
+const CLEAR_LINE: &str = "\r\u{1b}[K";
+
+/// Whether the last line of standard error is a line of progress.
+static IS_PROGRESS_SHOWN: AtomicBool = AtomicBool::new(false);
 
 /// Operation named in the error of a failed write to standard output.
 const STANDARD_OUTPUT: &str = "write to standard output";
@@ -28,7 +35,7 @@ macro_rules! note {
     ($($text:tt)*) => { $crate::output::write_note(format_args!($($text)*)) };
 }
 
-/// Writes progress within a line to standard error like `eprint!`, without panicking.
+/// Writes progress within a line to standard error if that is a terminal.
 macro_rules! progress {
     ($($text:tt)*) => { $crate::output::write_progress(format_args!($($text)*)) };
 }
@@ -62,15 +69,27 @@ pub fn write_line(text: Arguments<'_>) -> Result<()> {
     write(format_args!("{text}\n"))
 }
 
-/// Writes a line to standard error.
+/// Writes a line to standard error, in place of a line of progress.
 pub fn write_note(text: Arguments<'_>) {
-    write_progress(format_args!("{text}\n"));
+    let clear = if IS_PROGRESS_SHOWN.swap(false, Ordering::Relaxed) { CLEAR_LINE } else { "" };
+    // There is no other place for a message that cannot be written.
+    let _ = io::stderr().lock().write_fmt(format_args!("{clear}{text}\n"));
 }
 
-/// Writes to standard error.
+/// Writes progress within a line to standard error if that is a terminal.
 pub fn write_progress(text: Arguments<'_>) {
-    // There is no other place for a message that cannot be written.
-    let _ = io::stderr().lock().write_fmt(text);
+    if io::stderr().is_terminal() {
+        // As above.
+        let _ = io::stderr().lock().write_fmt(text);
+    }
+}
+
+/// Shows a line of progress on standard error, in place of the last one. An empty text removes it.
+pub fn show_progress(text: &str) {
+    let is_shown = !text.is_empty();
+    if IS_PROGRESS_SHOWN.swap(is_shown, Ordering::Relaxed) || is_shown {
+        write_progress(format_args!("{CLEAR_LINE}{text}"));
+    }
 }
 
 /// Reports whether the error is that of standard output without a reader.

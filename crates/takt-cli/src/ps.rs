@@ -3,6 +3,8 @@
 use crate::domain::{Domain, seconds};
 use crate::network;
 use crate::output::outln;
+use crate::paint::Paint;
+use crate::progress::during;
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -60,7 +62,7 @@ impl Ps {
     /// The domain cannot be joined.
     pub fn run(&self) -> Result<()> {
         let participant = self.domain.join("takt ps")?;
-        network::spin(&[&participant], self.wait)?;
+        during("listening for announcements", || network::spin(&[&participant], self.wait))?;
         let (writers, readers) = (participant.discovered_publications()?, participant.discovered_subscriptions()?);
         let mut rows: Vec<Row> =
             participant.discovered_participants()?.iter().map(|data| Row::new(data, &writers, &readers)).collect();
@@ -70,7 +72,9 @@ impl Ps {
         if self.json {
             return outln!("{}", to_json(&Listing { domain, participants: rows })?);
         }
-        table(&rows).iter().try_for_each(|line| outln!("{line}"))
+        let paint = Paint::of_output();
+        let paint = |(at, line): (usize, &String)| if at == 0 { paint.heading(line) } else { line.clone() };
+        table(&rows).iter().enumerate().map(paint).try_for_each(|line| outln!("{line}"))
     }
 }
 

@@ -6,6 +6,7 @@
 mod report;
 
 use crate::output::{out, outln};
+use crate::progress::during;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -56,8 +57,9 @@ impl Analyze {
         }
         let path = self.system.as_deref().expect("clap requires SYSTEM without --verify");
         let file = read_system(path, &self.measured, self.margin).map_err(|error| Error::Usage(error.to_string()))?;
-        let certificate = file.analyse().map_err(|error| Error::NotKept { what: error.to_string() })?;
-        let what_if = self.what_if.then(|| report::WhatIf::of(file.system()));
+        let certificate = during("computing bounds", || file.analyse())
+            .map_err(|error| Error::NotKept { what: error.to_string() })?;
+        let what_if = self.what_if.then(|| during("computing headroom", || report::WhatIf::of(file.system())));
         if self.json {
             outln!("{}", report::json(&certificate, what_if.as_ref()))?;
         } else {
@@ -82,7 +84,7 @@ fn write(path: &Path, certificate: &Certificate) -> Result<()> {
 fn verify_file(path: &Path) -> Result<()> {
     let wrong = |what: &dyn std::fmt::Display| Error::NotKept { what: format!("{}: {what}", path.display()) };
     let certificate: Certificate = serde_json::from_str(&text(path)?).map_err(|error| wrong(&error))?;
-    verify(&certificate).map_err(|unproven| wrong(&unproven))?;
+    during("verifying bounds", || verify(&certificate)).map_err(|unproven| wrong(&unproven))?;
     let limits = certificate.system.flows.iter().filter(|flow| flow.limit_ns.is_some()).count();
     outln!(
         "proven: {} flows over {} resources, {limits} limits kept",

@@ -9,7 +9,7 @@ use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
 A value is worse if the whole 95 % interval of its ratio, by bootstrap over rounds, exceeds the threshold. A cell with
-one round has no interval and no verdict. Exit code 1 if a value is worse.
+one round has no interval and no verdict.
 
 Examples:
   takt bench compare results/before results/after

@@ -12,7 +12,7 @@ use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
 Runs on loopback, in a separate network namespace and with real-time priorities if this user has the privileges. A note
-reports missing privileges. Exit code 1 if a critical sample exceeded the bound.
+reports missing privileges.
 
 Examples:
   takt bench executor

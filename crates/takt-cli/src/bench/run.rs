@@ -17,8 +17,7 @@ Examples:
   takt bench run --resume results/paper-b-1764200000              resume after a crash or a reboot
   takt bench run lab/campaigns/paper-a.toml --paper --keep-raw    with the durations of the publication
 
-Progress goes to standard error. The last line on standard output is the results directory.
-Exit codes: 0 measured, 1 not measured, 2 wrong usage, 130 and 143 stopped by a signal.";
+Progress goes to standard error. The last line on standard output is the results directory.";
 
 /// `takt bench run`
 #[derive(Args)]

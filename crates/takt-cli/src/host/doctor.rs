@@ -1,6 +1,7 @@
 //! `takt doctor`: obstacles to discovery and to real-time traffic, each with the command that
 //! removes it.
 
+use crate::progress::during;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ Examples:
   takt doctor --interface eth0 --dscp 46 --queue 3
   takt doctor --no-network             only this machine; sends nothing
 
-Exit code 0: no findings, or only hints ('hint:'); 1: at least one finding that is not a hint.";
+Findings that begin with 'hint:' are hints.";
 
 /// `takt doctor`
 #[derive(Args, Clone, Debug)]
@@ -93,9 +94,9 @@ fn has_remedy(feature: &MissingFeature) -> bool {
 
 impl Doctor {
     pub fn run(&self) -> Result<()> {
-        let mut findings = self.of_machine()?;
+        let mut findings = during("checking this machine", || self.of_machine())?;
         if !self.no_network {
-            findings.extend(self.of_network()?);
+            findings.extend(during("checking the network", || self.of_network())?);
         }
         if stopped() {
             return Err(Error::Stopped);

@@ -8,6 +8,7 @@ pub use doctor::Doctor;
 
 use crate::completion::interfaces;
 use crate::output::outln;
+use crate::progress::during;
 use clap_complete::engine::ArgValueCompleter;
 use std::fs;
 use std::io::{self, Read};
@@ -175,20 +176,22 @@ impl Host {
             Command::Apply { plan } => {
                 let plan = read_plan(plan)?;
                 let mut journal = self.open_journal()?;
-                apply(&machine, &plan, &mut journal).map_err(|why| not_applied(&why))?;
+                during("applying settings", || apply(&machine, &plan, &mut journal))
+                    .map_err(|why| not_applied(&why))?;
                 outln!("{} changes applied; takt host revert undoes them", plan.changes.len())?;
                 Ok(())
             }
             Command::Verify { plan, measure } => {
                 let plan = read_plan(plan)?;
-                all_well(&verify(&machine, &plan))?;
+                all_well(&during("reading settings", || verify(&machine, &plan)))?;
                 outln!("all {} settings are as planned", plan.changes.len())?;
                 if *measure { measure_steering(&machine, &plan) } else { Ok(()) }
             }
             Command::Revert => {
                 let journal = self.open_journal()?;
                 let count = journal.former_values().len();
-                let left = revert(&machine, journal).map_err(|source| self.journal_error(source))?;
+                let left = during("restoring settings", || revert(&machine, journal))
+                    .map_err(|source| self.journal_error(source))?;
                 all_well(&left)?;
                 outln!("{count} settings restored")?;
                 Ok(())
@@ -217,7 +220,8 @@ fn not_applied(why: &ApplyError) -> Error {
 
 fn measure_steering(machine: &Machine, plan: &Plan) -> Result<()> {
     let op = "send frames to measure the queues".to_owned();
-    let counted = takt_host::measure::steering(machine, plan).map_err(|source| Error::Os { op, source })?;
+    let counted = during("sending frames", || takt_host::measure::steering(machine, plan))
+        .map_err(|source| Error::Os { op, source })?;
     for SteeringCounters { interface, steering, marked, sent, unmarked } in &counted {
         outln!("{interface}: {steering}: {marked} of {sent} marked frames and {unmarked} of {FRAMES} others")?;
     }

@@ -2,6 +2,7 @@
 //! and findings.
 
 use crate::finding::{Finding, count};
+use crate::paint::Paint;
 use crate::ps::PROGRAM;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -180,21 +181,30 @@ impl Catalogue {
     }
 
     /// Formats the catalogue as text, with every pair if `all`.
-    pub fn display(&self, all: bool) -> String {
+    pub fn display(&self, all: bool, paint: Paint) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = self.write(&mut text, all);
+        let _ = self.write(&mut text, all, paint);
         text
     }
 
-    fn write(&self, text: &mut String, all: bool) -> fmt::Result {
+    fn write(&self, text: &mut String, all: bool, paint: Paint) -> fmt::Result {
         match self.participants.len() {
             0 => writeln!(text, "domain {}: no participants", self.domain)?,
             participants => writeln!(text, "domain {}: {}", self.domain, count(participants, "participant"))?,
         }
-        self.participants.iter().try_for_each(|participant| writeln!(text, "  {participant}"))?;
-        self.topics.iter().try_for_each(|topic| topic.write(text, all))?;
-        self.findings.iter().try_for_each(|finding| writeln!(text, "{finding}"))
+        for participant in &self.participants {
+            let line = participant.to_string();
+            writeln!(text, "  {}", if participant.answers { line } else { paint.error(&line) })?;
+        }
+        self.topics.iter().try_for_each(|topic| topic.write(text, all, paint))?;
+        for finding in &self.findings {
+            let whole = finding.to_string();
+            let (what, rest) = whole.split_once('\n').unwrap_or((&whole, ""));
+            let what = if finding.is_error { paint.error(what) } else { paint.warning(what) };
+            writeln!(text, "{what}\n{rest}")?;
+        }
+        Ok(())
     }
 }
 
@@ -275,13 +285,13 @@ impl Topic {
         parts.join(", ")
     }
 
-    fn write(&self, text: &mut String, all: bool) -> fmt::Result {
-        writeln!(text, "topic {}: {}", self.name, self.summary())?;
+    fn write(&self, text: &mut String, all: bool, paint: Paint) -> fmt::Result {
+        writeln!(text, "{}: {}", paint.heading(&format!("topic {}", self.name)), self.summary())?;
         for pair in self.pairs.iter().filter(|pair| all || !pair.matched || pair.caution.is_some()) {
             let names = format!("{} -> {}", self.named(&pair.writer), self.named(&pair.reader));
             match (&pair.caution, pair.matched) {
-                (_, false) => writeln!(text, "  {names}: no match: {}", pair.reasons.join("; "))?,
-                (Some(what), true) => writeln!(text, "  {names}: match, but {what}")?,
+                (_, false) => writeln!(text, "  {names}: {}: {}", paint.error("no match"), pair.reasons.join("; "))?,
+                (Some(what), true) => writeln!(text, "  {names}: {} {what}", paint.warning("match, but"))?,
                 (None, true) => writeln!(text, "  {names}: match")?,
             }
         }
@@ -527,12 +537,12 @@ mod tests {
             .map(|t| (t.name.as_str(), t.writers.len(), t.readers.len(), t.pairs.len()))
             .collect();
         assert_eq!(shape, [("a", 1, 2, 2), ("b", 1, 0, 0), ("c", 0, 1, 0)]);
-        let text = catalogue.display(false);
+        let text = catalogue.display(false, Paint::default());
         assert!(text.starts_with("domain 3: 1 participant\n"), "{text}");
         assert!(text.contains("topic a: 1 writer, 2 readers, 2 pairs match\n"), "{text}");
         assert!(text.contains("topic b: 1 writer, no reader\n"), "{text}");
         assert_eq!(text.matches(": match").count(), 0, "{text}");
-        assert_eq!(catalogue.display(true).matches(": match").count(), 2);
+        assert_eq!(catalogue.display(true, Paint::default()).matches(": match").count(), 2);
     }
 
     #[test]
@@ -555,7 +565,7 @@ mod tests {
             &[reader("a"), reader("z"), other],
             |_, _| TypeComparison::Compatible,
         );
-        let text = catalogue.display(false);
+        let text = catalogue.display(false, Paint::default());
         assert!(text.contains("display, host robot7, process 4711 (ux), "), "{text}");
         let lines: Vec<&str> = text.lines().skip(2).collect();
         assert_eq!(lines[0], "topic z: 1 writer, 2 readers, 1 pair does not match, 1 pair matches");
@@ -568,7 +578,7 @@ mod tests {
         let caution =
             |_: &_, _: &_| TypeComparison::CompatibleWithCaution { what: "member 'm': octet and uint8".into() };
         let catalogue = Catalogue::new(0, &[], &[writer("a")], &[reader("a")], caution);
-        let text = catalogue.display(false);
+        let text = catalogue.display(false, Paint::default());
         assert!(
             text.contains(": match, but other implementations may refuse it: member 'm': octet and uint8"),
             "{text}"
@@ -582,7 +592,7 @@ mod tests {
         (writer.presentation, reader.presentation) = (group, group);
         let listed = |writer: &PublicationData| {
             Catalogue::new(0, &[], std::slice::from_ref(writer), &[reader.clone()], |_, _| TypeComparison::Compatible)
-                .display(false)
+                .display(false, Paint::default())
         };
         let text = listed(&writer);
         assert!(
@@ -600,7 +610,7 @@ mod tests {
             Catalogue::new(0, &[], &[writer("Temperature")], &[reader("Temperatur"), reader("Speed")], |_, _| {
                 TypeComparison::Compatible
             });
-        let text = catalogue.display(false);
+        let text = catalogue.display(false, Paint::default());
         assert!(text.contains("topic Temperatur: no writer, 1 reader, similar to Temperature\n"), "{text}");
         assert!(text.contains("topic Temperature: 1 writer, no reader, similar to Temperatur\n"), "{text}");
         assert!(text.contains("topic Speed: no writer, 1 reader\n"), "{text}");
@@ -609,7 +619,7 @@ mod tests {
     #[test]
     fn empty_domain_is_reported_as_empty() {
         assert_eq!(
-            Catalogue::new(9, &[], &[], &[], |_, _| TypeComparison::Compatible).display(false),
+            Catalogue::new(9, &[], &[], &[], |_, _| TypeComparison::Compatible).display(false, Paint::default()),
             "domain 9: no participants\n"
         );
     }

@@ -15,6 +15,8 @@ use crate::domain::{Domain, seconds};
 use crate::finding::Finding;
 use crate::network;
 use crate::output::out;
+use crate::paint::Paint;
+use crate::progress::during;
 use catalogue::Catalogue;
 use clap::Args;
 use std::io::IsTerminal;
@@ -42,7 +44,7 @@ Examples:
   takt ls --interface lo --json
   takt ls --peer 192.0.2.7             includes a host that multicast does not reach
 
-Exit code 0 with and without participants; the findings at the end explain why participants do not communicate.";
+The findings at the end explain why participants do not communicate.";
 
 /// `takt ls`
 #[derive(Args, Clone, Debug)]
@@ -114,9 +116,9 @@ impl Ls {
     pub fn run(&self) -> Result<()> {
         let settings = self.domain.settings()?;
         let participant = self.domain.join("takt ls")?;
-        network::spin(&[&participant], self.wait)?;
+        during("listening for announcements", || network::spin(&[&participant], self.wait))?;
         let mut types = Types { participant: &participant, compared: Vec::new() };
-        let findings = self.findings(&participant, &settings)?;
+        let findings = during("searching for obstacles", || self.findings(&participant, &settings))?;
         let shown = self.text(&types.catalogue(findings)?)?;
         out!("{shown}")?;
         if self.watch {
@@ -145,7 +147,11 @@ impl Ls {
     }
 
     fn text(&self, catalogue: &Catalogue) -> Result<String> {
-        if self.json { Ok(format!("{}\n", to_json(catalogue)?)) } else { Ok(catalogue.display(self.all)) }
+        if self.json {
+            Ok(format!("{}\n", to_json(catalogue)?))
+        } else {
+            Ok(catalogue.display(self.all, Paint::of_output()))
+        }
     }
 
     /// Finds what keeps participants from communicating. If no participant is found, further checks

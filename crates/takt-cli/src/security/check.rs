@@ -1,5 +1,6 @@
 //! `takt security check`: verifies an enclave, or a keystore with all its enclaves.
 
+use crate::progress::during;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -27,7 +28,7 @@ Examples:
   takt security check keys --days 90 --json
   takt security check keys --at 2027-06-30      checks validity on that day
 
-Exit code 0: no findings, or only warnings ('warning:'); 1: at least one finding that is not a warning.";
+Findings that begin with 'warning:' are warnings.";
 
 const REFUSED: &str = "remote participants refuse this participant";
 const NOT_CREATED: &str = "the participant cannot be created";
@@ -71,13 +72,13 @@ impl Check {
         let enclave = Enclave::at(&self.directory);
         let keystore = if enclave.exists() { None } else { Some(Keystore::existing(&self.directory)?) };
         let mut checker = Checker { findings: Findings::new(now, i64::from(self.days)), keystore };
-        let enclaves = match checker.keystore.clone() {
-            Some(keystore) => checker.keystore(&keystore)?,
+        let enclaves = during("checking enclaves", || match checker.keystore.clone() {
+            Some(keystore) => checker.keystore(&keystore),
             None => {
                 checker.enclave(&enclave);
-                vec![enclave.path().display().to_string()]
+                Ok(vec![enclave.path().display().to_string()])
             }
-        };
+        })?;
         let mut findings = checker.findings;
         findings.found.sort_by_key(|finding| !finding.is_error);
         let errors = findings.found.iter().filter(|finding| finding.is_error).count();

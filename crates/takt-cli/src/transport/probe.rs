@@ -3,6 +3,7 @@
 
 use crate::completion::interfaces;
 use crate::output::outln;
+use crate::progress::during;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
@@ -72,7 +73,7 @@ impl Probe {
     pub fn run(&self) -> Result<()> {
         let mut transports = Vec::new();
         for factory in factories() {
-            let findings = factory.probe(&self.interface);
+            let findings = during("probing the interface", || factory.probe(&self.interface));
             if findings.is_empty() {
                 continue;
             }

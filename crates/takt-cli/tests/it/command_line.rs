@@ -19,6 +19,18 @@ fn help_has_examples() {
 }
 
 #[test]
+fn help_of_a_command_has_its_exit_codes() {
+    for (line, code) in [
+        ("echo --help", "  3    no writer or no sample in time"),
+        ("analyze --help", "  1    a limit is exceeded, or a bound is not proven"),
+        ("help sdn admit", "  3    no controller answers"),
+    ] {
+        let (text, status) = Takt::start(line).finish();
+        assert!(status.success() && text.contains("Exit codes:") && text.contains(code), "{line}: {text}");
+    }
+}
+
+#[test]
 fn wrong_usage_exits_with_code_2_and_names_the_mistake() {
     for (line, hint) in [
         ("perf ping --size 3", "at least 16 bytes"),
