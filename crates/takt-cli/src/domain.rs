@@ -145,7 +145,7 @@ pub fn prepare(settings: &Settings) -> Result<DomainParticipantBuilder> {
 /// The settings contradict each other.
 pub fn prepare_observer(settings: &Settings) -> Result<DomainParticipantBuilder> {
     let mut qos = settings.participant_qos().map_err(refused)?;
-    qos.property.0.push((INTEREST_PROPERTY.to_owned(), "all".to_owned(), true));
+    qos.property.set(INTEREST_PROPERTY, "all", true);
     Ok(prepare(settings)?.qos(qos))
 }
 

@@ -347,11 +347,11 @@ pub const FIELDS: &[Field] = fields! {
             Value::Bool(v) => p.force_type_validation = *v, "endpoints without type information do not match";
     }
     DataTag {
-        value: Kind::Properties, p => tags(p), Value::Properties(v) => p.0 = of_tags(v.as_slice()),
+        value: Kind::Properties, p => tags(p), Value::Properties(v) => p.tags = of_tags(v),
             "name and value pairs, announced if propagate is true (DDS Security)";
     }
     Property {
-        value: Kind::Properties, p => Value::Properties(p.0.clone()), Value::Properties(v) => p.0 = v.clone(),
+        value: Kind::Properties, p => properties(p), Value::Properties(v) => p.entries = of_properties(v),
             "name and value pairs, announced if propagate is true";
     }
     EntityName {
@@ -404,11 +404,25 @@ fn with_depth(history: History, depth: i64) -> History {
 
 /// Returns the tags as properties, which are always propagated.
 fn tags(policy: &DataTag) -> Value {
-    Value::Properties(policy.0.iter().map(|(name, value)| (name.clone(), value.clone(), true)).collect())
+    Value::Properties(policy.tags.iter().map(|tag| (tag.name.clone(), tag.value.clone(), true)).collect())
 }
 
-fn of_tags(pairs: &[(String, String, bool)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(name, value, _)| (name.clone(), value.clone())).collect()
+fn of_tags(pairs: &[(String, String, bool)]) -> Vec<Tag> {
+    pairs.iter().map(|(name, value, _)| Tag::new(name, value)).collect()
+}
+
+fn properties(policy: &Property) -> Value {
+    let pair = |entry: &PropertyEntry| (entry.name.clone(), entry.value.clone(), entry.propagate);
+    Value::Properties(policy.entries.iter().map(pair).collect())
+}
+
+fn of_properties(pairs: &[(String, String, bool)]) -> Vec<PropertyEntry> {
+    let entry = |(name, value, propagate): &(String, String, bool)| PropertyEntry {
+        name: name.clone(),
+        value: value.clone(),
+        propagate: *propagate,
+    };
+    pairs.iter().map(entry).collect()
 }
 
 fn int(value: i64) -> i32 {

@@ -330,14 +330,20 @@ mod tests {
         let text = "[tcp]\nlisten = [\"127.0.0.1:0\"]\n[network]\nudp = false\ninterfaces = [\"lo\"]\n";
         let participant = read(text).participant().expect("well-formed").build().expect("loopback");
         let transports = participant.diagnostics().transport_stats().expect("open");
-        assert_eq!(transports.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["tcp"]);
+        assert_eq!(transports.iter().map(|traffic| traffic.name).collect::<Vec<_>>(), ["tcp"]);
     }
 
     #[test]
     fn shared_memory_has_bounds_and_can_be_disabled() {
         let transports = |text| {
             let participant = read(text).participant().expect("well-formed").build().expect("loopback");
-            participant.diagnostics().transport_stats().expect("open").iter().map(|(name, _)| *name).collect::<Vec<_>>()
+            participant
+                .diagnostics()
+                .transport_stats()
+                .expect("open")
+                .iter()
+                .map(|traffic| traffic.name)
+                .collect::<Vec<_>>()
         };
         let text = "[network]\ninterfaces = [\"lo\"]\n[shared_memory]\nsegment_bytes = 65536\nsegment_slots = 65536\n";
         assert_eq!(transports(text), ["udp", "shm"]);
@@ -391,7 +397,7 @@ mod tests {
             ]
         );
         let names: Vec<_> =
-            participant.diagnostics().transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
+            participant.diagnostics().transport_stats().expect("open").iter().map(|traffic| traffic.name).collect();
         assert_eq!(names, ["udp", "udp", "shm"]);
     }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use takt_packet::VlanTag;
 use takt_transport::choice::probe::Finding;
-use takt_transport::choice::{Opened, Request, TransportFactory};
+use takt_transport::choice::{Opened, Request, TransportFactory, TransportOption};
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport};
 use takt_transport::udp::ParticipantIndex;
 use takt_transport::{Transport, TransportError};
@@ -31,7 +31,7 @@ fn number<T: FromStr>(request: &Request<'_>, key: &str, value: &str) -> Result<T
 fn device(request: &Request<'_>) -> Result<DpdkConfig, TransportError> {
     let name = request.target()?;
     let mut config = DpdkConfig::new(name);
-    for (key, value) in &request.spec.options {
+    for TransportOption { key, value } in &request.spec.options {
         match (key.as_str(), value.as_str()) {
             ("huge", "no") => {
                 let DpdkConfig { mac, mtu, rx_room, .. } = config;
@@ -81,7 +81,7 @@ impl TransportFactory for Dpdk {
         request.options(&known)?;
         let device = device(request)?;
         let mut config = UdpStackConfig::new(request.udp.domain_id, Ipv4Addr::UNSPECIFIED, 24);
-        for (key, value) in &request.spec.options {
+        for TransportOption { key, value } in &request.spec.options {
             match key.as_str() {
                 "address" => config.address = number(request, key, value)?,
                 "prefix" => config.prefix_len = number(request, key, value)?,

@@ -2,7 +2,7 @@
 
 use takt_transport::TransportError;
 use takt_transport::choice::probe::Finding;
-use takt_transport::choice::{Opened, Request, TransportFactory};
+use takt_transport::choice::{Opened, Request, TransportFactory, TransportOption};
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 
 use crate::config::{Mode, Queues, XdpConfig};
@@ -31,7 +31,7 @@ struct Options {
 impl Options {
     fn of(request: &Request<'_>) -> Result<Self, TransportError> {
         let mut options = Self::default();
-        for (key, value) in request.options(&["queues", "queue", "mode", "vlan"])? {
+        for TransportOption { key, value } in request.options(&["queues", "queue", "mode", "vlan"])? {
             let number = || {
                 let parsed = value.parse::<u16>();
                 parsed.map_err(|_| request.error(&format!("{key} {value:?}: expected a number from 0 to 65,535")))

@@ -43,7 +43,7 @@ fn writer(from: &DomainParticipant, topic: &str) -> DataWriter<Blob> {
 
 fn reader(of: &DomainParticipant, topic: &str, priority: i32) -> DataReader<Blob> {
     let topic = of.create_topic::<Blob>(topic, TopicQos::default()).unwrap();
-    let property = Property(vec![(PRIORITY_PROPERTY.into(), priority.to_string(), false)]);
+    let property = Property::from_iter([PropertyEntry::local(PRIORITY_PROPERTY, priority.to_string())]);
     let qos = DataReaderQos { property, ..DataReaderQos::default() };
     of.create_subscriber(SubscriberQos::default()).unwrap().create_datareader(&topic, qos).unwrap()
 }

@@ -93,8 +93,9 @@ pub use listener::{
 pub use log::warn_by_default;
 pub use multitopic::{Constituent, JOINED_TOPICS_MAX, MultiTopic, MultiTopicReader};
 pub use participant::{
-    Attempt, BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, Decision, Diagnostics, DiscoveryServer,
-    DiscoveryServerBuilder, DomainParticipant, DomainParticipantBuilder, TRACE_JOBS_MAX, TransportReport,
+    Attempt, BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, Contradiction, Decision, Diagnostics, DiscoveryServer,
+    DiscoveryServerBuilder, DomainParticipant, DomainParticipantBuilder, OverrunEndpoint, RefusedParticipant,
+    TRACE_JOBS_MAX, TransportReport, TransportTraffic,
 };
 #[doc(hidden)]
 pub use participant::{variable_warnings, variables_of_settings};

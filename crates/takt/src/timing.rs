@@ -101,7 +101,7 @@ mod tests {
 
     fn reader(properties: &[(&str, &str)]) -> Result<SchedulingProperties> {
         let mut qos = DataReaderQos::default();
-        properties.iter().for_each(|(key, value)| qos.property.0.push(((*key).into(), (*value).into(), false)));
+        properties.iter().for_each(|(name, value)| qos.property.set(name, *value, false));
         SchedulingProperties::of_reader(&qos, None)
     }
 
@@ -110,7 +110,7 @@ mod tests {
         let mut qos = DataWriterQos { transport_priority: TransportPriority(46), ..DataWriterQos::default() };
         let timing = SchedulingProperties::of_writer(&qos, None).expect("well-formed");
         assert_eq!((timing.priority.get(), timing.own_port), (46, false));
-        qos.property.0.push((PRIORITY_PROPERTY.into(), "7".into(), false));
+        qos.property.set(PRIORITY_PROPERTY, "7", false);
         let timing = SchedulingProperties::of_writer(&qos, None).expect("well-formed");
         assert_eq!((timing.priority.get(), timing.own_port, timing.transport_priority()), (7, true, 7));
 
@@ -128,10 +128,10 @@ mod tests {
         let mut qos = DataWriterQos { transport_priority: TransportPriority(46), ..DataWriterQos::default() };
         let timing = SchedulingProperties::of_writer(&qos, planned).expect("well-formed");
         assert_eq!((timing.priority.get(), timing.own_port), (9, true));
-        qos.property.0.push((PRIORITY_PROPERTY.into(), "7".into(), false));
+        qos.property.set(PRIORITY_PROPERTY, "7", false);
         assert_eq!(SchedulingProperties::of_writer(&qos, planned).expect("well-formed").priority.get(), 7);
         let mut qos = DataReaderQos::default();
-        qos.property.0.push(("rt.e2e_ns".into(), "1000000".into(), false));
+        qos.property.set("rt.e2e_ns", "1000000", false);
         assert_eq!(SchedulingProperties::of_reader(&qos, planned).expect("well-formed").priority.get(), 9);
     }
 

@@ -213,7 +213,8 @@ fn allocations_of_exchange(
     values: usize,
     is_urgent: bool,
 ) -> u64 {
-    let priority = || Property(vec![(PRIORITY_PROPERTY.into(), if is_urgent { "46" } else { "0" }.into(), false)]);
+    let priority =
+        || Property::from_iter([PropertyEntry::local(PRIORITY_PROPERTY, if is_urgent { "46" } else { "0" })]);
     let join = || {
         let builder = DomainParticipant::builder(DOMAIN).interfaces(["lo"]).peers(["127.0.0.1"]);
         builder.runtime(runtime).shared_memory(shared_memory).build().expect("participant")

@@ -39,7 +39,7 @@ pub(super) fn keep(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
 /// a discovery server.
 fn builder(options: &Options) -> Result<DomainParticipantBuilder> {
     let mut qos = takt::qos::DomainParticipantQos::default();
-    qos.property.0.push((INTEREST_PROPERTY.to_owned(), "all".to_owned(), true));
+    qos.property.set(INTEREST_PROPERTY, "all", true);
     Ok(setup::builder(&options.link)?.qos(qos))
 }
 

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use takt::qos::{DataReaderQos, History, Property, SubscriberQos, TopicQos};
+use takt::qos::{DataReaderQos, History, Property, PropertyEntry, SubscriberQos, TopicQos};
 use takt::real_time::{JobClass, Scheduling, ThreadSettings};
 use takt::{
     BUDGET_PROPERTY, DataReader, DomainParticipant, DomainParticipantListener, Executor, Guid, Limits,
@@ -231,7 +231,7 @@ impl DomainParticipantListener for Arrivals {
 }
 
 pub fn properties(pairs: &[(&str, String)]) -> Property {
-    Property(pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone(), false)).collect())
+    pairs.iter().map(|(name, value)| PropertyEntry::local(*name, value)).collect()
 }
 
 fn reader(to: &DomainParticipant, topic: &str, pairs: &[(&str, String)]) -> Result<DataReader<Blob>> {

@@ -11,7 +11,7 @@ use crate::payload::Blob;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use takt::qos::{
-    DataReaderQos, DataWriterQos, History, Property, PublisherQos, Reliability, SubscriberQos, TopicQos,
+    DataReaderQos, DataWriterQos, History, Property, PropertyEntry, PublisherQos, Reliability, SubscriberQos, TopicQos,
     TransportPriority,
 };
 use takt::{DataReader, DataWriter, DomainParticipant, Idle, Limits, PRIORITY_PROPERTY, Runtime};
@@ -133,7 +133,7 @@ fn executor_priority(measures: Countermeasures, priority: i32) -> Option<i32> {
 }
 
 fn with_priority(mut property: Property, priority: Option<i32>) -> Property {
-    property.0.extend(priority.map(|priority| (PRIORITY_PROPERTY.to_owned(), priority.to_string(), false)));
+    property.entries.extend(priority.map(|priority| PropertyEntry::local(PRIORITY_PROPERTY, priority.to_string())));
     property
 }
 

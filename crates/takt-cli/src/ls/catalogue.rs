@@ -474,7 +474,7 @@ impl Display for Participant {
 mod tests {
     use super::*;
     use takt::EntityId;
-    use takt::qos::{AccessScope, Presentation};
+    use takt::qos::{AccessScope, Presentation, PropertyEntry};
 
     fn reasons(writer: &PublicationData, reader: &SubscriptionData) -> Vec<String> {
         mismatches(writer, reader).into_iter().map(|mismatch| mismatch.reason).collect()
@@ -551,10 +551,10 @@ mod tests {
         other.type_name = "U".into();
         let participants = [ParticipantData {
             entity_name: takt::qos::EntityName("display".into()),
-            properties: takt::qos::Property(vec![
-                ("__Hostname".into(), "robot7".into(), true),
-                ("__Pid".into(), "4711".into(), true),
-                ("__ProcessName".into(), "ux".into(), true),
+            properties: takt::qos::Property::from_iter([
+                PropertyEntry::propagated("__Hostname", "robot7"),
+                PropertyEntry::propagated("__Pid", "4711"),
+                PropertyEntry::propagated("__ProcessName", "ux"),
             ]),
             ..Default::default()
         }];

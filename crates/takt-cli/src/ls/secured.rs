@@ -2,7 +2,7 @@
 //! shows.
 
 use crate::finding::Finding;
-use takt::{DomainParticipant, ParticipantData, PublicationData, SubscriptionData};
+use takt::{DomainParticipant, ParticipantData, PublicationData, RefusedParticipant, SubscriptionData};
 use takt_bench::Result;
 use takt_security::attributes::SecurityInfo;
 use takt_security::identity::{SubjectName, announced_authority};
@@ -46,10 +46,11 @@ pub fn unauthenticated_pairs(participants: &[ParticipantData]) -> Vec<Finding> {
 /// # Errors
 /// The participant is closed.
 pub fn refused(participant: &DomainParticipant) -> Result<Vec<Finding>> {
-    let finding = |(guid, why): (takt::Guid, String)| {
+    let finding = |refused: RefusedParticipant| {
         let remedy = "run takt security check on the enclaves of both; docs/guide/security.md";
-        let what = format!("{guid} is not authenticated");
-        Finding::of_network("not-authenticated", what, why, remedy).with("participant", guid.to_string())
+        let what = format!("{} is not authenticated", refused.guid);
+        Finding::of_network("not-authenticated", what, refused.reason, remedy)
+            .with("participant", refused.guid.to_string())
     };
     Ok(participant.diagnostics().refused_participants()?.into_iter().map(finding).collect())
 }

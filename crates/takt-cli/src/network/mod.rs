@@ -138,8 +138,8 @@ pub fn unresponsive_peers(participant: &DomainParticipant, settings: &Settings) 
         let mut answering = known.iter().filter(|data| !silent.contains(&data.guid));
         answering.any(|data| data.metatraffic_unicast.iter().chain(&data.default_unicast).any(is_there))
     };
-    let connections = participant.diagnostics().transport_stats()?.into_iter().find(|(name, _)| *name == "tcp");
-    let is_connected = connections.is_some_and(|(_, stats)| stats.connections.opened > stats.connections.failed);
+    let connections = participant.diagnostics().transport_stats()?.into_iter().find(|traffic| traffic.name == "tcp");
+    let is_connected = connections.is_some_and(|tcp| tcp.stats.connections.opened > tcp.stats.connections.failed);
     let mut findings = Vec::new();
     for (role, path) in [("peer", "network.peers"), ("discovery server", "network.discovery_servers")] {
         for peer in texts(settings, path) {

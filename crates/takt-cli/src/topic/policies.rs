@@ -2,7 +2,7 @@
 
 use super::learning::Endpoints;
 use clap::Args;
-use takt::dynamic::{reader_policies_for, writer_policies_for};
+use takt::dynamic::{ReaderPolicies, WriterPolicies, reader_policies_for, writer_policies_for};
 use takt::qos::{
     DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, Ownership, PublisherQos, Reliability,
     ReliabilityKind, SubscriberQos,
@@ -104,8 +104,8 @@ pub fn reader_for(endpoints: &Endpoints) -> (DataReaderQos, SubscriberQos) {
         let partition = endpoints.readers.first().map(|reader| reader.partition.clone()).unwrap_or_default();
         return (DataReaderQos::default(), SubscriberQos { partition, ..SubscriberQos::default() });
     };
-    let (mut qos, mut subscriber) = reader_policies_for(first);
-    for (other, its_subscriber) in others.iter().map(reader_policies_for) {
+    let ReaderPolicies { reader: mut qos, mut subscriber } = reader_policies_for(first);
+    for ReaderPolicies { reader: other, subscriber: its_subscriber } in others.iter().map(reader_policies_for) {
         if other.reliability.kind == ReliabilityKind::BestEffort {
             qos.reliability = other.reliability;
         }
@@ -128,7 +128,10 @@ pub fn reader_for(endpoints: &Endpoints) -> (DataReaderQos, SubscriberQos) {
 /// writer joins the partition of the first writer.
 pub fn writer_for(endpoints: &Endpoints) -> (DataWriterQos, PublisherQos) {
     match (endpoints.readers.first(), endpoints.writers.first()) {
-        (Some(reader), _) => writer_policies_for(reader),
+        (Some(reader), _) => {
+            let WriterPolicies { writer, publisher } = writer_policies_for(reader);
+            (writer, publisher)
+        }
         (None, Some(writer)) => {
             let partition = writer.partition.clone();
             (writer.qos.clone(), PublisherQos { partition, ..PublisherQos::default() })

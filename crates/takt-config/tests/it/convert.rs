@@ -1,7 +1,7 @@
 //! Conversion of configuration files of other vendors.
 
 use takt::Duration;
-use takt::qos::{Durability, History, LivelinessKind, ReliabilityKind};
+use takt::qos::{Durability, History, LivelinessKind, PropertyEntry, ReliabilityKind};
 use takt_config::{Conversion, Format, Settings, Vendor, convert};
 
 const CYCLONEDDS: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -172,7 +172,7 @@ fn cyclonedds_file_becomes_settings() {
     assert_eq!(settings.explain().filter(|setting| setting.value.is_some()).count(), expected.len());
     let qos = settings.profiles().participant_qos("CycloneDDS::Security").expect("the profile is written");
     let properties: Vec<(&str, &str)> =
-        qos.property.0.iter().map(|(name, value, _)| (name.as_str(), value.as_str())).collect();
+        qos.property.entries.iter().map(|entry| (entry.name.as_str(), entry.value.as_str())).collect();
     assert_eq!(
         properties,
         [("dds.sec.auth.identity_ca", "file:/keys/ca.pem"), ("dds.sec.auth.private_key", "file:/keys/key.pem"),]
@@ -216,7 +216,7 @@ fn fast_dds_file_becomes_settings_and_profiles() {
     let group = profiles.publisher_qos("FastDDS::fast_writer").expect("the profile is written");
     assert_eq!(group.partition.names, ["A", "B"]);
     let participant = profiles.participant_qos("FastDDS::Participant").expect("the profile is written");
-    assert_eq!(participant.property.0[0].0, "dds.sec.auth.identity_ca");
+    assert_eq!(participant.property.entries[0].name, "dds.sec.auth.identity_ca");
     assert_eq!(omitted(&conversion), ["participant", "useBuiltinTransports", "maxMessageSize", "publishMode"]);
 }
 
@@ -237,7 +237,7 @@ fn connext_file_keeps_standard_policies_and_reports_extensions() {
     let profiles = settings.profiles();
     assert_eq!(profiles.default_profile(), Some("Robots::Base"));
     let participant = profiles.participant_qos("").expect("there is a default profile");
-    assert_eq!(participant.property.0, [("com.example.role".to_owned(), "camera".to_owned(), true)]);
+    assert_eq!(participant.property.entries, [PropertyEntry::propagated("com.example.role", "camera")]);
     let fast = profiles.datawriter_qos("Robots::Derived", "FastPose").expect("inherited");
     assert_eq!(fast.reliability.max_blocking_time, Duration::from_millis(300));
     let reader = profiles.datareader_qos("Robots::Derived", "Pose").expect("the profile is written");

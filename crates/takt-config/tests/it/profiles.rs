@@ -1,7 +1,9 @@
 //! QoS libraries, inheritance, topic filters, and equivalence of the two formats.
 
 use takt::Duration;
-use takt::qos::{DataRepresentation, Durability, History, LivelinessKind, Ownership, Partition, ReliabilityKind};
+use takt::qos::{
+    DataRepresentation, Durability, History, LivelinessKind, Ownership, Partition, PropertyEntry, ReliabilityKind,
+};
 use takt_config::{Entity, Format, QosProvider};
 
 const XML: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -165,7 +167,7 @@ fn entities_without_a_topic_have_policies() {
     assert_eq!(publisher.partition, Partition { names: vec!["a".to_owned(), "b*".to_owned()] });
     assert_eq!(publisher.group_data.0, [0, 1, 2]);
     let participant = profiles.participant_qos("").expect("there");
-    assert_eq!(participant.property.0, [("k".to_owned(), "v".to_owned(), true)]);
+    assert_eq!(participant.property.entries, [PropertyEntry::propagated("k", "v")]);
     let topic = profiles.topic_qos("", "T").expect("there");
     assert_eq!(
         (topic.liveliness.kind, topic.liveliness.lease_duration),

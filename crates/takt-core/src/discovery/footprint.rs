@@ -23,11 +23,11 @@ fn partition(partition: &Partition) -> usize {
 }
 
 fn properties(properties: &Property) -> usize {
-    properties.0.iter().map(|(name, value, _)| 2 * TEXT_BYTES + 8 + name.len() + value.len()).sum()
+    properties.entries.iter().map(|entry| 2 * TEXT_BYTES + 8 + entry.name.len() + entry.value.len()).sum()
 }
 
 fn tags(tags: &DataTag) -> usize {
-    tags.0.iter().map(|(name, value)| 2 * TEXT_BYTES + name.len() + value.len()).sum()
+    tags.tags.iter().map(|tag| 2 * TEXT_BYTES + tag.name.len() + tag.value.len()).sum()
 }
 
 fn stages(stages: &HostStages) -> usize {

@@ -32,7 +32,6 @@ use crate::participant::Received;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::collections::{BTreeSet, VecDeque};
-use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
 use takt_schedule::Priority;
@@ -112,7 +111,7 @@ impl Lost {
 
 /// Marks a participant's announcement as that of a server.
 pub(super) fn mark_as_server(data: &mut ParticipantData) {
-    data.properties.0.push((SERVER_PROPERTY.to_string(), "1".to_string(), true));
+    data.properties.set(SERVER_PROPERTY, "1", true);
 }
 
 fn claims_to_serve(data: &ParticipantData) -> bool {

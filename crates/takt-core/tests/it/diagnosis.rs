@@ -28,8 +28,8 @@ fn refusal_identifies_the_writer_and_the_remote_participant() {
     let mut network = Network::new(1, 2);
     let mut named = config(1, 1500);
     named.qos.entity_name = EntityName("display".into());
-    let property = |name: &str, value: &str| (name.to_owned(), value.to_owned(), true);
-    named.qos.property = Property(vec![property("__Hostname", "robot1"), property("__Pid", "4711")]);
+    named.qos.property.set("__Hostname", "robot1", true);
+    named.qos.property.set("__Pid", "4711", true);
     network.join_with(named);
     let offer = DataWriterQos { reliability: best_effort(), ..DataWriterQos::default() };
     let writer = network.writer(0, writer_spec("T", false, offer));

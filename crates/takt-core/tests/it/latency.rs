@@ -10,7 +10,7 @@ use crate::network::*;
 /// reliability.
 fn demanding(reliability: Reliability) -> DataReaderQos {
     let mut qos = DataReaderQos { reliability, durability: Durability::TransientLocal, ..keep_all_reader() };
-    qos.property.0.push(("rt.e2e_ns".into(), "1000000".into(), false));
+    qos.property.set("rt.e2e_ns", "1000000", false);
     qos
 }
 

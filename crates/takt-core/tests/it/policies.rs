@@ -161,7 +161,7 @@ fn immutable_policy_is_refused_by_name() {
         Err(Error::ImmutablePolicy(name)) => name,
         other => panic!("{other:?}"),
     };
-    let tag = DataTag(vec![("name".into(), "value".into())]);
+    let tag = DataTag { tags: vec![Tag::new("name", "value")] };
     let node = &mut network.nodes[0];
     let base = keep_all_writer;
     for (qos, name) in [

@@ -85,7 +85,7 @@ impl Puppet {
     pub fn announcement(&self) -> ParticipantData {
         let mut properties = takt_wire::qos::Property::default();
         if self.serves_discovery {
-            properties.0.push((SERVER_PROPERTY.to_owned(), "1".to_owned(), true));
+            properties.set(SERVER_PROPERTY, "1", true);
         }
         ParticipantData {
             properties,

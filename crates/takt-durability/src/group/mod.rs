@@ -178,7 +178,7 @@ fn serving_qos(data: &PublicationData, options: &Options) -> DataWriterQos {
     // and knows neither transports nor priorities of others.
     let is_local = |key: &str| ["rt.", "takt."].iter().any(|prefix| key.trim_start().starts_with(prefix));
     let mut property = data.qos.property.clone();
-    property.0.retain(|(key, ..)| !is_local(key));
+    property.entries.retain(|entry| !is_local(&entry.name));
     let fields = data.qos.user_data.0.split(|octet| *octet == b';');
     let fields = fields.filter(|field| std::str::from_utf8(field).map_or(true, |field| !is_local(field)));
     DataWriterQos {

@@ -68,7 +68,7 @@ impl Declared {
 /// ignored.
 pub(crate) fn fields<'a>(user_data: &'a UserData, property: &'a Property) -> impl Iterator<Item = (&'a str, &'a str)> {
     let trimmed = |text: &'a str| text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-    let properties = property.0.iter().map(|(key, value, _)| (key.as_str(), value.as_str()));
+    let properties = property.entries.iter().map(|entry| (entry.name.as_str(), entry.value.as_str()));
     let in_user_data = user_data.0.split(|octet| *octet == b';').filter_map(|field| {
         let text = std::str::from_utf8(field).ok()?;
         text.split_once('=')

@@ -119,7 +119,8 @@ impl Plugin {
 
     fn decide(&self, permissions: &Permissions, subject: &SubjectName, candidate: &Candidate<'_>) -> Result<()> {
         let partitions: Vec<&str> = candidate.partitions.iter().map(String::as_str).collect();
-        let data_tags: Vec<_> = candidate.data_tag.0.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let data_tags: Vec<_> =
+            candidate.data_tag.tags.iter().map(|tag| (tag.name.as_str(), tag.value.as_str())).collect();
         let query = Query {
             action: candidate.action,
             // [`AccessControl::decide`] replaces it by the domain of the participant.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::factory::{Opened, Request, TransportFactory};
 use super::probe::{Finding, Needs, capabilities_finding, interface_finding};
+use super::spec::TransportOption;
 use crate::TransportError;
 use crate::daemon::DaemonTransport;
 use crate::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, PacketPort};
@@ -155,7 +156,7 @@ impl TransportFactory for Packet {
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
         let mut config = PacketConfig::new(request.target()?);
-        for (key, value) in request.options(&["vlan", "qdisc"])? {
+        for TransportOption { key, value } in request.options(&["vlan", "qdisc"])? {
             match (key.as_str(), value.as_str()) {
                 ("qdisc", "bypass") => config.bypass_qdisc = true,
                 ("vlan", _) => {

@@ -9,7 +9,7 @@ use crate::{Transport, TransportError};
 
 use super::builtin;
 use super::probe::Finding;
-use super::spec::TransportSpec;
+use super::spec::{TransportOption, TransportSpec};
 
 /// Arguments with which a transport is opened.
 #[derive(Debug, Clone, Copy)]
@@ -40,11 +40,12 @@ impl Request<'_> {
     ///
     /// # Errors
     /// Names the first unknown option.
-    pub fn options(&self, known: &[&str]) -> Result<&[(String, String)], TransportError> {
-        match self.spec.options.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+    pub fn options(&self, known: &[&str]) -> Result<&[TransportOption], TransportError> {
+        let unknown = self.spec.options.iter().map(|option| &option.key).find(|key| !known.contains(&key.as_str()));
+        match unknown {
             None => Ok(&self.spec.options),
-            Some((key, _)) if known.is_empty() => Err(self.error(&format!("unknown option {key}; it takes none"))),
-            Some((key, _)) => Err(self.error(&format!("unknown option {key}; expected one of {}", known.join(", ")))),
+            Some(key) if known.is_empty() => Err(self.error(&format!("unknown option {key}; it takes none"))),
+            Some(key) => Err(self.error(&format!("unknown option {key}; expected one of {}", known.join(", ")))),
         }
     }
 

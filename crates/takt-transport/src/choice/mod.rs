@@ -22,7 +22,7 @@ mod spec;
 
 pub use factory::{Opened, Request, TransportFactory, factories, register};
 pub use link::{Link, XdpFeatures};
-pub use spec::{Malformed, TransportChoice, TransportSpec};
+pub use spec::{Malformed, TransportChoice, TransportOption, TransportSpec};
 
 /// Reserved names, whether or not a program has the transport: one configuration may serve several
 /// programs.

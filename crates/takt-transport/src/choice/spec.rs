@@ -11,7 +11,16 @@ pub struct TransportSpec {
     /// Interface or device that the transport uses.
     pub target: Option<String>,
     /// Options, in the given order.
-    pub options: Vec<(String, String)>,
+    pub options: Vec<TransportOption>,
+}
+
+/// Option of a requested transport, such as `queue=1`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransportOption {
+    /// Name of the option.
+    pub key: String,
+    /// Value of the option; its meaning depends on the transport.
+    pub value: String,
 }
 
 /// Alternatives in order of preference: the first that opens is used. An alternative can consist of
@@ -63,14 +72,14 @@ impl FromStr for TransportSpec {
         if target.is_some_and(|target| target.is_empty() || target.contains(char::is_whitespace)) {
             return Err(wrong(format!("expected an interface after {name}:")));
         }
-        let mut options: Vec<(String, String)> = Vec::new();
+        let mut options: Vec<TransportOption> = Vec::new();
         for part in parts {
             let pair = part.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty());
             let (key, value) = pair.ok_or_else(|| wrong(format!("found {part:?}; expected KEY=VALUE")))?;
-            if options.iter().any(|(known, _)| known == key) {
+            if options.iter().any(|known| known.key == key) {
                 return Err(wrong(format!("{key} is given twice")));
             }
-            options.push((key.to_owned(), value.to_owned()));
+            options.push(TransportOption { key: key.to_owned(), value: value.to_owned() });
         }
         Ok(Self { name: name.to_owned(), target: target.map(str::to_owned), options })
     }
@@ -82,7 +91,7 @@ impl fmt::Display for TransportSpec {
         if let Some(target) = &self.target {
             write!(f, ":{target}")?;
         }
-        self.options.iter().try_for_each(|(key, value)| write!(f, "/{key}={value}"))
+        self.options.iter().try_for_each(|TransportOption { key, value }| write!(f, "/{key}={value}"))
     }
 }
 

@@ -44,27 +44,27 @@ impl ObservedLatency {
     pub fn put(reports: &[Self], properties: &mut Property) {
         let entry = |report: &Self| format!("{:08x}:{}", u32::from_be_bytes(report.entity.0), report.worst_ns);
         let entries: Vec<String> = reports.iter().take(LATENCIES_MAX).map(entry).collect();
-        properties.0.retain(|(name, ..)| name != LATENCY_PROPERTY);
-        properties.0.push((LATENCY_PROPERTY.into(), entries.join(" "), true));
+        properties.set(LATENCY_PROPERTY, entries.join(" "), true);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qos::PropertyEntry;
 
     fn read(text: &str) -> Vec<(u32, u64)> {
-        let properties = Property(alloc::vec![(LATENCY_PROPERTY.into(), text.into(), true)]);
+        let properties = Property::from_iter([PropertyEntry::propagated(LATENCY_PROPERTY, text)]);
         ObservedLatency::all_of(&properties).map(|it| (u32::from_be_bytes(it.entity.0), it.worst_ns)).collect()
     }
 
     #[test]
     fn report_round_trips_and_replaces_an_older_one() {
         let report = |worst_ns| [ObservedLatency { entity: EntityId([0, 0, 1, 0xc7]), worst_ns }];
-        let mut properties = Property(alloc::vec![("a".into(), "b".into(), true)]);
+        let mut properties = Property::from_iter([PropertyEntry::propagated("a", "b")]);
         ObservedLatency::put(&report(5), &mut properties);
         ObservedLatency::put(&report(u64::MAX), &mut properties);
-        assert_eq!(properties.0.len(), 2);
+        assert_eq!(properties.entries.len(), 2);
         assert_eq!(ObservedLatency::all_of(&properties).collect::<Vec<_>>(), report(u64::MAX));
     }
 

@@ -64,9 +64,9 @@ impl ReportedRefusal {
             format!("{local:08x} {remote:032x} {reason}")
         };
         let lines: Vec<String> = reports.iter().take(REPORTED_REFUSALS_MAX).map(line).collect();
-        properties.0.retain(|(name, ..)| name != REFUSALS_PROPERTY);
+        properties.entries.retain(|entry| entry.name != REFUSALS_PROPERTY);
         if !lines.is_empty() {
-            properties.0.push((REFUSALS_PROPERTY.into(), lines.join("\n"), true));
+            properties.set(REFUSALS_PROPERTY, lines.join("\n"), true);
         }
     }
 }
@@ -152,7 +152,7 @@ mod tests {
         ReportedRefusal::put(&[], &mut properties);
         assert_eq!(properties, Property::default());
         let text = "x y z\n1 2\n1 2 full\x1b[2J\n";
-        properties.0.push((REFUSALS_PROPERTY.into(), text.into(), true));
+        properties.set(REFUSALS_PROPERTY, text, true);
         let reasons: Vec<String> = ReportedRefusal::all_of(&properties).map(|report| report.reason).collect();
         assert_eq!(reasons, ["full[2J"]);
     }

@@ -10,8 +10,8 @@ use crate::locator::Locator;
 use crate::parameter::*;
 use crate::qos::{
     AccessScope, DataRepresentation, Deadline, Durability, DurabilityService, EntityName, GroupData, History,
-    LivelinessKind, Ownership, OwnershipStrength, Partition, Presentation, Property, Reliability, ResourceLimits,
-    TopicData, TypeConsistency, TypeConsistencyKind, UserData,
+    LivelinessKind, Ownership, OwnershipStrength, Partition, Presentation, Property, PropertyEntry, Reliability,
+    ResourceLimits, TopicData, TypeConsistency, TypeConsistencyKind, UserData,
 };
 use crate::time::Duration;
 use crate::version::{ProtocolVersion, VendorId};
@@ -43,7 +43,7 @@ fn participant() -> ParticipantData {
         expects_inline_qos: true,
         user_data: UserData(vec![1, 2, 3]),
         entity_name: EntityName(String::from("robot")),
-        properties: Property(vec![(String::from("name"), String::from("value"), true)]),
+        properties: Property::from_iter([PropertyEntry::propagated("name", "value")]),
         identity_token: None,
         permissions_token: None,
         security_info: Some(SecurityInfo { attributes: 0x8000_0001, plugin_attributes: 0x8000_0002 }),
@@ -96,8 +96,8 @@ fn publication() -> PublicationData {
     qos.ownership = Ownership::Exclusive;
     qos.ownership_strength = OwnershipStrength(11);
     qos.data_representation = DataRepresentation::xcdr2();
-    qos.property = Property(vec![(String::from("takt.name"), String::from("value"), true)]);
-    qos.data_tag = crate::qos::DataTag(vec![(String::from("class"), String::from("secret"))]);
+    qos.property = Property::from_iter([PropertyEntry::propagated("takt.name", "value")]);
+    qos.data_tag = crate::qos::DataTag { tags: vec![crate::qos::Tag::new("class", "secret")] };
     qos.entity_name = EntityName(String::from("camera"));
     data
 }
@@ -127,8 +127,8 @@ fn subscription() -> SubscriptionData {
     qos.reliability = Reliability::RELIABLE;
     qos.time_based_filter.minimum_separation = Duration::from_millis(10);
     qos.type_consistency = TypeConsistency::of(TypeConsistencyKind::DisallowTypeCoercion);
-    qos.property = Property(vec![(String::from("takt.name"), String::from("value"), true)]);
-    qos.data_tag = crate::qos::DataTag(vec![(String::from("class"), String::from("secret"))]);
+    qos.property = Property::from_iter([PropertyEntry::propagated("takt.name", "value")]);
+    qos.data_tag = crate::qos::DataTag { tags: vec![crate::qos::Tag::new("class", "secret")] };
     qos.entity_name = EntityName(String::from("camera"));
     data
 }

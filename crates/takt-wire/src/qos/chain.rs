@@ -10,7 +10,8 @@ use alloc::string::{String, ToString};
 use super::contract::{BUDGET, OVERRUN, PRIORITY, TRANSPORT};
 use super::{
     Contract, DataReaderQos, DataWriterQos, Deadline, Durability, EarlyWrite, EntityName, History, LatencyBudget,
-    Lifespan, Liveliness, LivelinessKind, Ownership, OwnershipStrength, Property, Reliability, TimeBasedFilter,
+    Lifespan, Liveliness, LivelinessKind, Ownership, OwnershipStrength, Property, PropertyEntry, Reliability,
+    TimeBasedFilter,
 };
 use crate::time::Duration;
 
@@ -28,8 +29,8 @@ impl Property {
     /// Sets the property `name`, and removes all others of that name. `propagate`: discovery
     /// announces it.
     pub fn set(&mut self, name: &str, value: impl Into<String>, propagate: bool) {
-        self.0.retain(|(key, ..)| key != name);
-        self.0.push((name.to_owned(), value.into(), propagate));
+        self.entries.retain(|entry| entry.name != name);
+        self.entries.push(PropertyEntry { name: name.to_owned(), value: value.into(), propagate });
     }
 }
 
@@ -277,7 +278,7 @@ mod tests {
         let property = |name: &str| qos.property.get(name);
         assert_eq!((property("rt.priority"), property("rt.budget_ns")), (Some("46"), Some("1000000")));
         assert_eq!((property("rt.overrun"), property("takt.transport")), (Some("suspend"), Some("shm|udp")));
-        assert_eq!(qos.property.0.len(), 4);
+        assert_eq!(qos.property.entries.len(), 4);
         assert_eq!(qos.property.propagated().count(), 0, "they concern this process only");
     }
 }

@@ -17,7 +17,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{DataReaderQos, DataWriterQos, Property, UserData};
+use super::{DataReaderQos, DataWriterQos, Property, PropertyEntry, UserData};
 use crate::time::Duration;
 
 const MIN_SEP: &str = "rt.min_sep_ns";
@@ -64,7 +64,7 @@ impl Contract {
     /// Parses the contract from USER_DATA and properties.
     pub fn of(user_data: &UserData, property: &Property) -> Self {
         let mut contract = Self::default();
-        let pairs = property.0.iter().map(|(key, value, _)| (key.as_bytes(), value.as_bytes()));
+        let pairs = property.entries.iter().map(|entry| (entry.name.as_bytes(), entry.value.as_bytes()));
         let fields = user_data.0.split(|octet| *octet == b';').filter_map(|field| {
             let at = field.iter().position(|octet| *octet == b'=')?;
             Some((&field[..at], &field[at + 1..]))
@@ -107,14 +107,14 @@ impl Contract {
         }
         for (key, value) in self.pairs() {
             user_data.0.extend_from_slice(format!("{key}={value};").as_bytes());
-            property.0.push((key.to_string(), value, true));
+            property.entries.push(PropertyEntry::propagated(key, value));
         }
     }
 
     /// Replaces the contract that USER_DATA and properties declare.
     pub(super) fn replace(&self, user_data: &mut UserData, property: &mut Property) {
         let is_own = |key: &str| [MIN_SEP, EARLY, E2E, MAX_BYTES].contains(&key.trim());
-        property.0.retain(|(key, ..)| !is_own(key));
+        property.entries.retain(|entry| !is_own(&entry.name));
         let key = |field: &[u8]| field.split(|octet| *octet == b'=').next().map(<[u8]>::to_vec).unwrap_or_default();
         let others = user_data.0.split(|octet| *octet == b';').filter(|field| !field.is_empty());
         let others = others.filter(|field| core::str::from_utf8(&key(field)).map_or(true, |key| !is_own(key)));
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(read(b"rt.e2e_ns=99999999999999999999999"), Contract::default());
         assert_eq!(read(b"rt.early=wait;rt.early=refuse").early_write, EarlyWrite::Wait, "the first one counts");
         assert_eq!(read(b"rt.early=refuse;rt.early=wait").early_write, EarlyWrite::Refuse);
-        let property = Property(alloc::vec![(MAX_BYTES.into(), "7".into(), true)]);
+        let property = Property::from_iter([PropertyEntry::propagated(MAX_BYTES, "7")]);
         assert_eq!(Contract::of(&user_data(b"rt.max_bytes=20"), &property).max_sample_bytes, Some(7));
     }
 

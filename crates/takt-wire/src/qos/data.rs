@@ -96,22 +96,53 @@ impl WirePolicy for EntityName {
     }
 }
 
-/// Properties: name, value, and whether the pair is announced to other participants (`propagate`).
+/// Properties of an entity.
 ///
-/// Other pairs stay in the process. Of a peer's properties, only the first
-/// [`limits::PROPERTIES_MAX`] are kept.
+/// Of a peer's properties, only the first [`limits::PROPERTIES_MAX`] are kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Property(pub Vec<(String, String, bool)>);
+pub struct Property {
+    /// The properties. Of several with one name, the first counts.
+    pub entries: Vec<PropertyEntry>,
+}
+
+/// Property of an entity: a name and a value.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PropertyEntry {
+    /// Name of the property.
+    pub name: String,
+    /// Value of the property.
+    pub value: String,
+    /// Whether discovery announces the property to other participants.
+    pub propagate: bool,
+}
+
+impl PropertyEntry {
+    /// Property that stays in the process.
+    pub fn local(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into(), propagate: false }
+    }
+
+    /// Property that discovery announces to other participants.
+    pub fn propagated(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into(), propagate: true }
+    }
+}
 
 impl Property {
     /// Returns the value of the first property with this name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, ..)| key == name).map(|(_, value, _)| value.as_str())
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.value.as_str())
     }
 
-    /// Returns the pairs that are announced to other participants.
-    pub fn propagated(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().filter(|(.., propagate)| *propagate).map(|(name, value, _)| (name.as_str(), value.as_str()))
+    /// Returns the properties that are announced to other participants.
+    pub fn propagated(&self) -> impl Iterator<Item = &PropertyEntry> {
+        self.entries.iter().filter(|entry| entry.propagate)
+    }
+}
+
+impl FromIterator<PropertyEntry> for Property {
+    fn from_iter<I: IntoIterator<Item = PropertyEntry>>(entries: I) -> Self {
+        Self { entries: entries.into_iter().collect() }
     }
 }
 
@@ -122,19 +153,19 @@ impl WirePolicy for Property {
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
         // The shortest property has two empty strings, the first of them padded.
         let count = value.count(13)?.min(limits::PROPERTIES_MAX);
-        let mut pairs = Vec::with_capacity(count);
+        let mut entries = Vec::with_capacity(count);
         for _ in 0..count {
-            let name = String::from(value.string()?);
-            pairs.push((name, String::from(value.string()?), true));
+            let name = value.string()?;
+            entries.push(PropertyEntry::propagated(name, value.string()?));
         }
-        Ok(Self(pairs))
+        Ok(Self { entries })
     }
 
     fn emit(&self, value: &mut ParameterWriter<'_>) {
         value.count(self.propagated().count());
-        for (name, text) in self.propagated() {
-            value.string(name);
-            value.string(text);
+        for entry in self.propagated() {
+            value.string(&entry.name);
+            value.string(&entry.value);
         }
     }
 
@@ -146,10 +177,29 @@ impl WirePolicy for Property {
     }
 }
 
-/// DATA_TAG: names and values that classify the samples of an endpoint, for access control. Of a
-/// peer's tags, only the first [`limits::PROPERTIES_MAX`] are kept.
+/// DATA_TAG: tags that classify the samples of an endpoint, for access control. Of a peer's tags,
+/// only the first [`limits::PROPERTIES_MAX`] are kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct DataTag(pub Vec<(String, String)>);
+pub struct DataTag {
+    /// The tags.
+    pub tags: Vec<Tag>,
+}
+
+/// Tag of an endpoint's samples.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tag {
+    /// Name of the tag.
+    pub name: String,
+    /// Value of the tag.
+    pub value: String,
+}
+
+impl Tag {
+    /// Tag with this name and value.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into() }
+    }
+}
 
 impl WirePolicy for DataTag {
     const PID: u16 = PID_DATA_TAGS;
@@ -159,17 +209,17 @@ impl WirePolicy for DataTag {
         let count = value.count(13)?.min(limits::PROPERTIES_MAX);
         let mut tags = Vec::with_capacity(count);
         for _ in 0..count {
-            let name = String::from(value.string()?);
-            tags.push((name, String::from(value.string()?)));
+            let name = value.string()?;
+            tags.push(Tag::new(name, value.string()?));
         }
-        Ok(Self(tags))
+        Ok(Self { tags })
     }
 
     fn emit(&self, value: &mut ParameterWriter<'_>) {
-        value.count(self.0.len());
-        for (name, text) in &self.0 {
-            value.string(name);
-            value.string(text);
+        value.count(self.tags.len());
+        for tag in &self.tags {
+            value.string(&tag.name);
+            value.string(&tag.value);
         }
     }
 }

@@ -160,15 +160,18 @@ fn long_entity_name_is_truncated_and_not_refused() {
 
 #[test]
 fn only_propagated_properties_are_serialized() {
-    let pair = |name: &str, propagate| (String::from(name), String::from("v"), propagate);
-    let all = Property(vec![pair("a", true), pair("hidden", false), pair("b", true)]);
+    let entry = |name: &str, propagate| PropertyEntry { name: name.into(), value: "v".into(), propagate };
+    let all = Property::from_iter([entry("a", true), entry("hidden", false), entry("b", true)]);
     let seen: Property = decode(&encode(&all, Endianness::Big), Endianness::Big).expect("well formed");
-    assert_eq!(seen, Property(vec![pair("a", true), pair("b", true)]));
+    assert_eq!(seen, Property::from_iter([entry("a", true), entry("b", true)]));
     assert_eq!((all.get("hidden"), seen.get("hidden")), (Some("v"), None));
-    survives(&Property(vec![pair("n", true)]), &[1, 0, 0, 0, 2, 0, 0, 0, b'n', 0, 0, 0, 2, 0, 0, 0, b'v', 0, 0, 0]);
-    let too_many = Property(vec![pair("n", true); limits::PROPERTIES_MAX + 1]);
+    survives(
+        &Property::from_iter([entry("n", true)]),
+        &[1, 0, 0, 0, 2, 0, 0, 0, b'n', 0, 0, 0, 2, 0, 0, 0, b'v', 0, 0, 0],
+    );
+    let too_many = Property { entries: vec![entry("n", true); limits::PROPERTIES_MAX + 1] };
     let kept: Property = decode(&encode(&too_many, Endianness::Big), Endianness::Big).expect("well formed");
-    assert_eq!(kept.0.len(), limits::PROPERTIES_MAX);
+    assert_eq!(kept.entries.len(), limits::PROPERTIES_MAX);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use takt_wire::discovery::{
 };
 use takt_wire::inline_qos::{InlineQosBuilder, SampleIdentity};
 use takt_wire::message::{AckNack, Gap, Header, Heartbeat, HeartbeatFrag, MessageView, NackFrag, Payload, Submessage};
-use takt_wire::qos::{EntityName, Partition, Property, UserData};
+use takt_wire::qos::{EntityName, Partition, Property, PropertyEntry, UserData};
 use takt_wire::{
     Endianness, EntityId, FragmentNumberSet, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber,
     SequenceNumberSet, Timestamp, VendorId,
@@ -125,7 +125,7 @@ pub fn discovery(endianness: Endianness) -> Vec<Vec<u8>> {
         available_builtin_endpoints: builtin_endpoints::STANDARD,
         user_data: UserData(vec![1, 2, 3]),
         entity_name: EntityName(String::from("name")),
-        properties: Property(vec![(String::from("n"), String::from("v"), true)]),
+        properties: Property::from_iter([PropertyEntry::propagated("n", "v")]),
         ..ParticipantData::default()
     };
     let publication = PublicationData {

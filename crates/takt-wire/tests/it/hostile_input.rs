@@ -112,7 +112,7 @@ fn read_discovery(payload: &[u8]) -> usize {
         for locators in [&participant.metatraffic_unicast, &participant.default_multicast] {
             assert!(locators.len() <= limits::LOCATORS_MAX);
         }
-        assert!(participant.properties.0.len() <= limits::PROPERTIES_MAX);
+        assert!(participant.properties.entries.len() <= limits::PROPERTIES_MAX);
         assert_eq!(ParticipantData::parse(&participant.to_bytes()), Ok(participant));
         used += 1;
     }

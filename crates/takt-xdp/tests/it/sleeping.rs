@@ -112,7 +112,7 @@ fn participant_that_spins_and_then_blocks_misses_no_sample() {
             assert_eq!(*thread.get_or_insert(by), by, "a single thread receives");
         }
         let stats = listening.diagnostics().transport_stats().expect("open");
-        let by_af_xdp: u64 = stats.iter().map(|(_, stats)| stats.bypassed_in).sum();
+        let by_af_xdp: u64 = stats.iter().map(|traffic| traffic.stats.bypassed_in).sum();
         assert!(by_af_xdp >= 600, "{by_af_xdp} arrived by AF_XDP");
     }
 }

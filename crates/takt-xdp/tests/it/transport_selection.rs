@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicQos};
+use takt::qos::{
+    DataReaderQos, DataWriterQos, History, PropertyEntry, PublisherQos, Reliability, SubscriberQos, TopicQos,
+};
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, DomainParticipantBuilder, Runtime, TRANSPORT_PROPERTY};
 
 use super::network::{Host, wire};
@@ -32,7 +34,7 @@ fn reliable() -> Reliability {
 
 fn writer(host: &Host, participant: &DomainParticipant, topic: &str, transport: Option<&str>) -> DataWriter<Blob> {
     let mut qos = DataWriterQos { history: History::KeepAll, reliability: reliable(), ..DataWriterQos::default() };
-    qos.property.0.extend(transport.map(|value| (TRANSPORT_PROPERTY.to_owned(), value.to_owned(), false)));
+    qos.property.entries.extend(transport.map(|value| PropertyEntry::local(TRANSPORT_PROPERTY, value)));
     host.run(|| {
         let topic = participant.create_topic::<Blob>(topic, TopicQos::default())?;
         participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, qos)
@@ -42,7 +44,7 @@ fn writer(host: &Host, participant: &DomainParticipant, topic: &str, transport: 
 
 fn reader(host: &Host, participant: &DomainParticipant, topic: &str, transport: Option<&str>) -> DataReader<Blob> {
     let mut qos = DataReaderQos { history: History::KeepAll, reliability: reliable(), ..DataReaderQos::default() };
-    qos.property.0.extend(transport.map(|value| (TRANSPORT_PROPERTY.to_owned(), value.to_owned(), false)));
+    qos.property.entries.extend(transport.map(|value| PropertyEntry::local(TRANSPORT_PROPERTY, value)));
     host.run(|| {
         let topic = participant.create_topic::<Blob>(topic, TopicQos::default())?;
         participant.create_subscriber(SubscriberQos::default())?.create_datareader(&topic, qos)
@@ -91,8 +93,8 @@ const DISCOVERY_DATAGRAMS_MAX: u64 = 40;
 
 /// Returns the datagrams that each transport has sent and received.
 fn transport_counts(participant: &DomainParticipant) -> Vec<(&'static str, u64, u64)> {
-    let stats = participant.diagnostics().transport_stats().expect("open");
-    stats.iter().map(|(name, stats)| (*name, stats.datagrams_out, stats.datagrams_in)).collect()
+    let all = participant.diagnostics().transport_stats().expect("open");
+    all.iter().map(|traffic| (traffic.name, traffic.stats.datagrams_out, traffic.stats.datagrams_in)).collect()
 }
 
 /// Returns the datagrams carried by the named transport since `before`, in both directions.

@@ -18,7 +18,7 @@ mod reader;
 mod writer;
 
 pub use learning::{TypeComparison, TypeLearning, TypeUnavailable};
-pub use policies::{reader_policies_for, writer_policies_for};
+pub use policies::{ReaderPolicies, WriterPolicies, reader_policies_for, writer_policies_for};
 pub use reader::{DynamicDataReader, DynamicSample};
 pub use writer::DynamicDataWriter;
 

@@ -11,9 +11,27 @@ use crate::{PublicationData, SubscriptionData};
 /// blocks a reliable writer: the oldest sample is displaced.
 const READER_DEPTH: u32 = 256;
 
+/// QoS of a reader and of its subscriber.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ReaderPolicies {
+    /// QoS of the reader.
+    pub reader: DataReaderQos,
+    /// QoS of its subscriber.
+    pub subscriber: SubscriberQos,
+}
+
+/// QoS of a writer and of its publisher.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct WriterPolicies {
+    /// QoS of the writer.
+    pub writer: DataWriterQos,
+    /// QoS of its publisher.
+    pub publisher: PublisherQos,
+}
+
 /// Returns QoS of a reader that matches the writer and receives all samples that it offers.
 #[must_use]
-pub fn reader_policies_for(writer: &PublicationData) -> (DataReaderQos, SubscriberQos) {
+pub fn reader_policies_for(writer: &PublicationData) -> ReaderPolicies {
     let offered = &writer.qos;
     let mut qos = DataReaderQos::default();
     qos.copy_from(offered, |policy| policy.is_requested);
@@ -21,13 +39,13 @@ pub fn reader_policies_for(writer: &PublicationData) -> (DataReaderQos, Subscrib
     qos.history = History::KeepLast(READER_DEPTH);
     qos.data_representation = DataRepresentation::any_xcdr();
     let subscriber = SubscriberQos { partition: writer.partition.clone(), ..SubscriberQos::default() };
-    (qos, subscriber)
+    ReaderPolicies { reader: qos, subscriber }
 }
 
 /// Returns QoS of a writer that matches the reader. If the reader accepts neither XCDR1 nor XCDR2,
 /// the writer offers XCDR1.
 #[must_use]
-pub fn writer_policies_for(reader: &SubscriptionData) -> (DataWriterQos, PublisherQos) {
+pub fn writer_policies_for(reader: &SubscriptionData) -> WriterPolicies {
     let requested = &reader.qos;
     let supported = |id: &&i16| matches!(**id, DataRepresentation::XCDR1 | DataRepresentation::XCDR2);
     let encoding = requested.data_representation.effective().iter().find(supported);
@@ -41,7 +59,7 @@ pub fn writer_policies_for(reader: &SubscriptionData) -> (DataWriterQos, Publish
         partition: reader.partition.clone(),
         ..PublisherQos::default()
     };
-    (qos, publisher)
+    WriterPolicies { writer: qos, publisher }
 }
 
 #[cfg(test)]
@@ -65,7 +83,7 @@ mod tests {
                 writer.qos.ownership = Ownership::Exclusive;
                 writer.qos.data_representation = DataRepresentation::xcdr2();
                 writer.partition = Partition { names: vec!["a".to_owned(), "b*".to_owned()] };
-                let (qos, subscriber) = reader_policies_for(&writer);
+                let ReaderPolicies { reader: qos, subscriber } = reader_policies_for(&writer);
                 let reader = SubscriptionData { qos, partition: subscriber.partition, ..SubscriptionData::default() };
                 assert_eq!(check(&writer, &reader), []);
                 assert!(partitions_match(&writer.partition, &reader.partition));
@@ -86,7 +104,7 @@ mod tests {
         reader.qos.data_representation = DataRepresentation(vec![DataRepresentation::XML, DataRepresentation::XCDR2]);
         reader.presentation =
             Presentation { access_scope: AccessScope::Topic, coherent_access: true, ordered_access: true };
-        let (qos, publisher) = writer_policies_for(&reader);
+        let WriterPolicies { writer: qos, publisher } = writer_policies_for(&reader);
         let writer = PublicationData { qos, presentation: publisher.presentation, ..PublicationData::default() };
         assert_eq!(check(&writer, &reader), []);
         assert_eq!(writer.qos.data_representation, DataRepresentation::xcdr2());

@@ -725,7 +725,7 @@ fn announce_process(property: &mut Property) {
     let values = [(HOST_PROPERTY, hostname()), (PROCESS_PROPERTY, std::process::id().to_string())];
     for (name, value) in values {
         if !value.is_empty() && property.get(name).is_none() {
-            property.0.push((name.to_owned(), value, true));
+            property.set(name, value, true);
         }
     }
 }

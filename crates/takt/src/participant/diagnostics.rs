@@ -23,6 +23,50 @@ pub struct Diagnostics<'p> {
     participant: &'p DomainParticipant,
 }
 
+/// Participant that DDS Security refuses, entirely or for protected topics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusedParticipant {
+    /// The refused participant.
+    pub guid: Guid,
+    /// Reason of the refusal.
+    pub reason: String,
+}
+
+impl fmt::Display for RefusedParticipant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.guid, self.reason)
+    }
+}
+
+/// Matched pair whose timing contracts contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Contradiction {
+    /// The writer.
+    pub writer: Guid,
+    /// The reader.
+    pub reader: Guid,
+    /// The contradictions as texts, one for each term of the contracts.
+    pub terms: Vec<String>,
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} and {}: {}", self.writer, self.reader, self.terms.join("; "))
+    }
+}
+
+/// Traffic statistics of one transport of a participant.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct TransportTraffic {
+    /// Name of the transport, such as `udp`.
+    pub name: &'static str,
+    /// Its statistics since the participant was built.
+    pub stats: TransportStats,
+}
+
 impl DomainParticipant {
     /// Returns the diagnostics of the participant.
     #[must_use]
@@ -80,14 +124,13 @@ impl<'p> Diagnostics<'p> {
         self.participant.inspect(|core| core.refusals().cloned().collect())
     }
 
-    /// Returns participants that DDS Security refuses, entirely or for protected topics, with the
-    /// reasons.
+    /// Returns participants that DDS Security refuses, entirely or for protected topics.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](DomainParticipant::close).
-    pub fn refused_participants(&self) -> Result<Vec<(Guid, String)>> {
-        self.participant
-            .inspect(|core| core.refused_participants().map(|(guid, reason)| (guid, reason.to_owned())).collect())
+    pub fn refused_participants(&self) -> Result<Vec<RefusedParticipant>> {
+        let refused = |(guid, reason): (Guid, &str)| RefusedParticipant { guid, reason: reason.to_owned() };
+        self.participant.inspect(|core| core.refused_participants().map(refused).collect())
     }
 
     /// Returns matched pairs of writers and readers of one topic that another implementation may
@@ -109,13 +152,13 @@ impl<'p> Diagnostics<'p> {
     }
 
     /// Returns matched pairs whose timing contracts contradict each other
-    /// ([`qos::Contract`](crate::qos::Contract)): writer, reader, and the contradictions as texts.
-    /// Such pairs match all the same.
+    /// ([`qos::Contract`](crate::qos::Contract)). Such pairs match all the same.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](DomainParticipant::close).
-    pub fn contradictions(&self) -> Result<Vec<(Guid, Guid, Vec<String>)>> {
-        self.participant.inspect(|core| core.contradictions())
+    pub fn contradictions(&self) -> Result<Vec<Contradiction>> {
+        let contradiction = |(writer, reader, terms)| Contradiction { writer, reader, terms };
+        self.participant.inspect(|core| core.contradictions().into_iter().map(contradiction).collect())
     }
 
     /// Returns the counters of the protocol engine: sent, received and dropped messages.
@@ -134,12 +177,13 @@ impl<'p> Diagnostics<'p> {
         self.participant.inner.engine.inspect(|driver| Ok(driver.counters()))
     }
 
-    /// Returns the traffic statistics of each transport, by name.
+    /// Returns the traffic statistics of each transport.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](DomainParticipant::close).
-    pub fn transport_stats(&self) -> Result<Vec<(&'static str, TransportStats)>> {
-        self.participant.inner.engine.inspect(|driver| Ok(driver.transport_stats().collect()))
+    pub fn transport_stats(&self) -> Result<Vec<TransportTraffic>> {
+        let traffic = |(name, stats)| TransportTraffic { name, stats };
+        self.participant.inner.engine.inspect(|driver| Ok(driver.transport_stats().map(traffic).collect()))
     }
 
     /// Returns the budget overruns.
@@ -161,14 +205,14 @@ impl fmt::Display for Diagnostics<'_> {
         for refusal in self.refusals().unwrap_or_default() {
             writeln!(f, "not matched: {refusal}")?;
         }
-        for (guid, why) in self.refused_participants().unwrap_or_default() {
-            writeln!(f, "refused participant {guid}: {why}")?;
+        for refused in self.refused_participants().unwrap_or_default() {
+            writeln!(f, "refused participant {refused}")?;
         }
         for caution in self.cautions().unwrap_or_default() {
             writeln!(f, "caution: {caution}")?;
         }
-        for (writer, reader, terms) in self.contradictions().unwrap_or_default() {
-            writeln!(f, "contradicting contracts of {writer} and {reader}: {}", terms.join("; "))?;
+        for contradiction in self.contradictions().unwrap_or_default() {
+            writeln!(f, "contradicting contracts of {contradiction}")?;
         }
         Ok(())
     }

@@ -32,10 +32,20 @@ pub struct BudgetOverrun {
     pub execution_time: Duration,
     /// Budget of the job.
     pub budget: Duration,
-    /// Endpoint whose listener the job called, with its topic; `None` for a job of the middleware.
-    pub endpoint: Option<(Guid, String)>,
+    /// Endpoint whose listener the job called; `None` for a job of the middleware.
+    pub endpoint: Option<OverrunEndpoint>,
     /// The listener is suspended until it is [resumed](crate::AnyDataReader::resume_listener).
     pub suspended: bool,
+}
+
+/// Endpoint whose listener exceeded its budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OverrunEndpoint {
+    /// GUID of the endpoint.
+    pub guid: Guid,
+    /// Name of its topic.
+    pub topic: String,
 }
 
 impl BudgetOverrun {
@@ -55,7 +65,7 @@ impl fmt::Display for BudgetOverrun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, priority, execution_time, budget, endpoint, suspended } = self;
         write!(f, "{kind} of priority {priority} took {execution_time:?}, budget {budget:?}")?;
-        if let Some((guid, topic)) = endpoint {
+        if let Some(OverrunEndpoint { guid, topic }) = endpoint {
             write!(f, ", {guid} of topic {topic}")?;
         }
         if *suspended { f.write_str(", suspended") } else { Ok(()) }

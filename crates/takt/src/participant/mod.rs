@@ -25,11 +25,11 @@ use takt_wire::Guid;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 
 pub use builder::DomainParticipantBuilder;
-pub use diagnostics::Diagnostics;
+pub use diagnostics::{Contradiction, Diagnostics, RefusedParticipant, TransportTraffic};
 #[doc(hidden)]
 pub use environment::{variable_warnings, variables_of_settings};
 pub(crate) use jobs::VERSION;
-pub use jobs::{BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, TRACE_JOBS_MAX};
+pub use jobs::{BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, OverrunEndpoint, TRACE_JOBS_MAX};
 pub use report::{Attempt, Decision, TransportReport};
 pub use server::{DiscoveryServer, DiscoveryServerBuilder};
 

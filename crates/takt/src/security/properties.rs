@@ -27,7 +27,7 @@ const DISTRIBUTE_LOG: &str = "dds.sec.log.takt.distribute";
 const PREFIX: &str = "dds.sec.";
 
 pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
-    if !properties.0.iter().any(|(name, ..)| name.starts_with(PREFIX)) {
+    if !properties.entries.iter().any(|entry| entry.name.starts_with(PREFIX)) {
         return Ok(None);
     }
     let known = [
@@ -43,8 +43,8 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
         REPLAY_WINDOW,
         DISTRIBUTE_LOG,
     ];
-    let unknown = properties.0.iter().find(|(name, ..)| name.starts_with(PREFIX) && !known.contains(&name.as_str()));
-    if let Some((name, ..)) = unknown {
+    let names = properties.entries.iter().map(|entry| entry.name.as_str());
+    if let Some(name) = names.filter(|name| name.starts_with(PREFIX)).find(|name| !known.contains(name)) {
         let what = format!("property \"{name}\" is unknown; expected one of {}", known.join(", "));
         return Err(Error::BadParameter { what });
     }
@@ -61,7 +61,7 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
             what: format!("property \"{name}\" is \"{other}\"; expected \"true\" or \"false\""),
         }),
     };
-    let lists = properties.0.iter().filter(|(name, ..)| name == REVOCATION_LIST);
+    let lists = properties.entries.iter().filter(|entry| entry.name == REVOCATION_LIST);
     Ok(Some(SecurityConfig {
         identity_ca: value(IDENTITY_CA)?,
         certificate: value(CERTIFICATE)?,
@@ -70,7 +70,7 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
         permissions_ca: value(PERMISSIONS_CA)?,
         governance: value(GOVERNANCE)?,
         permissions: value(PERMISSIONS)?,
-        revocation_lists: lists.map(|(name, uri, _)| super::uri::read(name, uri)).collect::<Result<_>>()?,
+        revocation_lists: lists.map(|entry| super::uri::read(&entry.name, &entry.value)).collect::<Result<_>>()?,
         accepts_clear_discovery: switch(CLEAR_DISCOVERY, false)?,
         has_replay_window: switch(REPLAY_WINDOW, true)?,
         distributes_log: switch(DISTRIBUTE_LOG, false)?,
@@ -79,16 +79,17 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
 
 /// Returns the files that the properties name.
 pub(super) fn files(properties: &Property) -> Vec<PathBuf> {
-    let all = properties.0.iter().filter(|(name, ..)| name.starts_with(PREFIX));
-    all.filter_map(|(_, uri, _)| super::uri::file(uri).map(Path::to_owned)).collect()
+    let all = properties.entries.iter().filter(|entry| entry.name.starts_with(PREFIX));
+    all.filter_map(|entry| super::uri::file(&entry.value).map(Path::to_owned)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qos::PropertyEntry;
 
     fn properties(all: &[(&str, &str)]) -> Property {
-        Property(all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned(), false)).collect())
+        all.iter().map(|(name, value)| PropertyEntry::local(*name, *value)).collect()
     }
 
     const ALL: [(&str, &str); 7] = [

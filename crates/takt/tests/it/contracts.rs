@@ -125,7 +125,7 @@ fn exceeded_latency_is_reported_to_the_listener() {
         let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
         let mut qos = reliable_reader(History::KeepAll);
         // Ten minutes, so that only a suspended machine exceeds it.
-        qos.property.0.push(("rt.e2e_ns".into(), "600000000000".into(), false));
+        qos.property.set("rt.e2e_ns", "600000000000", false);
         let reader = subscriber.create_datareader(&topic, qos).expect("reader");
         let reported = Arc::default();
         reader.set_listener(Box::new(Ages(Arc::clone(&reported)))).expect("open");
@@ -138,7 +138,7 @@ fn exceeded_latency_is_reported_to_the_listener() {
         assert!(reported.lock().expect("no panic").is_empty());
 
         let mut qos = reliable_reader(History::KeepAll);
-        qos.property.0.push(("rt.e2e_ns".into(), "1".into(), false));
+        qos.property.set("rt.e2e_ns", "1", false);
         let hurried = subscriber.create_datareader(&topic, qos).expect("reader");
         let reported = Arc::default();
         hurried.set_listener(Box::new(Ages(Arc::clone(&reported)))).expect("open");

@@ -63,14 +63,13 @@ impl Pair {
         let topic = from.create_topic::<Shape>("Brake", TopicQos::default()).expect("topic");
         let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
         // Without a priority, a frequent destination gets a connected socket after some samples.
-        let urgent = (PRIORITY_PROPERTY.to_owned(), "46".to_owned(), false);
         let mut qos = reliable_writer(History::KeepLast(8));
-        qos.property.0.push(urgent.clone());
+        qos.property.set(PRIORITY_PROPERTY, "46", false);
         let writer = publisher.create_datawriter(&topic, qos).expect("writer");
         let topic = to.create_topic::<Shape>("Brake", TopicQos::default()).expect("topic");
         let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
         let mut qos = reliable_reader(History::KeepLast(8));
-        qos.property.0.push(urgent);
+        qos.property.set(PRIORITY_PROPERTY, "46", false);
         let reader = subscriber.create_datareader(&topic, qos).expect("reader");
         let taken = Rc::default();
         reader.set_listener(Box::new(Counting { taken: Rc::clone(&taken), sample: Shape::default() })).expect("open");

@@ -82,7 +82,7 @@ fn two_applications_of_one_daemon_exchange_reliably() {
         let (daemon, domain) = (Running::new("two"), domain());
         let pair = pair_of(daemon.application(domain, runtime), daemon.application(domain, runtime));
         let transports = pair.publisher.diagnostics().transport_stats().expect("open");
-        assert_eq!(transports.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["daemon"]);
+        assert_eq!(transports.iter().map(|traffic| traffic.name).collect::<Vec<_>>(), ["daemon"]);
         pair.exchange(300, 100);
         pair.exchange(3, 1 << 20);
         // Data between these two applications never leave the host.
@@ -172,7 +172,7 @@ fn missing_daemon_fails_or_selects_the_next_transport() {
     assert!(error.contains("no daemon of this user") && error.contains("takt daemon run --name nowhere"), "{error}");
     let builder = on_loopback(domain, Runtime::Inline).user_data_transports(["daemon:nowhere", "udp"]);
     let participant = builder.build().expect("UDP opens");
-    assert_eq!(participant.diagnostics().transport_stats().expect("open")[0].0, "udp");
+    assert_eq!(participant.diagnostics().transport_stats().expect("open")[0].name, "udp");
     let named =
         participant.diagnostics().warnings().iter().any(|warning| warning.to_string().contains("daemon:nowhere"));
     assert!(named, "the error states the cause");

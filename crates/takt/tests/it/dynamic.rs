@@ -65,9 +65,9 @@ fn learned_type_reads_and_writes_like_a_derived_one() {
         assert!(["module zoo", "struct Young", "enum Kind", "@key"].iter().all(|word| idl.contains(word)), "{idl}");
 
         let publication = learner.discovered_publications().expect("open").remove(0);
-        let (qos, subscriber) = reader_policies_for(&publication);
-        let subscriber = learner.create_subscriber(subscriber).expect("subscriber");
-        let reader = subscriber.create_dynamic_datareader("Zoo", &type_, qos).expect("reader");
+        let policies = reader_policies_for(&publication);
+        let subscriber = learner.create_subscriber(policies.subscriber).expect("subscriber");
+        let reader = subscriber.create_dynamic_datareader("Zoo", &type_, policies.reader).expect("reader");
         let mut samples = Vec::new();
         wait_until(&[&learner], "the late joiner's sample", || {
             samples.extend(reader.take(10).expect("open"));
@@ -98,9 +98,9 @@ fn dynamic_writer_delivers_instances_to_a_derived_reader() {
             let reader = create_reader::<Animal>(&server, "Zoo", qos);
             let type_ = learner.learn_type("Zoo", TIMEOUT).expect("the type is learned");
             let subscription = learner.discovered_subscriptions().expect("open").remove(0);
-            let (qos, publisher) = writer_policies_for(&subscription);
-            let publisher = learner.create_publisher(publisher).expect("publisher");
-            let writer = publisher.create_dynamic_datawriter("Zoo", &type_, qos).expect("writer");
+            let policies = writer_policies_for(&subscription);
+            let publisher = learner.create_publisher(policies.publisher).expect("publisher");
+            let writer = publisher.create_dynamic_datawriter("Zoo", &type_, policies.writer).expect("writer");
             wait_until(&[&learner], "match", || {
                 writer.publication_matched_status().expect("open").current_count == 1
                     && !reader.matched_publications().expect("open").is_empty()

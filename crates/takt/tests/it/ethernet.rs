@@ -33,7 +33,7 @@ fn pair_of(publisher: DomainParticipant, subscriber: DomainParticipant) -> Pair<
 /// Returns the number of datagrams that a participant has sent by a transport.
 fn sent(participant: &DomainParticipant, transport: &str) -> u64 {
     let all = participant.diagnostics().transport_stats().expect("open");
-    all.into_iter().find(|(name, _)| *name == transport).expect("it is open").1.datagrams_out
+    all.into_iter().find(|traffic| traffic.name == transport).expect("it is open").stats.datagrams_out
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn all_data_use_ethernet_if_configured() {
     let [publisher, subscriber] =
         hosts.each_ref().map(|host| build(host, |b| b.user_data_transports(requested).discovery_transports(requested)));
     let names: Vec<_> =
-        publisher.diagnostics().transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
+        publisher.diagnostics().transport_stats().expect("open").iter().map(|traffic| traffic.name).collect();
     assert!(!names.contains(&"udp"), "{names:?}");
     let pair = pair_of(publisher, subscriber);
     pair.exchange(50, 1000);

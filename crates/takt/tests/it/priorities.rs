@@ -31,7 +31,7 @@ impl Pair {
     /// Returns the number of datagrams received by shared memory.
     fn carried_by_memory(&self) -> u64 {
         let stats = self.to.diagnostics().transport_stats().expect("open");
-        stats.iter().filter(|(name, _)| *name == "shm").map(|(_, stats)| stats.datagrams_in).sum()
+        stats.iter().filter(|traffic| traffic.name == "shm").map(|traffic| traffic.stats.datagrams_in).sum()
     }
 
     /// Creates a matched writer and reader of this topic.
@@ -188,7 +188,8 @@ fn overrunning_listener_is_reported_and_suspended() {
         let status = recorder.0.lock().expect("no panic")[0].clone();
         assert_eq!((status.total_count, status.total_count_change), (1, 1));
         assert_eq!((status.last.kind, status.last.suspended), (JobKind::Callback, true));
-        assert_eq!(status.last.endpoint, Some((reader.guid(), "Slow".to_owned())));
+        let endpoint = status.last.endpoint.as_ref().expect("a listener's");
+        assert_eq!((endpoint.guid, endpoint.topic.as_str()), (reader.guid(), "Slow"));
         assert_eq!(status.last.budget, Duration::from_millis(1));
         assert!(status.last.execution_time >= Duration::from_millis(3), "{}", status.last);
 
@@ -245,7 +246,7 @@ fn invalid_priority_property_is_rejected() {
     let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
     let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
     let mut qos = reliable_reader(History::KeepAll);
-    qos.property.0.push((PRIORITY_PROPERTY.into(), "100".into(), false));
+    qos.property.set(PRIORITY_PROPERTY, "100", false);
     let refused = subscriber.create_datareader(&topic, qos).map(drop);
     assert!(matches!(&refused, Err(Error::BadParameter { what }) if what.contains("rt.priority")), "{refused:?}");
 }

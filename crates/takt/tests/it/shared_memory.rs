@@ -12,7 +12,7 @@ use takt::*;
 /// was full.
 fn carried(participant: &DomainParticipant, transport: &str) -> Option<(u64, u64, u64)> {
     let all = participant.diagnostics().transport_stats().expect("open");
-    let stats = all.into_iter().find(|(name, _)| *name == transport)?.1;
+    let stats = all.into_iter().find(|traffic| traffic.name == transport)?.stats;
     Some((stats.datagrams_out, stats.datagrams_in, stats.send_errors.would_block))
 }
 
@@ -75,7 +75,7 @@ fn peer_that_refuses_rings_is_reached_by_udp() {
 fn shared_memory_is_on_by_default_except_with_custom_transports() {
     let names = |builder: DomainParticipantBuilder| {
         let stats = builder.build().expect("participant").diagnostics().transport_stats().expect("open");
-        stats.iter().map(|(name, _)| *name).collect::<Vec<_>>()
+        stats.iter().map(|traffic| traffic.name).collect::<Vec<_>>()
     };
     let plain = || on_loopback(domain(), Runtime::Inline);
     let udp = || {

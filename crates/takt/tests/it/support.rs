@@ -169,8 +169,7 @@ pub fn connect<T: TypeSupport>(
 
 /// Returns QoS of a reliable KEEP_ALL reader with these properties.
 pub fn reader_with(properties: &[(&str, &str)]) -> DataReaderQos {
-    let property = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned(), false);
-    let property = Property(properties.iter().map(property).collect());
+    let property = properties.iter().map(|(name, value)| PropertyEntry::local(*name, *value)).collect();
     DataReaderQos { property, ..reliable_reader(History::KeepAll) }
 }
 

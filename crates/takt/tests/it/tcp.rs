@@ -38,8 +38,8 @@ fn build(builder: DomainParticipantBuilder) -> DomainParticipant {
 fn stats(participant: &DomainParticipant) -> TransportStats {
     let all = participant.diagnostics().transport_stats().expect("open");
     assert_eq!(all.len(), 1, "TCP alone");
-    assert_eq!(all[0].0, "tcp");
-    all[0].1
+    assert_eq!(all[0].name, "tcp");
+    all[0].stats
 }
 
 fn pair(publisher: DomainParticipant, subscriber: DomainParticipant) -> Pair<Blob> {

@@ -66,8 +66,8 @@ fn explicit_settings_override_the_plan() {
         .build()
         .expect("it is there");
     let mut qos = reliable_reader(History::KeepAll);
-    qos.property.0.push((PRIORITY_PROPERTY.into(), "5".into(), false));
-    qos.property.0.push(("rt.e2e_ns".into(), "1".into(), false));
+    qos.property.set(PRIORITY_PROPERTY, "5", false);
+    qos.property.set("rt.e2e_ns", "1", false);
     let reader = write_one(&from, &to, qos);
     assert_eq!(jobs(&to, JobKind::Callback, 32), None);
     assert!(jobs(&to, JobKind::Callback, 5).is_some());
@@ -96,7 +96,7 @@ fn plan_without_the_executor_or_topic_is_rejected() {
         "{message}"
     );
     let mut qos = reliable_reader(History::KeepAll);
-    qos.property.0.push((PRIORITY_PROPERTY.into(), "0".into(), false));
+    qos.property.set(PRIORITY_PROPERTY, "0", false);
     let stated = subscriber.create_datareader(&topic, qos).expect("its priority is stated");
     assert_eq!(stated.latency_exceeded_status().expect("open"), None);
 }

@@ -45,7 +45,7 @@ fn unused_transports_are_closed() {
     let builder = builder.user_data_transports(["shm+udp:lo+udp:nowhere0", "udp"]);
     let participant = builder.build().expect("udp opens");
     let names: Vec<&str> =
-        participant.diagnostics().transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
+        participant.diagnostics().transport_stats().expect("open").iter().map(|traffic| traffic.name).collect();
     assert_eq!(names, ["udp"]);
 }
 
@@ -69,8 +69,7 @@ fn invalid_transport_configuration_error_names_the_text() {
 fn create(participant: &DomainParticipant, topic: &str, property: Option<&str>) -> Result<DataWriter<Shape>> {
     let topic = participant.create_topic::<Shape>(topic, TopicQos::default())?;
     let mut qos = reliable_writer(History::KeepAll);
-    let property = property.map(|value| (TRANSPORT_PROPERTY.to_owned(), value.to_owned(), false));
-    qos.property.0.extend(property);
+    qos.property.entries.extend(property.map(|value| PropertyEntry::local(TRANSPORT_PROPERTY, value)));
     participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, qos)
 }
 

@@ -141,7 +141,7 @@ impl Peer {
             "carried" => {
                 let stats =
                     self.entities.participant.diagnostics().transport_stats().map_err(|error| error.to_string())?;
-                let of = |count: fn(&TransportStats) -> u64| stats.iter().map(|(_, stats)| count(stats)).sum();
+                let of = |count: fn(&TransportStats) -> u64| stats.iter().map(|traffic| count(&traffic.stats)).sum();
                 report::bypass_counters(of(|stats| stats.bypassed_in), of(|stats| stats.bypassed_out));
                 Ok(())
             }
@@ -152,7 +152,7 @@ impl Peer {
                     .diagnostics()
                     .refused_participants()
                     .map_err(|error| error.to_string())?;
-                report::refused_participants(&refused.into_iter().map(|(_, why)| why).collect::<Vec<_>>());
+                report::refused_participants(&refused.into_iter().map(|refused| refused.reason).collect::<Vec<_>>());
                 Ok(())
             }
             "delete" => {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::documents::{Criteria, Rule};
+use takt_wire::qos::Tag;
 
 fn topic_rule(expression: &str, metadata: ProtectionKind, is_controlled: bool) -> TopicRule {
     TopicRule {
@@ -42,10 +43,10 @@ fn narrow(name: &str) -> Settings {
 fn writers(node: &Node) -> Vec<(PublicationData, Option<&'static str>)> {
     let mut good = node.writer_data(TOPIC);
     good.partition.names = vec!["lab".to_owned()];
-    good.qos.data_tag.0 = vec![("level".to_owned(), "2".to_owned())];
+    good.qos.data_tag.tags = vec![Tag::new("level", "2")];
     let (mut partition, mut tag, mut topic) = (good.clone(), good.clone(), good.clone());
     partition.partition.names.clear();
-    tag.qos.data_tag.0[0].1 = "3".to_owned();
+    tag.qos.data_tag.tags[0].value = "3".to_owned();
     topic.topic_name = "rt/other".to_owned();
     vec![(good, None), (partition, Some("denies publish")), (tag, Some("denies publish")), (topic, Some("rt/other"))]
 }

@@ -10,7 +10,7 @@ use takt_core::Priority;
 use takt_derive::DdsType;
 use takt_schedule::{JobClass, JobKind};
 use takt_testkit::Random;
-use takt_wire::qos::{History, Property, Reliability, ReliabilityKind};
+use takt_wire::qos::{History, Property, PropertyEntry, Reliability, ReliabilityKind};
 
 use super::network::Network;
 use super::system::{Kind, Plan, PlannedCalls, PlannedFlow};
@@ -114,7 +114,7 @@ fn writer(participant: &DomainParticipant, topic: &str) -> DataWriter<Sample> {
 
 fn reader(participant: &DomainParticipant, topic: &str, priority: i32) -> DataReader<Sample> {
     let topic = participant.create_topic::<Sample>(topic, TopicQos::default()).expect("topic");
-    let property = Property(vec![(PRIORITY_PROPERTY.into(), priority.to_string(), false)]);
+    let property = Property::from_iter([PropertyEntry::local(PRIORITY_PROPERTY, priority.to_string())]);
     let history = History::KeepLast(1000);
     let qos = DataReaderQos { reliability: best_effort(), history, property, ..DataReaderQos::default() };
     let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
@@ -396,7 +396,8 @@ impl TestBench {
     pub(super) fn check_transport(&self) {
         let stats =
             self.participants.iter().flat_map(|participant| participant.diagnostics().transport_stats().expect("open"));
-        let by_memory: u64 = stats.filter(|(name, _)| *name == "shm").map(|(_, stats)| stats.datagrams_in).sum();
+        let by_memory: u64 =
+            stats.filter(|traffic| traffic.name == "shm").map(|traffic| traffic.stats.datagrams_in).sum();
         let has_samples = self.plan.normal_load > 0 || self.writers.iter().any(Option::is_some);
         assert_eq!(by_memory > 0, self.plan.by_memory && has_samples, "{by_memory} datagrams by shared memory");
     }

@@ -29,7 +29,7 @@ use participant_events::ParticipantEvents;
 use pass::NormalJob;
 pub(crate) use pass::{Rank, Step};
 
-use crate::{BudgetOverrun, BudgetOverrunStatus, Error, Result, Runtime};
+use crate::{BudgetOverrun, BudgetOverrunStatus, Error, OverrunEndpoint, Result, Runtime};
 
 /// Event for the participant's listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -481,7 +481,7 @@ impl State {
         let Some(limit_ns) = own.map(|budget| budget.limit_ns).or(class_budget_ns) else { return };
         let suspended = own.is_some_and(|budget| budget.suspends);
         endpoint.suspended |= suspended;
-        let endpoint = Some((endpoint.guid, endpoint.topic.clone()));
+        let endpoint = Some(OverrunEndpoint { guid: endpoint.guid, topic: endpoint.topic.clone() });
         self.job_recorder.record_overrun(BudgetOverrun { endpoint, suspended, ..BudgetOverrun::of(run, limit_ns) });
     }
 
