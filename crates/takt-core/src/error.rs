@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt;
 
 /// Error of a call that the core refused. The variants are the return codes of DDS 1.4 §2.2.1.1.
-#[non_exhaustive]
+/// A caller maps each of them: the enumeration is exhaustive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The handle's endpoint no longer exists.

@@ -289,9 +289,9 @@ pub(crate) fn bind(
 
 fn check_len(name: &str, topic: &str, expression: &str, parameters: &[&str]) -> Result<()> {
     if name.is_empty() || name.len() > 255 || name == topic {
-        return Err(Error::BadParameter {
-            what: format!("content-filtered topic {name:?} needs a name of 1 to 255 bytes other than {topic:?}"),
-        });
+        return Err(Error::bad_parameter(format!(
+            "content-filtered topic {name:?} needs a name of 1 to 255 bytes other than {topic:?}"
+        )));
     }
     let len = expression.len() + parameters.iter().map(|text| text.len() + 8).sum::<usize>();
     if len > ANNOUNCED_LEN_MAX {
@@ -302,7 +302,7 @@ fn check_len(name: &str, topic: &str, expression: &str, parameters: &[&str]) -> 
 
 /// Returns the dynamic type of a type support; fails if the type support is opaque.
 pub(crate) fn type_of(support: &DynamicTypeSupport) -> Result<&DynamicType> {
-    let opaque = || Error::BadParameter { what: format!("the definition of type {} is unknown", support.type_name()) };
+    let opaque = || Error::bad_parameter(format!("the definition of type {} is unknown", support.type_name()));
     support.dynamic_type().ok_or_else(opaque)
 }
 
@@ -311,5 +311,5 @@ pub(crate) fn owned(parameters: &[&str]) -> Vec<String> {
 }
 
 pub(crate) fn refused(error: sql::SqlError) -> Error {
-    Error::BadParameter { what: format!("expression {error}") }
+    Error::bad_parameter_from(format!("expression {error}"), error)
 }

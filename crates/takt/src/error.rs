@@ -14,7 +14,14 @@ use crate::dynamic::TypeUnavailable;
 /// Result of every fallible call.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Error of another component that is the cause of an [`Error`].
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 /// Reason why a call failed. `RETCODE_OK` is `Ok`, and `RETCODE_NO_DATA` is an empty result.
+///
+/// The text of an error contains that of its cause.
+/// [`source`](std::error::Error::source) returns the cause itself wherever another component
+/// reported an error: a parser, a transport, the operating system or the security plugins.
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum Error {
@@ -27,6 +34,8 @@ pub enum Error {
     BadParameter {
         /// The invalid argument, and the reason.
         what: String,
+        /// Error that another component reported, such as a parser or the operating system.
+        source: Option<Cause>,
     },
     /// `RETCODE_PRECONDITION_NOT_MET`: the call is not valid in the current state.
     PreconditionNotMet {
@@ -76,6 +85,8 @@ pub enum Error {
     NotAllowedBySecurity {
         /// The document or certificate that denies it, and the reason.
         what: String,
+        /// Error of the security plugins, if they reported one.
+        source: Option<Cause>,
     },
     /// `RETCODE_UNSUPPORTED`: an optional part of the specification that Takt does not implement.
     Unsupported {
@@ -96,6 +107,16 @@ impl Error {
     /// Timeout without a description.
     pub(crate) const TIMEOUT: Self = Self::Timeout { what: Cow::Borrowed("") };
 
+    /// Invalid argument, without a cause of its own.
+    pub(crate) fn bad_parameter(what: impl Into<String>) -> Self {
+        Self::BadParameter { what: what.into(), source: None }
+    }
+
+    /// Invalid argument that another component refused; `what` contains the text of `source`.
+    pub(crate) fn bad_parameter_from(what: impl Into<String>, source: impl Into<Cause>) -> Self {
+        Self::BadParameter { what: what.into(), source: Some(source.into()) }
+    }
+
     /// Adds a description to a timeout. Returns any other error unchanged.
     pub(crate) fn explained(self, what: impl FnOnce() -> String) -> Self {
         match self {
@@ -110,7 +131,7 @@ impl fmt::Display for Error {
         match self {
             Self::Timeout { what } if what.is_empty() => f.write_str("timeout"),
             Self::Timeout { what } => write!(f, "timeout: {what}"),
-            Self::BadParameter { what } => write!(f, "bad parameter: {what}"),
+            Self::BadParameter { what, .. } => write!(f, "bad parameter: {what}"),
             Self::PreconditionNotMet { what } => write!(f, "precondition not met: {what}"),
             Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is limited to {value}"),
             Self::SampleTooLarge { len, limit, max, topic } => {
@@ -128,7 +149,7 @@ impl fmt::Display for Error {
             Self::InconsistentPolicy { what } => write!(f, "inconsistent policies: {what}"),
             Self::AlreadyDeleted => f.write_str("the entity was deleted"),
             Self::IllegalOperation { what } => write!(f, "illegal operation: {what}"),
-            Self::NotAllowedBySecurity { what } => write!(f, "not allowed by security: {what}"),
+            Self::NotAllowedBySecurity { what, .. } => write!(f, "not allowed by security: {what}"),
             Self::Unsupported { what } => write!(f, "unsupported: {what}"),
             Self::TypeUnavailable(reason) => write!(f, "the type is not available: {reason}"),
             Self::Encode(error) => write!(f, "the sample cannot be serialized: {error}"),
@@ -154,11 +175,23 @@ fn grouped(number: u64) -> String {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
+            Self::BadParameter { source, .. } | Self::NotAllowedBySecurity { source, .. } => {
+                source.as_deref().map(|source| source as _)
+            }
             Self::TypeUnavailable(reason) => Some(reason),
             Self::Encode(error) => Some(error),
             Self::Transport(error) => Some(error),
             Self::RealTime(refusal) => Some(refusal),
-            _ => None,
+            Self::Timeout { .. }
+            | Self::PreconditionNotMet { .. }
+            | Self::OutOfResources { .. }
+            | Self::SampleTooLarge { .. }
+            | Self::NotEnabled
+            | Self::ImmutablePolicy { .. }
+            | Self::InconsistentPolicy { .. }
+            | Self::AlreadyDeleted
+            | Self::IllegalOperation { .. }
+            | Self::Unsupported { .. } => None,
         }
     }
 }
@@ -181,17 +214,18 @@ impl From<EncodeError> for Error {
     }
 }
 
+/// The variants are those of the same names; the core's errors have no causes of their own.
 impl From<takt_core::Error> for Error {
     fn from(error: takt_core::Error) -> Self {
         match error {
             takt_core::Error::AlreadyDeleted => Self::AlreadyDeleted,
-            takt_core::Error::BadParameter { what } => Self::BadParameter { what },
+            takt_core::Error::BadParameter { what } => Self::bad_parameter(what),
             takt_core::Error::InconsistentPolicy { what } => Self::InconsistentPolicy { what },
             takt_core::Error::NotEnabled => Self::NotEnabled,
-            takt_core::Error::NotAllowedBySecurity { what } => Self::NotAllowedBySecurity { what },
+            takt_core::Error::NotAllowedBySecurity { what } => Self::NotAllowedBySecurity { what, source: None },
             takt_core::Error::ImmutablePolicy(policy) => Self::ImmutablePolicy { policy },
             takt_core::Error::OutOfResources { limit, value } => Self::OutOfResources { limit, value },
-            other => Self::PreconditionNotMet { what: other.to_string() },
+            takt_core::Error::PreconditionNotMet { what } => Self::PreconditionNotMet { what },
         }
     }
 }
@@ -199,6 +233,34 @@ impl From<takt_core::Error> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bad_parameter_keeps_the_error_of_the_parser() {
+        let cause = "x".parse::<u16>().expect_err("no number");
+        let error = Error::bad_parameter_from(format!("port: {cause}"), cause.clone());
+        let source = std::error::Error::source(&error).expect("a cause");
+        assert_eq!(source.downcast_ref(), Some(&cause));
+        assert_eq!(error.to_string(), format!("bad parameter: port: {cause}"));
+        assert!(std::error::Error::source(&Error::bad_parameter("port")).is_none());
+    }
+
+    #[test]
+    fn error_of_the_core_keeps_its_variant_and_text() {
+        let what = || "the history is full".to_owned();
+        let all = [
+            takt_core::Error::AlreadyDeleted,
+            takt_core::Error::BadParameter { what: what() },
+            takt_core::Error::NotEnabled,
+            takt_core::Error::ImmutablePolicy("HISTORY"),
+            takt_core::Error::InconsistentPolicy { what: what() },
+            takt_core::Error::NotAllowedBySecurity { what: what() },
+            takt_core::Error::PreconditionNotMet { what: what() },
+            takt_core::Error::OutOfResources { limit: "readers", value: 7 },
+        ];
+        for error in all {
+            assert_eq!(Error::from(error.clone()).to_string(), error.to_string());
+        }
+    }
 
     #[test]
     fn sample_too_large_names_topic_limit_and_remedy() {

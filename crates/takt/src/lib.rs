@@ -83,7 +83,7 @@ mod writer;
 
 pub use condition::{Condition, GuardCondition, ReadCondition, StatusCondition};
 pub use content_filter::{ContentFilteredTopic, TopicDescription};
-pub use error::{Error, Result};
+pub use error::{Cause, Error, Result};
 pub use executor::{Executor, ExecutorBuilder, JOBS_MAX, Job, JobStatistics};
 pub use flow::Flow;
 pub use listener::{

@@ -68,9 +68,11 @@ impl SchedulingProperties {
 /// Returns the priority that `rt.priority` sets.
 fn explicit_priority(property: &Property) -> Result<Option<Priority>> {
     let Some(text) = property.get(PRIORITY_PROPERTY) else { return Ok(None) };
-    match text.parse().ok().filter(|value| (Priority::MIN.get()..=Priority::MAX.get()).contains(value)) {
-        Some(value) => Ok(Some(Priority::new(value))),
-        None => Err(invalid_property(PRIORITY_PROPERTY, text, "a number from -64 to 63")),
+    let expected = "a number from -64 to 63";
+    match text.parse::<i32>() {
+        Ok(value) if (Priority::MIN.get()..=Priority::MAX.get()).contains(&value) => Ok(Some(Priority::new(value))),
+        Ok(_) => Err(invalid_property(PRIORITY_PROPERTY, text, expected)),
+        Err(error) => Err(Error::bad_parameter_from(invalid_text(PRIORITY_PROPERTY, text, expected), error)),
     }
 }
 
@@ -85,13 +87,20 @@ fn budget(property: &Property) -> Result<Option<Budget>> {
         None => Ok(None),
         Some(text) => match text.parse() {
             Ok(limit_ns) => Ok(Some(Budget { limit_ns, suspends })),
-            Err(_) => Err(invalid_property(BUDGET_PROPERTY, text, "a number of nanoseconds")),
+            Err(error) => {
+                let what = invalid_text(BUDGET_PROPERTY, text, "a number of nanoseconds");
+                Err(Error::bad_parameter_from(what, error))
+            }
         },
     }
 }
 
 fn invalid_property(property: &str, text: &str, expected: &str) -> Error {
-    Error::BadParameter { what: format!("property {property}: {text:?} is not {expected}") }
+    Error::bad_parameter(invalid_text(property, text, expected))
+}
+
+fn invalid_text(property: &str, text: &str, expected: &str) -> String {
+    format!("property {property}: {text:?} is not {expected}")
 }
 
 #[cfg(test)]

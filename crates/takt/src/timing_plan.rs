@@ -67,7 +67,7 @@ impl TimingPlan {
         };
         if (known.writer, known.reader) != (timing.writer, timing.reader) {
             let what = format!("{}: flows of topic {topic:?} have different priorities on {executor:?}", self.source);
-            return Err(Error::BadParameter { what });
+            return Err(Error::bad_parameter(what));
         }
         known.limit_ns = known.limit_ns.into_iter().chain(timing.limit_ns).min();
         known.bound_ns = known.bound_ns.zip(timing.bound_ns).map(|(a, b)| a.max(b));
@@ -84,7 +84,7 @@ impl TimingPlan {
         }
         if self.stages.insert((executor.to_owned(), topic.to_owned()), stages).is_some() {
             let what = format!("{}: several flows of topic {topic:?} cross {executor:?} and the network", self.source);
-            return Err(Error::BadParameter { what });
+            return Err(Error::bad_parameter(what));
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ impl TimingPlan {
     fn no_executor(&self, executor: &str) -> Error {
         let known: Vec<&str> = self.executors.keys().map(String::as_str).collect();
         let what = format!("{}: unknown executor {executor:?}; known executors: {}", self.source, known.join(", "));
-        Error::BadParameter { what }
+        Error::bad_parameter(what)
     }
 }
 
@@ -133,7 +133,7 @@ impl ExecutorPlan {
         }
         let (source, executor) = (&self.plan.source, &self.executor);
         let what = format!("{source}: no flow of topic {topic:?} has a stage on the executor {executor:?}");
-        Err(Error::BadParameter { what })
+        Err(Error::bad_parameter(what))
     }
 
     /// Returns the stages of a topic on this executor.

@@ -8,9 +8,11 @@ use takt_core::{Instant, OfferedType, Participant, TypeAnswer, TypeRequestId};
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::type_lookup::{EquivalenceId, TYPE_IDS_MAX, UnionForm};
 use takt_wire::{Guid, GuidPrefix};
-use takt_xtypes::TypeSupport;
 use takt_xtypes::assignability::Inassignable;
-use takt_xtypes::type_object::{MAX_TYPE_OBJECT_LEN, TypeIdentifier, TypeInformation, TypeObject, TypeRegistry};
+use takt_xtypes::type_object::{
+    MAX_TYPE_OBJECT_LEN, TypeError, TypeIdentifier, TypeInformation, TypeObject, TypeRegistry,
+};
+use takt_xtypes::{DecodeError, TypeSupport};
 
 use super::DynamicTypeSupport;
 use crate::consistency::{self, Definition, announced};
@@ -49,6 +51,8 @@ pub enum TypeUnavailable {
         endpoint: Guid,
         /// Description of the error.
         what: String,
+        /// Error of the parser, if it reported one.
+        source: Option<DecodeError>,
     },
     /// The endpoint's participant has no TypeLookup service.
     NoService {
@@ -73,6 +77,8 @@ pub enum TypeUnavailable {
         type_name: String,
         /// Reason why it is not supported.
         what: String,
+        /// Error of the definitions, if they are invalid.
+        source: Option<TypeError>,
     },
 }
 
@@ -83,7 +89,7 @@ impl fmt::Display for TypeUnavailable {
             Self::NotAnnounced { endpoint, type_name } => {
                 write!(f, "{endpoint} announces only the name of its type, {type_name}")
             }
-            Self::Malformed { endpoint, what } => {
+            Self::Malformed { endpoint, what, .. } => {
                 write!(f, "type information of {endpoint} cannot be parsed: {what}")
             }
             Self::NoService { endpoint } => {
@@ -98,12 +104,24 @@ impl fmt::Display for TypeUnavailable {
                     MAX_TYPE_OBJECT_LEN / 1024
                 )
             }
-            Self::Unusable { type_name, what } => write!(f, "type {type_name}: {what}"),
+            Self::Unusable { type_name, what, .. } => write!(f, "type {type_name}: {what}"),
         }
     }
 }
 
-impl std::error::Error for TypeUnavailable {}
+impl std::error::Error for TypeUnavailable {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Malformed { source, .. } => source.as_ref().map(|source| source as _),
+            Self::Unusable { source, .. } => source.as_ref().map(|source| source as _),
+            Self::NoEndpoint { .. }
+            | Self::NotAnnounced { .. }
+            | Self::NoService { .. }
+            | Self::NoAnswer { .. }
+            | Self::Incomplete { .. } => None,
+        }
+    }
+}
 
 impl From<TypeUnavailable> for Error {
     fn from(reason: TypeUnavailable) -> Self {
@@ -377,8 +395,9 @@ fn announced_type(source: TypeSource<'_>) -> Result<(TypeInformation, TypeIdenti
     let Some(bytes) = source.information else {
         return Err(TypeUnavailable::NotAnnounced { endpoint, type_name: source.type_name.to_owned() }.into());
     };
-    let information = TypeInformation::parse(bytes)
-        .map_err(|error| TypeUnavailable::Malformed { endpoint, what: error.to_string() })?;
+    let malformed =
+        |error: DecodeError| TypeUnavailable::Malformed { endpoint, what: error.to_string(), source: Some(error) };
+    let information = TypeInformation::parse(bytes).map_err(malformed)?;
     let form = if information.complete.type_id.is_none() { &information.minimal } else { &information.complete };
     let listed = form.dependencies.iter().map(|(identifier, _)| identifier.clone()).collect();
     let root = form.type_id.clone();
@@ -542,7 +561,8 @@ impl TypeFetch {
             // A type identifier is the hash of the definition in little endian. No known
             // implementation answers a little-endian request in big endian.
             TypeAnswer::Types { .. } => {
-                return Err(TypeUnavailable::Malformed { endpoint, what: "definitions in big endian".into() }.into());
+                let what = "definitions in big endian".into();
+                return Err(TypeUnavailable::Malformed { endpoint, what, source: None }.into());
             }
             TypeAnswer::Gone => return Err(TypeUnavailable::NoAnswer { endpoint }.into()),
             TypeAnswer::Refused(_) | TypeAnswer::Dependencies { .. } => {}

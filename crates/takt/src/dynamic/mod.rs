@@ -31,7 +31,7 @@ use std::sync::Arc;
 use takt_core::Participant;
 use takt_xtypes::TypeSupport;
 use takt_xtypes::dynamic::DynamicType;
-use takt_xtypes::type_object::{TypeIdentifier, TypeInformation, TypeRegistry};
+use takt_xtypes::type_object::{TypeError, TypeIdentifier, TypeInformation, TypeRegistry};
 
 use crate::{Error, Result};
 
@@ -73,8 +73,11 @@ impl DynamicTypeSupport {
     /// types.
     pub fn new(information: TypeInformation, types: TypeRegistry) -> Result<Self> {
         let root = &information.complete.type_id;
-        let type_ = DynamicType::new(root, &types)
-            .map_err(|error| TypeUnavailable::Unusable { type_name: root.to_string(), what: error.to_string() })?;
+        let unusable = |error: TypeError| {
+            let what = error.to_string();
+            TypeUnavailable::Unusable { type_name: root.to_string(), what, source: Some(error) }
+        };
+        let type_ = DynamicType::new(root, &types).map_err(unusable)?;
         let (type_name, has_key) = (type_.name().to_owned(), type_.has_key());
         Ok(Self { inner: Arc::new(Inner { type_name, has_key, known: Some(Known { type_, information, types }) }) })
     }
@@ -95,10 +98,13 @@ impl DynamicTypeSupport {
         information: TypeInformation,
         types: TypeRegistry,
     ) -> Result<Self> {
-        let unusable = |what: String| Error::from(TypeUnavailable::Unusable { type_name: type_name.clone(), what });
-        let type_ = DynamicType::new(root, &types).map_err(|error| unusable(error.to_string()))?;
+        let unusable = |what: String, source: Option<TypeError>| {
+            Error::from(TypeUnavailable::Unusable { type_name: type_name.clone(), what, source })
+        };
+        let type_ = DynamicType::new(root, &types).map_err(|error| unusable(error.to_string(), Some(error)))?;
         if type_.has_key() != has_key {
-            return Err(unusable("its definition and its endpoint disagree on whether it has a key".to_owned()));
+            let what = "its definition and its endpoint disagree on whether it has a key";
+            return Err(unusable(what.to_owned(), None));
         }
         let known = Some(Known { type_, information, types });
         Ok(Self { inner: Arc::new(Inner { type_name, has_key, known }) })

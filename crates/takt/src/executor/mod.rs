@@ -71,7 +71,7 @@ impl ExecutorBuilder {
     /// system refuses a thread setting, [`Error::BadParameter`] if the name contains a zero octet.
     pub fn start(self) -> Result<Executor> {
         if self.name.contains('\0') {
-            return Err(Error::BadParameter { what: format!("executor name {:?} contains a NUL byte", self.name) });
+            return Err(Error::bad_parameter(format!("executor name {:?} contains a NUL byte", self.name)));
         }
         let name = if self.name.is_empty() { "takt-exec".to_owned() } else { self.name };
         let shared = Arc::new(Shared::new(name.clone(), self.idle)?);
@@ -218,7 +218,7 @@ impl Executor {
         let period = clock::not_negative("a period", period)?;
         let what = || format!("a period of {period}: a job needs one that is finite and longer than zero");
         let period_ns = period.as_nanos().filter(|period_ns| *period_ns > 0);
-        let period_ns = period_ns.ok_or_else(|| Error::BadParameter { what: what() })?;
+        let period_ns = period_ns.ok_or_else(|| Error::bad_parameter(what()))?;
         self.add(priority, name, Recurrence::Every(period_ns), Box::new(work))
     }
 

@@ -50,10 +50,6 @@ fn at<'a>(data: &'a DynamicData, path: &[FieldPart]) -> Option<&'a DynamicData> 
     })
 }
 
-fn bad_parameter(what: String) -> Error {
-    Error::BadParameter { what }
-}
-
 impl Plan {
     pub(crate) fn new(selected: &[Selected], types: &[&DynamicType], result: &DynamicType) -> Result<Self> {
         let defaults: Vec<DynamicData> = types.iter().map(|type_| type_.default_data()).collect();
@@ -63,29 +59,35 @@ impl Plan {
             names.iter().map(|a| names.iter().map(|b| in_common(a, b)).collect()).collect();
         for topic in 1..types.len() {
             if common[topic][..topic].iter().all(Vec::is_empty) {
-                return Err(bad_parameter("a joined topic shares no member with the topics before it".to_owned()));
+                return Err(Error::bad_parameter(
+                    "a joined topic shares no member with the topics before it".to_owned(),
+                ));
             }
             for name in common[topic][..topic].iter().flatten() {
                 let path = [FieldPart::Name(name.clone())];
-                types[topic].field(&path).map_err(|error| bad_parameter(format!("{name}: {error}")))?;
+                types[topic]
+                    .field(&path)
+                    .map_err(|error| Error::bad_parameter_from(format!("{name}: {error}"), error))?;
             }
         }
         let wanted = members(&result.default_data());
         let sources = if selected.is_empty() {
             let by_name = wanted.into_iter().map(|name| {
                 let topic = names.iter().position(|names| names.contains(&name));
-                let topic = topic.ok_or_else(|| bad_parameter(format!("no joined topic has a member {name}")))?;
+                let topic =
+                    topic.ok_or_else(|| Error::bad_parameter(format!("no joined topic has a member {name}")))?;
                 Ok((name.clone(), topic, vec![FieldPart::Name(name)]))
             });
             by_name.collect::<Result<_>>()?
         } else {
             let by_choice = selected.iter().map(|selected| {
                 if !wanted.contains(&selected.name) {
-                    return Err(bad_parameter(format!("{} has no member {}", result.name(), selected.name)));
+                    return Err(Error::bad_parameter(format!("{} has no member {}", result.name(), selected.name)));
                 }
                 let topic = defaults.iter().position(|data| at(data, &selected.field).is_some());
-                let topic =
-                    topic.ok_or_else(|| bad_parameter(format!("no joined topic has a field for {}", selected.name)))?;
+                let topic = topic.ok_or_else(|| {
+                    Error::bad_parameter(format!("no joined topic has a field for {}", selected.name))
+                })?;
                 Ok((selected.name.clone(), topic, selected.field.clone()))
             });
             by_choice.collect::<Result<_>>()?
@@ -94,7 +96,10 @@ impl Plan {
         let made = plan.make(&defaults.iter().collect::<Vec<_>>(), result);
         match result.encode(&made, Representation::Xcdr2) {
             Ok(_) => Ok(plan),
-            Err(error) => Err(bad_parameter(format!("the selected fields do not fit {}: {error}", result.name()))),
+            Err(error) => {
+                let what = format!("the selected fields do not fit {}: {error}", result.name());
+                Err(Error::bad_parameter_from(what, error))
+            }
         }
     }
 

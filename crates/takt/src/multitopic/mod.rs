@@ -105,7 +105,7 @@ impl DomainParticipant {
         let mut constituents = Vec::new();
         for name in &parsed.topics {
             let topic = topics.iter().find(|topic| topic.topic_name() == *name);
-            let unknown = || Error::BadParameter { what: format!("topic {name} is not among the given topics") };
+            let unknown = || Error::bad_parameter(format!("topic {name} is not among the given topics"));
             constituents.push((name.clone(), topic.ok_or_else(unknown)?.type_support()?));
         }
         let support = DynamicTypeSupport::of::<T>()?;

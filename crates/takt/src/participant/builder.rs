@@ -477,7 +477,7 @@ impl DomainParticipantBuilder {
     /// ended.
     pub fn build(mut self) -> Result<DomainParticipant> {
         if self.executor.is_some() && self.runtime == Runtime::Inline {
-            return Err(Error::BadParameter { what: "Runtime::Inline supports no executor".into() });
+            return Err(Error::bad_parameter("Runtime::Inline supports no executor"));
         }
         let executor_name = self.executor_name();
         let timing_plan = self.timing_plan.take().map(|plan| plan.for_executor(&executor_name)).transpose()?;
@@ -673,7 +673,7 @@ impl DomainParticipantBuilder {
         let additional =
             AdditionalTransports { tcp: has_tcp, shm: network.shared_memory.unwrap_or(is_plain && !has_daemon) };
         if additional.shm || is_chosen {
-            shm.check().map_err(|what| Error::BadParameter { what })?;
+            shm.check().map_err(|what| Error::bad_parameter(what))?;
         }
         if is_chosen {
             let configs = Configs { udp, tcp: &tcp, shm: &shm };
@@ -688,7 +688,7 @@ impl DomainParticipantBuilder {
         }
         if transports.is_empty() {
             let what = "no UDP and no TCP: add a peer tcp/HOST:PORT or a TCP listen address, or enable UDP".to_owned();
-            return Err(Error::BadParameter { what });
+            return Err(Error::bad_parameter(what));
         }
         let mut warnings = Vec::new();
         if network.transports.is_set() {
@@ -709,7 +709,7 @@ impl DomainParticipantBuilder {
 fn at_least(minimum: std::time::Duration, name: &str, given: Duration) -> Result<std::time::Duration> {
     let duration = given.as_nanos().map_or(std::time::Duration::MAX, std::time::Duration::from_nanos);
     match duration < minimum {
-        true => Err(Error::BadParameter { what: format!("{name} is {given}: it must be at least {minimum:?}") }),
+        true => Err(Error::bad_parameter(format!("{name} is {given}: it must be at least {minimum:?}"))),
         false => Ok(duration),
     }
 }

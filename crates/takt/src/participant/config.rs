@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::ParseIntError;
 
 use takt_transport::udp::{InterfaceSelection, UdpConfig};
 use takt_wire::Locator;
@@ -218,12 +219,14 @@ fn parse_switch(name: &str, value: &str) -> Result<bool> {
     match value.trim() {
         "0" | "false" | "off" | "no" => Ok(false),
         "1" | "true" | "on" | "yes" => Ok(true),
-        other => Err(Error::BadParameter { what: format!("{name} is {other:?}; expected 0 or 1") }),
+        other => Err(Error::bad_parameter(format!("{name} is {other:?}; expected 0 or 1"))),
     }
 }
 
 fn parse_number(name: &str, value: &str) -> Result<usize> {
-    value.trim().parse().map_err(|_| Error::BadParameter { what: format!("{name} is {value:?}; expected a number") })
+    let invalid =
+        |error: ParseIntError| Error::bad_parameter_from(format!("{name} is {value:?}; expected a number"), error);
+    value.trim().parse().map_err(invalid)
 }
 
 #[cfg(test)]

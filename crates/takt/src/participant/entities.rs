@@ -69,7 +69,7 @@ impl DomainParticipant {
         parameters: &[&str],
     ) -> Result<ContentFilteredTopic<T>> {
         if !Arc::ptr_eq(&self.inner, &related_topic.inner.participant) {
-            return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
+            return Err(Error::bad_parameter("the topic belongs to another participant"));
         }
         ContentFilteredTopic::new(name, related_topic, expression, parameters)
     }

@@ -213,7 +213,7 @@ impl DomainParticipant {
     fn locate(&self, peer: &str) -> Result<Vec<takt_wire::Locator>> {
         if peers::is_tcp(peer) && !self.inner.has_tcp {
             let what = format!("peer {peer:?}: the participant was built without TCP");
-            return Err(Error::BadParameter { what });
+            return Err(Error::bad_parameter(what));
         }
         peers::locate(peer, self.inner.domain_id, self.inner.ipv6)
     }

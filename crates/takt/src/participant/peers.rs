@@ -11,6 +11,7 @@
 //! system's resolver knows. A name is resolved once, when it is configured. All its addresses of
 //! the enabled families are used.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 
@@ -88,10 +89,13 @@ fn tcp(address: IpAddr, port: u16) -> Locator {
 }
 
 fn find(peer: &str, ipv6: bool) -> Result<(Peer<'_>, Vec<IpAddr>)> {
-    let invalid = |reason: &str| Error::BadParameter { what: format!("peer {peer:?}: {reason}") };
+    let text_of = |reason: &str| format!("peer {peer:?}: {reason}");
+    let invalid = |reason: &str| Error::bad_parameter(text_of(reason));
     let forms = "expected HOST, HOST:PORT, HOST#INDEX, HOST#FIRST-LAST or tcp/HOST:PORT";
     let parsed = parse(peer).ok_or_else(|| invalid(forms))?;
-    let addresses = resolve(parsed.host, ipv6).map_err(|error| invalid(&format!("cannot be resolved: {error}")))?;
+    let unresolved =
+        |error: io::Error| Error::bad_parameter_from(text_of(&format!("cannot be resolved: {error}")), error);
+    let addresses = resolve(parsed.host, ipv6).map_err(unresolved)?;
     if addresses.is_empty() {
         return Err(invalid("has no address of an enabled IP version"));
     }

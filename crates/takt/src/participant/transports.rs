@@ -14,7 +14,7 @@
 
 use std::net::Ipv4Addr;
 
-use takt_transport::choice::{self, Opened, Request, TransportChoice, TransportSpec};
+use takt_transport::choice::{self, Malformed, Opened, Request, TransportChoice, TransportSpec};
 use takt_transport::shm::ShmConfig;
 use takt_transport::tcp::TcpConfig;
 use takt_transport::udp::UdpConfig;
@@ -55,16 +55,19 @@ impl TransportConfig {
     fn parse(&self) -> Result<ParsedConfig> {
         let choice = |list: &Option<Vec<String>>| {
             let read = TransportChoice::parse_list(list.iter().flatten());
-            read.map_err(|error| Error::BadParameter { what: error.to_string() })
+            read.map_err(|error| Error::bad_parameter_from(error.to_string(), error))
         };
         let mut topics = Vec::new();
         for text in self.topics.iter().flatten() {
-            let invalid = |what: &str| Error::BadParameter { what: format!("transports of topics: {text:?}: {what}") };
+            let text_of = |what: &str| format!("transports of topics: {text:?}: {what}");
+            let invalid = |what: &str| Error::bad_parameter(text_of(what));
             let (pattern, list) = text.split_once('=').ok_or_else(|| invalid("expected PATTERN=TRANSPORTS"))?;
             if pattern.trim().is_empty() {
                 return Err(invalid("expected a topic name pattern before the ="));
             }
-            let choice: TransportChoice = list.parse().map_err(|error| invalid(&format!("{error}")))?;
+            let choice: TransportChoice = list
+                .parse()
+                .map_err(|error: Malformed| Error::bad_parameter_from(text_of(&error.to_string()), error))?;
             topics.push((pattern.trim().to_owned(), choice));
         }
         let (user_data, discovery, extra) =
@@ -126,7 +129,7 @@ pub(super) fn assemble(
     };
     if !opener.any(for_discovery, |transport| carries_ip(transport) || carries_ethernet(transport)) {
         let what = format!("discovery by {}: only UDP, TCP and Ethernet carry discovery", wanted.discovery);
-        return Err(Error::BadParameter { what });
+        return Err(Error::bad_parameter(what));
     }
     let mut rules = Vec::new();
     for (pattern, choice) in &wanted.topics {

@@ -64,7 +64,7 @@ impl AnyDataReader {
     ) -> Result<Self> {
         let participant = &subscriber.inner.participant;
         if !Arc::ptr_eq(participant, &topic.participant) {
-            return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
+            return Err(Error::bad_parameter("the topic belongs to another participant"));
         }
         let timing = participant.reader_timing(&topic.name, &qos)?;
         let latency_terms = participant.latency_terms(&topic.name, &qos)?;
@@ -368,7 +368,7 @@ impl AnyDataReader {
         self.core.engine.inspect(|driver| {
             let is_matched = driver.core.matched_publications(self.core.handle)?.contains(&writer);
             let data = is_matched.then(|| driver.core.publication_data(writer)).flatten();
-            let unknown = || Error::BadParameter { what: format!("writer {writer} is not matched") };
+            let unknown = || Error::bad_parameter(format!("writer {writer} is not matched"));
             data.map(PublicationBuiltinTopicData::from).ok_or_else(unknown)
         })
     }

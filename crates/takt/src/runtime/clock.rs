@@ -31,7 +31,7 @@ pub(crate) fn now() -> Instant {
 pub(crate) fn not_negative(what: &str, duration: impl Into<Duration>) -> Result<Duration> {
     let duration = duration.into();
     match duration.is_negative() {
-        true => Err(Error::BadParameter { what: format!("{what} of {duration}: it must not be negative") }),
+        true => Err(Error::bad_parameter(format!("{what} of {duration}: it must not be negative"))),
         false => Ok(duration),
     }
 }

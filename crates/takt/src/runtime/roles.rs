@@ -1,10 +1,11 @@
 //! Roles of a participant's transports: which data each of them carries.
 
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use takt_core::{LocatorKinds, Locators};
 use takt_transport::Transport;
-use takt_transport::choice::{TransportChoice, TransportSpec};
+use takt_transport::choice::{Malformed, TransportChoice, TransportSpec};
 use takt_wire::Locator;
 use takt_wire::partition::fnmatch;
 
@@ -119,8 +120,9 @@ impl Roles {
     }
 
     fn select_open(&self, text: &str) -> Result<TransportSet> {
-        let invalid = |what: String| Error::BadParameter { what: format!("property takt.transport: {what}") };
-        let choice: TransportChoice = text.parse().map_err(|error| invalid(format!("{error}")))?;
+        let text_of = |what: &dyn fmt::Display| format!("property takt.transport: {what}");
+        let choice: TransportChoice =
+            text.parse().map_err(|error: Malformed| Error::bad_parameter_from(text_of(&error), error))?;
         // A name without target and options selects every transport of that name.
         let matches = |requested: &TransportSpec, open: &TransportSpec| {
             requested == open || (*requested == TransportSpec::named(&requested.name) && requested.name == open.name)
@@ -132,7 +134,8 @@ impl Roles {
         choice.alternatives.iter().find_map(all_of).ok_or_else(|| {
             let open: Vec<String> = self.specs.iter().map(ToString::to_string).collect();
             let open = if open.is_empty() { "none selected by name".to_owned() } else { open.join(", ") };
-            invalid(format!("{choice} is not open; open transports: {open}; add it to transport.extra"))
+            let closed = format!("{choice} is not open; open transports: {open}; add it to transport.extra");
+            Error::bad_parameter(text_of(&closed))
         })
     }
 }

@@ -218,8 +218,11 @@ impl LogTopic {
             Ok(_) | Err(WriteError::WouldBlock) => Ok(()),
             Err(WriteError::Refused(error)) => Err(error.into()),
             Err(WriteError::Serialize) => {
-                let cause = failure.map_or_else(String::new, |error| format!(": {error}"));
-                Err(Error::BadParameter { what: format!("log entry cannot be serialized{cause}") })
+                let what = "log entry cannot be serialized";
+                Err(match failure {
+                    Some(error) => Error::bad_parameter_from(format!("{what}: {error}"), error),
+                    None => Error::bad_parameter(what),
+                })
             }
         }
     }

@@ -82,6 +82,7 @@ impl fmt::Debug for SecurityConfig {
 
 /// Reads a security file.
 fn read_file(what: &str, path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path)
-        .map_err(|error| Error::BadParameter { what: format!("{what}: {} cannot be read: {error}", path.display()) })
+    std::fs::read(path).map_err(|error| {
+        Error::bad_parameter_from(format!("{what}: {} cannot be read: {error}", path.display()), error)
+    })
 }

@@ -58,7 +58,7 @@ mod with {
     }
 
     fn refused(error: SecurityError) -> Error {
-        Error::NotAllowedBySecurity { what: error.to_string() }
+        Error::NotAllowedBySecurity { what: error.to_string(), source: Some(error.into()) }
     }
 }
 

@@ -46,10 +46,10 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
     let names = properties.entries.iter().map(|entry| entry.name.as_str());
     if let Some(name) = names.filter(|name| name.starts_with(PREFIX)).find(|name| !known.contains(name)) {
         let what = format!("property \"{name}\" is unknown; expected one of {}", known.join(", "));
-        return Err(Error::BadParameter { what });
+        return Err(Error::bad_parameter(what));
     }
     let uri = |name: &str| {
-        let missing = || Error::BadParameter { what: format!("property \"{name}\" is missing; DDS Security needs it") };
+        let missing = || Error::bad_parameter(format!("property \"{name}\" is missing; DDS Security needs it"));
         properties.get(name).ok_or_else(missing)
     };
     let value = |name: &str| super::uri::read(name, uri(name)?);
@@ -57,9 +57,9 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
         None => Ok(default),
         Some("true") => Ok(true),
         Some("false") => Ok(false),
-        Some(other) => Err(Error::BadParameter {
-            what: format!("property \"{name}\" is \"{other}\"; expected \"true\" or \"false\""),
-        }),
+        Some(other) => {
+            Err(Error::bad_parameter(format!("property \"{name}\" is \"{other}\"; expected \"true\" or \"false\"")))
+        }
     };
     let lists = properties.entries.iter().filter(|entry| entry.name == REVOCATION_LIST);
     Ok(Some(SecurityConfig {

@@ -34,7 +34,7 @@ pub(super) fn file(uri: &str) -> Option<&Path> {
 }
 
 fn invalid_uri(name: &str, what: &str) -> Error {
-    Error::BadParameter { what: format!("property \"{name}\" {what}") }
+    Error::bad_parameter(format!("property \"{name}\" {what}"))
 }
 
 #[cfg(test)]

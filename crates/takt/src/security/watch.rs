@@ -44,7 +44,7 @@ impl Source {
         match self {
             Self::Directory(directory) => SecurityConfig::from_enclave(directory),
             Self::Properties(all) => {
-                let none = || Error::BadParameter { what: "properties without dds.sec.*".to_owned() };
+                let none = || Error::bad_parameter("properties without dds.sec.*");
                 SecurityConfig::from_properties(all)?.ok_or_else(none)
             }
         }

@@ -168,7 +168,7 @@ impl AnyDataWriter {
     ) -> Result<Self> {
         let participant = &publisher.inner.participant;
         if !Arc::ptr_eq(participant, &topic.participant) {
-            return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
+            return Err(Error::bad_parameter("the topic belongs to another participant"));
         }
         let representation = representation(&qos.data_representation)?;
         let engine = Arc::clone(&participant.engine);
@@ -500,7 +500,7 @@ impl AnyDataWriter {
         self.core.engine.inspect(|driver| {
             let is_matched = driver.core.matched_subscriptions(self.core.handle)?.contains(&reader);
             let data = is_matched.then(|| driver.core.subscription_data(reader)).flatten();
-            let unknown = || Error::BadParameter { what: format!("reader {reader} is not matched") };
+            let unknown = || Error::bad_parameter(format!("reader {reader} is not matched"));
             data.map(SubscriptionBuiltinTopicData::from).ok_or_else(unknown)
         })
     }

@@ -141,7 +141,7 @@ impl<T: TypeSupport> DataWriter<T> {
     /// As [`write`](Self::write), and [`Error::BadParameter`] if `readers` is empty or too long.
     pub fn write_to(&self, sample: &T, readers: &[Guid]) -> Result<()> {
         if readers.is_empty() {
-            return Err(Error::BadParameter { what: "a directed write needs a reader".into() });
+            return Err(Error::bad_parameter("a directed write needs a reader"));
         }
         self.publish(sample, &Publication { readers, ..Publication::default() })
     }

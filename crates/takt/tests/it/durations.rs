@@ -12,7 +12,7 @@ const SHORT: StdDuration = StdDuration::from_millis(5);
 
 fn refusal<R>(result: Result<R>) -> String {
     match result {
-        Err(Error::BadParameter { what }) => what,
+        Err(Error::BadParameter { what, .. }) => what,
         Err(other) => panic!("another error: {other}"),
         Ok(_) => panic!("accepted"),
     }

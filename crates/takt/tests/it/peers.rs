@@ -51,7 +51,7 @@ fn invalid_peer_is_an_error() {
     let participant = without_multicast(domain());
     for wrong in ["no-such-host.invalid", "127.0.0.1#7-3", "127.0.0.1:x"] {
         let error = participant.add_peer(wrong).expect_err(wrong);
-        assert!(matches!(&error, Error::BadParameter { what } if what.contains(wrong)), "{error}");
+        assert!(matches!(&error, Error::BadParameter { what, .. } if what.contains(wrong)), "{error}");
     }
     let many = (0..40).map(|host| format!("127.0.1.{host}#0-119"));
     let results: Vec<_> = many.map(|peer| participant.add_peer(&peer)).collect();

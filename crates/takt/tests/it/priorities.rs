@@ -248,5 +248,5 @@ fn invalid_priority_property_is_rejected() {
     let mut qos = reliable_reader(History::KeepAll);
     qos.property.set(PRIORITY_PROPERTY, "100", false);
     let refused = subscriber.create_datareader(&topic, qos).map(drop);
-    assert!(matches!(&refused, Err(Error::BadParameter { what }) if what.contains("rt.priority")), "{refused:?}");
+    assert!(matches!(&refused, Err(Error::BadParameter { what, .. }) if what.contains("rt.priority")), "{refused:?}");
 }
