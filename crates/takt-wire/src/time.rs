@@ -98,7 +98,10 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// Duration.
+/// Duration of QoS policies and of discovery data; may be infinite.
+///
+/// A [`core::time::Duration`] converts into it; 2^31 - 1 seconds (68 years) and more, such as its
+/// `MAX`, become infinite. [`as_std`](Self::as_std) converts back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration {
     /// Whole seconds.
@@ -156,6 +159,11 @@ impl Duration {
         Some(self.seconds as u64 * NANOS_PER_SECOND + fraction_to_nanos(self.fraction))
     }
 
+    /// Returns the duration as one of the standard library; `None` if infinite, zero if negative.
+    pub fn as_std(self) -> Option<core::time::Duration> {
+        self.as_nanos().map(core::time::Duration::from_nanos)
+    }
+
     /// Parses a duration. All infinite values become [`Duration::INFINITE`].
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let duration = Self { seconds: cursor.i32()?, fraction: cursor.u32()? };
@@ -194,6 +202,15 @@ mod tests {
     use super::*;
     use crate::cursor::Endianness;
     use alloc::string::ToString;
+
+    #[test]
+    fn standard_durations_convert_in_both_directions_and_the_longest_are_infinite() {
+        let short = core::time::Duration::new(3, 7);
+        assert_eq!(Duration::from(short).as_std(), Some(short));
+        assert_eq!(Duration::from(core::time::Duration::MAX), Duration::INFINITE);
+        assert_eq!(Duration::INFINITE.as_std(), None);
+        assert_eq!(Duration { seconds: -2, fraction: 0 }.as_std(), Some(core::time::Duration::ZERO));
+    }
 
     #[test]
     fn nanoseconds_round_trip_through_the_fraction() {

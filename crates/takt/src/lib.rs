@@ -32,10 +32,17 @@
 //! [`SampleStream`]s.
 //!
 //! # Durations
-//! A call that takes a duration accepts `impl Into<`[`Duration`]`>`: a DDS duration, or a
-//! [`std::time::Duration`], of which 68 years and more count as infinite. [`Duration::INFINITE`]
-//! waits without a time limit, and means no limit where the call sets one. A negative duration is
-//! [`Error::BadParameter`].
+//! A program needs [`std::time::Duration`] alone:
+//! - A call that takes a duration accepts it (`impl Into<`[`Duration`]`>`), as do the builder, the
+//!   calls that set QoS policies and [`qos::Deadline::new`] with its kin. 2^31 - 1 seconds (68
+//!   years) and more are infinite, so [`std::time::Duration::MAX`] waits without a time limit, and
+//!   means no limit where the call sets one.
+//! - A call or a status that returns a duration returns a [`std::time::Duration`]. Histograms,
+//!   traces and announced stages count nanoseconds, in fields and methods with the suffix `_ns`.
+//! - The fields of QoS policies and discovery data are DDS durations, [`Duration`]: they may be
+//!   infinite ([`Duration::INFINITE`]), and a peer may announce a negative one. Every call accepts
+//!   them, too. [`Duration::as_std`] converts to the standard type. A call refuses a negative one
+//!   with [`Error::BadParameter`].
 //!
 //! # Invariants
 //! - `write` and `take` do not allocate once endpoints are created and matched, and never hand over

@@ -5,6 +5,7 @@
 //! parser; see `docs/guide/analysis.md`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use takt_core::LatencyTerms;
 use takt_schedule::Priority;
@@ -19,11 +20,11 @@ pub struct TopicTiming {
     pub writer: Priority,
     /// Priority of readers and their listeners: that of the last stage on the executor.
     pub reader: Priority,
-    /// Required maximum latency from `write` on, in nanoseconds, if there is one.
-    pub limit_ns: Option<u64>,
-    /// Computed latency bound in nanoseconds, from `write` to the end of the flow's last stage.
-    /// `None` if there is no bound.
-    pub bound_ns: Option<u64>,
+    /// Required maximum latency from `write` on, if there is one.
+    pub limit: Option<Duration>,
+    /// Computed latency bound from `write` to the end of the flow's last stage. `None` if there is
+    /// no bound.
+    pub bound: Option<Duration>,
 }
 
 /// Latency that a host adds to a topic that crosses the network, on one executor. Writers and
@@ -69,8 +70,8 @@ impl TimingPlan {
             let what = format!("{}: flows of topic {topic:?} have different priorities on {executor:?}", self.source);
             return Err(Error::bad_parameter(what));
         }
-        known.limit_ns = known.limit_ns.into_iter().chain(timing.limit_ns).min();
-        known.bound_ns = known.bound_ns.zip(timing.bound_ns).map(|(a, b)| a.max(b));
+        known.limit = known.limit.into_iter().chain(timing.limit).min();
+        known.bound = known.bound.zip(timing.bound).map(|(a, b)| a.max(b));
         Ok(())
     }
 
@@ -149,7 +150,11 @@ impl ExecutorPlan {
 
 /// Returns the limit and the bound with which the latencies of a reader's samples are compared.
 pub(crate) fn latency_terms(timing: Option<TopicTiming>) -> LatencyTerms {
-    timing.map_or(LatencyTerms::default(), |TopicTiming { limit_ns, bound_ns, .. }| LatencyTerms { limit_ns, bound_ns })
+    let nanos = |most: Option<Duration>| most.map(|most| u64::try_from(most.as_nanos()).unwrap_or(u64::MAX));
+    timing.map_or(LatencyTerms::default(), |TopicTiming { limit, bound, .. }| LatencyTerms {
+        limit_ns: nanos(limit),
+        bound_ns: nanos(bound),
+    })
 }
 
 #[cfg(test)]
@@ -157,7 +162,8 @@ mod tests {
     use super::*;
 
     fn timing(writer: i32, reader: i32, limit_ns: Option<u64>, bound_ns: Option<u64>) -> TopicTiming {
-        TopicTiming { writer: Priority::new(writer), reader: Priority::new(reader), limit_ns, bound_ns }
+        let [limit, bound] = [limit_ns, bound_ns].map(|most_ns| most_ns.map(Duration::from_nanos));
+        TopicTiming { writer: Priority::new(writer), reader: Priority::new(reader), limit, bound }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Program of `docs/guide/logging.md`: a writer whose offered QoS is incompatible with that of the
 //! reader, so that they do not match.
 
-use takt::{DdsType, DomainParticipant, Duration, qos::*};
+use std::time::Duration;
+
+use takt::{DdsType, DomainParticipant, qos::*};
 
 #[derive(DdsType, Clone, Debug, Default)]
 struct Reading {

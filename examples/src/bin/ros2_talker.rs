@@ -18,7 +18,7 @@ fn main() -> takt::Result<()> {
         let data = format!("hello {number}");
         println!("{data}");
         writer.write(&RosString { data })?;
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(ms(100));
     }
     writer.wait_for_acknowledgments(secs(10))
 }

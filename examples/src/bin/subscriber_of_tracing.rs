@@ -3,8 +3,9 @@
 //! receives.
 
 use std::fmt;
+use std::time::Duration;
 
-use takt::{DdsType, DomainParticipant, Duration, qos::*};
+use takt::{DdsType, DomainParticipant, qos::*};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};

@@ -25,7 +25,7 @@ fn publish(participant: &DomainParticipant) -> takt::Result<()> {
     writer.wait_for_readers(1, secs(30))?;
     for step in 0..20 {
         writer.write(&Reading { sensor: 7, celsius: 20.0 + f64::from(step) / 10.0 })?;
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(ms(100));
     }
     writer.wait_for_acknowledgments(secs(1))
 }

@@ -206,11 +206,11 @@ fn print(options: &Run, link: &dyn Link, configuration: Configuration, figures: 
 
 /// Formats how many samples exceeded the bound and the limit.
 fn latency(status: &LatencyExceededStatus) -> String {
-    let microseconds = |ns: u64| format!("{}.{:03} us", ns / 1000, ns % 1000);
-    let most = |what: &str, ns: Option<u64>, above: u64| {
-        ns.map_or(String::new(), |ns| format!(", {above} above the {what} of {}", microseconds(ns)))
+    let microseconds = |ns: u128| format!("{}.{:03} us", ns / 1000, ns % 1000);
+    let most = |what: &str, most: Option<Duration>, above: u64| {
+        most.map_or(String::new(), |most| format!(", {above} above the {what} of {}", microseconds(most.as_nanos())))
     };
-    let (count, worst) = (status.ages.count(), microseconds(status.ages.max_ns()));
-    let bound = most("bound", status.bound_ns, status.above_bound_count);
-    format!("{count} samples, maximum age {worst}{bound}{}", most("limit", status.limit_ns, status.total_count))
+    let (count, worst) = (status.ages.count(), microseconds(status.ages.max_ns().into()));
+    let bound = most("bound", status.bound, status.above_bound_count);
+    format!("{count} samples, maximum age {worst}{bound}{}", most("limit", status.limit, status.total_count))
 }

@@ -12,6 +12,7 @@ mod quantity;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use takt::real_time::Priority;
 use takt::{HostStage, HostStages, TimingPlan, TopicStages, TopicTiming};
@@ -225,8 +226,8 @@ impl SystemFile {
                 let timing = TopicTiming {
                     writer: Priority::new(first.priority),
                     reader: Priority::new(here.next_back().unwrap_or(first).priority),
-                    limit_ns: flow.limit_ns,
-                    bound_ns: certificate.flows[at].bound_ns,
+                    limit: flow.limit_ns.map(Duration::from_nanos),
+                    bound: certificate.flows[at].bound_ns.map(Duration::from_nanos),
                 };
                 plan.add(&executor.name, topic, timing).map_err(|error| refuse(error.to_string()))?;
                 if let Some(network) = self.networks.get(at).copied().flatten() {

@@ -7,6 +7,7 @@
 //! Each age includes the offset between the wall clocks of both ends. A timestamp in the future
 //! counts as age 0. Samples written before the reader was enabled are history and do not count.
 
+use core::time::Duration;
 use takt_schedule::Histogram;
 use takt_wire::Timestamp;
 
@@ -23,20 +24,20 @@ pub struct LatencyTerms {
 /// none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyExceededStatus {
-    /// Limit in nanoseconds: the reader's E2E_LATENCY, else the limit of its topic's flow.
-    pub limit_ns: Option<u64>,
+    /// Limit: the reader's E2E_LATENCY, else the limit of its topic's flow.
+    pub limit: Option<Duration>,
     /// Samples older than the limit.
     pub total_count: u64,
     /// Change of `total_count` since the status was last read.
     pub total_count_change: u64,
-    /// Bound of its topic's flow in nanoseconds, from the system file.
-    pub bound_ns: Option<u64>,
+    /// Bound of its topic's flow, from the system file.
+    pub bound: Option<Duration>,
     /// Samples older than the bound: the times in the file or its assumptions do not hold.
     pub above_bound_count: u64,
     /// Change of `above_bound_count` since the status was last read.
     pub above_bound_count_change: u64,
-    /// Age in nanoseconds of the last sample that exceeded limit or bound.
-    pub last_ns: u64,
+    /// Age of the last sample that exceeded limit or bound.
+    pub last: Duration,
     /// Ages of all samples; the worst case is the maximum.
     pub ages: Histogram,
 }
@@ -45,15 +46,17 @@ pub struct LatencyExceededStatus {
 pub(crate) struct LatencyMonitor {
     since: Timestamp,
     has_changed: bool,
+    terms: LatencyTerms,
     status: LatencyExceededStatus,
 }
 
 impl LatencyMonitor {
     /// Returns a monitor; `None` without limit and bound.
-    pub(crate) fn new(LatencyTerms { limit_ns, bound_ns }: LatencyTerms, since: Timestamp) -> Option<Self> {
-        limit_ns.or(bound_ns)?;
-        let status = LatencyExceededStatus { limit_ns, bound_ns, ..LatencyExceededStatus::default() };
-        Some(Self { since, has_changed: false, status })
+    pub(crate) fn new(terms: LatencyTerms, since: Timestamp) -> Option<Self> {
+        terms.limit_ns.or(terms.bound_ns)?;
+        let [limit, bound] = [terms.limit_ns, terms.bound_ns].map(|most_ns| most_ns.map(Duration::from_nanos));
+        let status = LatencyExceededStatus { limit, bound, ..LatencyExceededStatus::default() };
+        Some(Self { since, has_changed: false, terms, status })
     }
 
     /// Records a sample that has become readable.
@@ -66,13 +69,13 @@ impl LatencyMonitor {
         let status = &mut self.status;
         status.ages.record(age_ns);
         let exceeds = |most_ns: Option<u64>| u64::from(most_ns.is_some_and(|most_ns| age_ns > most_ns));
-        let (limit, bound) = (exceeds(status.limit_ns), exceeds(status.bound_ns));
+        let (limit, bound) = (exceeds(self.terms.limit_ns), exceeds(self.terms.bound_ns));
         status.total_count += limit;
         status.total_count_change += limit;
         status.above_bound_count += bound;
         status.above_bound_count_change += bound;
         if limit + bound > 0 {
-            status.last_ns = age_ns;
+            status.last = Duration::from_nanos(age_ns);
             self.has_changed = true;
         }
     }
@@ -109,12 +112,12 @@ mod tests {
             let changed = monitor.take_changed();
             let status = monitor.read();
             let changes = (status.above_bound_count_change, status.total_count_change);
-            (changed, changes, (status.above_bound_count, status.total_count), status.last_ns)
+            (changed, changes, (status.above_bound_count, status.total_count), status.last.as_secs())
         };
         assert_eq!(arrived(1), (false, (0, 0), (0, 0), 0));
-        assert_eq!(arrived(2), (true, (1, 0), (1, 0), 2_000_000_000));
-        assert_eq!(arrived(4), (true, (1, 1), (2, 1), 4_000_000_000));
-        assert_eq!(arrived(0), (false, (0, 0), (2, 1), 4_000_000_000));
+        assert_eq!(arrived(2), (true, (1, 0), (1, 0), 2));
+        assert_eq!(arrived(4), (true, (1, 1), (2, 1), 4));
+        assert_eq!(arrived(0), (false, (0, 0), (2, 1), 4));
         assert_eq!((monitor.read().ages.count(), monitor.read().ages.max_ns()), (4, 4_000_000_000));
     }
 

@@ -77,7 +77,7 @@ macro_rules! chained {
             /// Sets DEADLINE: the maximum time between two samples of an instance.
             #[must_use]
             pub fn deadline(mut self, period: impl Into<Duration>) -> Self {
-                self.deadline = Deadline { period: period.into() };
+                self.deadline = Deadline::new(period);
                 self
             }
 
@@ -85,7 +85,7 @@ macro_rules! chained {
             /// together.
             #[must_use]
             pub fn latency_budget(mut self, duration: impl Into<Duration>) -> Self {
-                self.latency_budget = LatencyBudget { duration: duration.into() };
+                self.latency_budget = LatencyBudget::new(duration);
                 self
             }
 
@@ -168,7 +168,7 @@ impl DataWriterQos {
     /// Sets LIFESPAN: readers drop samples that are older.
     #[must_use]
     pub fn lifespan(mut self, duration: impl Into<Duration>) -> Self {
-        self.lifespan = Lifespan { duration: duration.into() };
+        self.lifespan = Lifespan::new(duration);
         self
     }
 
@@ -206,7 +206,7 @@ impl DataReaderQos {
     /// Sets TIME_BASED_FILTER: the minimum time between two samples of an instance.
     #[must_use]
     pub fn time_based_filter(mut self, minimum_separation: impl Into<Duration>) -> Self {
-        self.time_based_filter = TimeBasedFilter { minimum_separation: minimum_separation.into() };
+        self.time_based_filter = TimeBasedFilter::new(minimum_separation);
         self
     }
 

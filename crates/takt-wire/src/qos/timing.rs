@@ -18,6 +18,13 @@ macro_rules! span {
             pub $field: Duration,
         }
 
+        impl $name {
+            /// Policy with this duration.
+            pub fn new($field: impl Into<Duration>) -> Self {
+                Self { $field: $field.into() }
+            }
+        }
+
         impl Default for $name {
             fn default() -> Self {
                 Self { $field: $default }

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::support::*;
 use takt::qos::*;
@@ -147,11 +148,12 @@ fn exceeded_latency_is_reported_to_the_listener() {
         wait_until(&both, "the status", || !reported.lock().expect("no panic").is_empty());
         let status = reported.lock().expect("no panic")[0].clone();
         assert_eq!(
-            (status.limit_ns, status.total_count, status.total_count_change),
-            (Some(1), 1, 1),
+            (status.limit, status.total_count, status.total_count_change),
+            (Some(Duration::from_nanos(1)), 1, 1),
             "no thread is so fast"
         );
-        assert!(status.last_ns > 1 && status.ages.max_ns() == status.last_ns);
+        let last_ns = status.last.as_nanos();
+        assert!(last_ns > 1 && u128::from(status.ages.max_ns()) == last_ns);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Timing plans at run time: priorities and bounds of topics, and execution time statistics of
 //! jobs.
 
+use std::time::Duration;
+
 use crate::support::*;
 use takt::qos::*;
 use takt::real_time::{JobKind, Priority};
@@ -11,8 +13,8 @@ fn plan(bound_ns: u64) -> TimingPlan {
     let timing = |writer, reader| TopicTiming {
         writer: Priority::new(writer),
         reader: Priority::new(reader),
-        limit_ns: None,
-        bound_ns: Some(bound_ns),
+        limit: None,
+        bound: Some(Duration::from_nanos(bound_ns)),
     };
     let mut plan = TimingPlan::new("system.toml", ["from", "to", "other"]);
     plan.add("from", "Planned", timing(40, 40)).expect("room");
@@ -51,7 +53,7 @@ fn endpoints_use_the_plans_priorities_for_their_executor() {
         assert!(jobs(&to, JobKind::Receive, 32) >= Some(1), "{runtime:?}: by a port of its own");
         assert!(jobs(&from, JobKind::Transmit, 40).is_some() && jobs(&from, JobKind::Transmit, 31).is_none());
         let status = reader.latency_exceeded_status().expect("open").expect("it has a bound");
-        assert_eq!((status.bound_ns, status.limit_ns), (Some(1), None));
+        assert_eq!((status.bound, status.limit), (Some(Duration::from_nanos(1)), None));
         assert_eq!((status.above_bound_count, status.total_count, status.ages.count()), (1, 0, 1), "no job is so fast");
     }
 }
@@ -72,7 +74,8 @@ fn explicit_settings_override_the_plan() {
     assert_eq!(jobs(&to, JobKind::Callback, 32), None);
     assert!(jobs(&to, JobKind::Callback, 5).is_some());
     let status = reader.latency_exceeded_status().expect("open").expect("it has both");
-    assert_eq!((status.bound_ns, status.limit_ns), (Some(600_000_000_000), Some(1)));
+    let expected = (Some(Duration::from_secs(600)), Some(Duration::from_nanos(1)));
+    assert_eq!((status.bound, status.limit), expected);
     assert_eq!((status.above_bound_count, status.total_count), (0, 1), "ten minutes mean that the machine stalls");
 }
 
@@ -137,8 +140,8 @@ fn listener_on_another_executor_uses_its_priority_there() {
     let timing = |priority| TopicTiming {
         writer: Priority::new(priority),
         reader: Priority::new(priority),
-        limit_ns: None,
-        bound_ns: None,
+        limit: None,
+        bound: None,
     };
     plan.add("to", "Planned", timing(32)).expect("room");
     plan.add("aside", "Planned", timing(-5)).expect("room");
@@ -187,6 +190,6 @@ fn set_qos_before_enable_keeps_priority_and_bound_of_the_reader() {
     writer.write(&Shape::new("RED", 1)).expect("room");
     wait_until(&[], "the sample", || !reader.take(1).expect("open").is_empty());
     let status = reader.latency_exceeded_status().expect("open").expect("it has a bound");
-    assert_eq!((status.bound_ns, status.above_bound_count), (Some(1), 1));
+    assert_eq!((status.bound, status.above_bound_count), (Some(Duration::from_nanos(1)), 1));
     wait_until(&[], "an acknowledgement", || jobs(&to, JobKind::Transmit, 32) >= Some(1));
 }
