@@ -76,8 +76,8 @@ fn shared_memory_has_composed_addresses_and_a_cut_of_what_udp_cannot_carry() {
     let mut a = capture.tap(shm(0), "a");
     let mut b = shm(1);
     let at_b = user_locator(&b);
-    takt_testkit::waiting::until("b is reached", || a.reach(&at_b));
-    let longest = vec![5; a.max_message_len()];
+    takt_testkit::waiting::until("b is reached", || a.reach(&at_b).is_served());
+    let longest = vec![5; a.capabilities().max_message_len];
     send(&mut a, b"short", FlowId::DEFAULT, &[at_b]);
     send(&mut a, &longest, FlowId::DEFAULT, &[at_b]);
     assert_eq!((receive(&mut b).0.len(), receive(&mut b).0.len()), (5, longest.len()));
