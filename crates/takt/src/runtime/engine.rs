@@ -17,7 +17,7 @@ use takt_transport::Scan;
 use super::clock;
 use super::drive::{Driving, drive};
 use super::driver::Driver;
-use super::event_count::EventCount;
+use super::event_count::{EventCount, Ticket};
 use super::guarded::{Guard, Guarded};
 use super::leading::Leadership;
 use super::listeners::{Call, Entity, Listener};
@@ -47,6 +47,82 @@ pub(crate) struct Engine {
     /// once it runs.
     driving_thread: AtomicU64,
     pub(crate) leadership: Leadership,
+}
+
+/// Call of the application that holds the lock of the state. [`finish`](Self::finish) sends the
+/// resulting datagrams.
+pub(crate) struct CoreCall<'a> {
+    engine: &'a Engine,
+    state: Guard<'a, State>,
+    /// Time at which the call began.
+    pub(crate) now: Instant,
+}
+
+impl CoreCall<'_> {
+    /// Returns the protocol engine and its transports.
+    #[inline]
+    pub(crate) fn driver(&mut self) -> Result<&mut Driver> {
+        self.state.driver()
+    }
+
+    /// Sends the datagrams of the call, then wakes tasks and the driving thread as required.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self { engine, mut state, now } = self;
+        let mut built = state.built_datagrams();
+        let (mut wake, mut since) = (state.send_pending(now), now);
+        // Between iterations a thread of higher priority can take the lock. If the transports
+        // accept nothing, the executor sends the rest.
+        while state.has_pending_datagrams() {
+            let before = std::mem::replace(&mut built, state.built_datagrams());
+            if before == built {
+                wake = true;
+                break;
+            }
+            engine.end_hold(&mut state, since);
+            drop(state);
+            state = engine.enter()?;
+            since = clock::now();
+            wake |= state.send_pending(since);
+        }
+        engine.end_hold(&mut state, since);
+        engine.exit(state, wake)
+    }
+}
+
+/// Wait of a call that found no room or no data. Created before the first attempt, so that no
+/// progress is missed.
+pub(crate) struct Wait<'a> {
+    engine: &'a Engine,
+    progress: &'a EventCount,
+    ticket: Ticket,
+}
+
+impl<'a> Wait<'a> {
+    /// `progress` is notified when another attempt may succeed.
+    #[inline]
+    pub(crate) fn new(engine: &'a Engine, progress: &'a EventCount) -> Self {
+        Self { engine, progress, ticket: progress.ticket() }
+    }
+
+    /// Drives the participant or sleeps until there may have been progress.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] after the deadline.
+    pub(crate) fn for_progress(&mut self, deadline: Option<Instant>) -> Result<()> {
+        let Self { engine, progress, ticket } = *self;
+        let now = clock::now();
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(Error::TIMEOUT);
+        }
+        if engine.is_driving_thread() {
+            // A pass does not report progress made by timers, so compare the ticket as well.
+            engine.drive_until(now, deadline, |happened| happened || progress.ticket() != ticket)?;
+        } else {
+            progress.wait(ticket, now, deadline);
+        }
+        self.ticket = progress.ticket();
+        Ok(())
+    }
 }
 
 impl Engine {
@@ -96,6 +172,15 @@ impl Engine {
         self.driving_thread.load(Ordering::Relaxed) == ThreadToken::current().to_bits()
     }
 
+    /// Begins a call of the application.
+    #[inline]
+    pub(crate) fn begin(&self) -> Result<CoreCall<'_>> {
+        let mut state = self.enter()?;
+        let now = clock::now();
+        state.driver()?.refresh_wall_clock(now);
+        Ok(CoreCall { engine: self, state, now })
+    }
+
     /// Calls the core and sends the resulting datagrams.
     pub(crate) fn call<R>(&self, call: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
         self.call_state(|state, now| call(state.driver()?, now))
@@ -103,28 +188,9 @@ impl Engine {
 
     /// As [`call`](Self::call), with access to the whole state.
     pub(crate) fn call_state<R>(&self, call: impl FnOnce(&mut State, Instant) -> Result<R>) -> Result<R> {
-        let mut state = self.enter()?;
-        let now = clock::now();
-        state.driver()?.refresh_wall_clock(now);
-        let result = call(&mut state, now);
-        let mut built = state.built_datagrams();
-        let (mut wake, mut since) = (state.send_pending(now), now);
-        // Between iterations a thread of higher priority can take the lock. If the transports
-        // accept nothing, the executor sends the rest.
-        while state.has_pending_datagrams() {
-            let before = std::mem::replace(&mut built, state.built_datagrams());
-            if before == built {
-                wake = true;
-                break;
-            }
-            self.end_hold(&mut state, since);
-            drop(state);
-            state = self.enter()?;
-            since = clock::now();
-            wake |= state.send_pending(since);
-        }
-        self.end_hold(&mut state, since);
-        self.exit(state, wake)?;
+        let mut begun = self.begin()?;
+        let result = call(&mut begun.state, begun.now);
+        begun.finish()?;
         result
     }
 
@@ -193,24 +259,13 @@ impl Engine {
         deadline: impl FnOnce() -> Option<Instant>,
         mut attempt: impl FnMut(&mut Driver, Instant) -> Result<Option<R>>,
     ) -> Result<R> {
-        let ticket = progress.ticket();
+        let mut wait = Wait::new(self, progress);
         if let Some(result) = self.call(&mut attempt)? {
             return Ok(result);
         }
         let deadline = deadline();
-        let mut ticket = ticket;
         loop {
-            let now = clock::now();
-            if deadline.is_some_and(|deadline| now >= deadline) {
-                return Err(Error::TIMEOUT);
-            }
-            if self.is_driving_thread() {
-                // A pass does not report progress made by timers, so compare the ticket as well.
-                self.drive_until(now, deadline, |happened| happened || progress.ticket() != ticket)?;
-            } else {
-                progress.wait(ticket, now, deadline);
-            }
-            ticket = progress.ticket();
+            wait.for_progress(deadline)?;
             if let Some(result) = self.call(&mut attempt)? {
                 return Ok(result);
             }

@@ -10,7 +10,7 @@ use std::fmt;
 
 use takt_core::Instant;
 
-use super::{DataWriter, Publication};
+use super::{DataWriter, Publication, SampleChange};
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::{Error, Result, TypeSupport};
@@ -127,9 +127,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let before = *written;
         while *written - before < SAMPLES_PER_RUN {
             let Some(sample) = next.take().or_else(|| samples.next()) else { return Ok(Some(Run::Finished)) };
-            let mut attempt = self.attempt(sample.borrow(), publication)?;
-            if attempt(driver, now)?.is_none() {
-                drop(attempt);
+            if !SampleChange::new(self, sample.borrow(), publication)?.write(driver, now)? {
                 *next = Some(sample);
                 return Ok((*written > before).then_some(Run::Continues));
             }

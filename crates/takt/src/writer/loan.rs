@@ -26,36 +26,33 @@ use crate::{Error, Result, TypeSupport};
 /// a loan.
 pub(super) const LOAN_LEN_MIN: usize = 4096;
 
-/// Serializes a payload into loanable memory, unless that has been done, no reader can borrow, or
-/// no memory is free.
+/// Serializes a payload into loanable memory. Returns `None` if no reader can borrow, or no memory
+/// is free.
 pub(super) fn serialize_to_loan(
-    loaned: &mut Option<SharedPayload>,
     driver: &mut Driver,
     writer: WriterHandle,
     payload_len: usize,
-    serialize: impl Fn(&mut [u8]) -> std::result::Result<usize, EncodeError>,
-) -> Result<()> {
-    if loaned.is_none()
-        && driver.core.has_loan_readers(writer)?
-        && let Some(mut loan) = driver.loan(payload_len)
-    {
-        let len = serialize(loan.bytes_mut())?;
-        *loaned = Some(loan.finish(len));
+    serialize: impl FnOnce(&mut [u8]) -> std::result::Result<usize, EncodeError>,
+) -> Result<Option<SharedPayload>> {
+    if !driver.core.has_loan_readers(writer)? {
+        return Ok(None);
     }
-    Ok(())
+    let Some(mut loan) = driver.loan(payload_len) else { return Ok(None) };
+    let len = serialize(loan.bytes_mut())?;
+    Ok(Some(loan.finish(len)))
 }
 
-/// Writes a sample whose payload is loaned. Returns `None` if the history is full.
+/// Writes a sample whose payload is loaned. Returns false if the history is full.
 pub(super) fn write(
     driver: &mut Driver,
     now: Instant,
     writer: WriterHandle,
     change: &NewChange<'_>,
     loaned: &SharedPayload,
-) -> Result<Option<()>> {
+) -> Result<bool> {
     match driver.core.write_loan(now, writer, change, loaned) {
-        Ok(_) => Ok(Some(())),
-        Err(WriteError::WouldBlock) => Ok(None),
+        Ok(_) => Ok(true),
+        Err(WriteError::WouldBlock) => Ok(false),
         Err(WriteError::Refused(error)) => Err(error.into()),
         Err(WriteError::Serialize) => unreachable!("the sample is serialized already"),
     }
@@ -173,7 +170,8 @@ impl<T: TypeSupport> DataWriter<T> {
         match loaned.memory {
             Memory::Shared(loan) => {
                 let payload = loan.finish(payload_len);
-                let attempt = |driver: &mut Driver, now| write(driver, now, core.handle, &change, &payload);
+                let attempt =
+                    |driver: &mut Driver, now| Ok(write(driver, now, core.handle, &change, &payload)?.then_some(()));
                 core.engine.block_on(&core.progress, deadline, attempt)
             }
             Memory::Own(bytes) => core.engine.block_on(&core.progress, deadline, |driver, now| {

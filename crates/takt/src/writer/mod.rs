@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 
 use takt_core::{ChangeKind, InstanceHandle, Instant, NewChange, WriteError, WriterSpec};
-use takt_wire::{Guid, Timestamp};
+use takt_wire::{Guid, SharedPayload, Timestamp};
 use takt_xtypes::{EncodeError, Representation};
 
 pub use any::AnyDataWriter;
@@ -30,6 +30,7 @@ use crate::publisher::Publisher;
 use crate::qos::{DataRepresentation, DataWriterQos};
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
+use crate::runtime::engine::Wait;
 use crate::runtime::listeners::Listener;
 use crate::runtime::state::Target;
 use crate::runtime::tasks::TaskKey;
@@ -214,44 +215,68 @@ impl<T: TypeSupport> DataWriter<T> {
     /// # Errors
     /// As [`write`](Self::write), without the timeout.
     pub async fn write_async(&self, sample: &T) -> Result<()> {
-        let publication = Publication::default();
-        let mut attempt = self.attempt(sample, &publication)?;
+        let mut change = SampleChange::new(self, sample, &Publication::default())?;
         let mut task = WaitingTask { writer: self, key: None };
-        poll_fn(|cx| task.poll(cx.waker(), &mut attempt)).await
+        poll_fn(|cx| task.poll(cx.waker(), &mut change)).await
     }
 
     fn publish(&self, sample: &T, publication: &Publication<'_>) -> Result<()> {
         let core = &*self.core;
-        let max_blocking_time = core.max_blocking_time;
-        let attempt = self.attempt(sample, publication)?;
+        let mut change = SampleChange::new(self, sample, publication)?;
         let begun = core.begin_write();
-        let written =
-            core.engine.block_on(&core.progress, || clock::deadline(clock::now(), max_blocking_time), attempt);
+        let written = self.write_or_wait(&mut change);
         core.end_write(begun);
         written.map_err(|error| error.explained(|| core.timeout_text()))
     }
 
-    /// Returns a closure that writes the sample. The closure returns `None` if the history is full,
-    /// and may then be called again.
+    /// Writes a change, and waits for room if the history is full.
     #[inline]
-    fn attempt<'a>(
-        &'a self,
-        sample: &'a T,
-        publication: &Publication<'a>,
-    ) -> Result<impl FnMut(&mut Driver, Instant) -> Result<Option<()>> + use<'a, T>> {
-        let handle = self.core.handle;
-        let alive = publication.kind == ChangeKind::Alive;
-        if !alive && !T::HAS_KEY {
+    fn write_or_wait(&self, change: &mut SampleChange<'_, T>) -> Result<()> {
+        let engine = &self.core.engine;
+        let mut wait = Wait::new(engine, &self.core.progress);
+        let mut deadline = None;
+        loop {
+            let mut call = engine.begin()?;
+            let now = call.now;
+            let written = call.driver().and_then(|driver| change.write(driver, now));
+            call.finish()?;
+            if written? {
+                return Ok(());
+            }
+            wait.for_progress(*deadline.get_or_insert_with(|| clock::deadline(now, self.core.max_blocking_time)))?;
+        }
+    }
+}
+
+/// Change of the application on its way into the history.
+struct SampleChange<'a, T> {
+    core: &'a WriterCore,
+    sample: &'a T,
+    representation: Representation,
+    change: NewChange<'a>,
+    replaces_unsent: bool,
+    /// The serialized sample, if its payload is loaned to readers on this host.
+    loaned: Option<SharedPayload>,
+}
+
+impl<'a, T: TypeSupport> SampleChange<'a, T> {
+    /// Determines key and length of the change.
+    ///
+    /// # Errors
+    /// As [`DataWriter::write`] and [`DataWriter::dispose`].
+    #[inline]
+    fn new(writer: &'a DataWriter<T>, sample: &'a T, publication: &Publication<'a>) -> Result<Self> {
+        let (core, representation) = (&*writer.core, writer.representation);
+        let is_alive = publication.kind == ChangeKind::Alive;
+        if !is_alive && !T::HAS_KEY {
             return Err(Error::IllegalOperation { what: "the type has no key, so the topic has no instances" });
         }
-        let representation = self.representation;
         let key_hash = takt_xtypes::key_hash(sample)?;
-        let payload_len = if alive {
+        let payload_len = if is_alive {
             takt_xtypes::serialized_len(sample, representation)
         } else {
             takt_xtypes::serialized_key_len(sample, representation).max(KEY_PAYLOAD_LEN_MIN)
         };
-        let core = &*self.core;
         core.check_len(payload_len)?;
         let change = NewChange {
             kind: publication.kind,
@@ -260,39 +285,43 @@ impl<T: TypeSupport> DataWriter<T> {
             destinations: publication.readers,
             payload_len,
         };
-        let serialize = move |out: &mut [u8]| {
-            if alive {
-                takt_xtypes::serialize(sample, representation, out)
-            } else {
-                let len = takt_xtypes::serialize_key(sample, representation, out)?;
-                out[len..].fill(0);
-                Ok(out.len())
-            }
-        };
         let replaces_unsent = publication.replaces_unsent;
-        let mut loaned = None;
-        Ok(move |driver: &mut Driver, now: Instant| {
-            if !replaces_unsent && driver.core.would_replace_unsent(handle, key_hash)? {
-                driver.transmit(now);
+        Ok(Self { core, sample, representation, change, replaces_unsent, loaned: None })
+    }
+
+    fn serialize(&self, out: &mut [u8]) -> std::result::Result<usize, EncodeError> {
+        if self.change.kind == ChangeKind::Alive {
+            return takt_xtypes::serialize(self.sample, self.representation, out);
+        }
+        let len = takt_xtypes::serialize_key(self.sample, self.representation, out)?;
+        out[len..].fill(0);
+        Ok(out.len())
+    }
+
+    /// Writes the change. Returns false if the history is full; may then be called again.
+    #[inline]
+    fn write(&mut self, driver: &mut Driver, now: Instant) -> Result<bool> {
+        let (handle, payload_len) = (self.core.handle, self.change.payload_len);
+        if !self.replaces_unsent && driver.core.would_replace_unsent(handle, self.change.key_hash)? {
+            driver.transmit(now);
+        }
+        if self.change.kind == ChangeKind::Alive && payload_len >= loan::LOAN_LEN_MIN {
+            if self.loaned.is_none() {
+                self.loaned = loan::serialize_to_loan(driver, handle, payload_len, |out| self.serialize(out))?;
             }
-            if alive && payload_len >= loan::LOAN_LEN_MIN {
-                loan::serialize_to_loan(&mut loaned, driver, handle, payload_len, serialize)?;
-                if let Some(loaned) = &loaned {
-                    return loan::write(driver, now, handle, &change, loaned);
-                }
+            if let Some(loaned) = &self.loaned {
+                return loan::write(driver, now, handle, &self.change, loaned);
             }
-            let mut failure: Option<EncodeError> = None;
-            let written = driver
-                .core
-                .write(now, handle, &change, |out| serialize(out).map_err(|error| failure = Some(error)).ok());
-            match (written, failure) {
-                (Ok(_), _) => Ok(Some(())),
-                (Err(WriteError::WouldBlock), _) => Ok(None),
-                (Err(WriteError::Refused(error)), _) => Err(core.length_error(error, payload_len)),
-                (Err(WriteError::Serialize), Some(error)) => Err(error.into()),
-                (Err(WriteError::Serialize), None) => unreachable!("the serializer failed without an error"),
-            }
-        })
+        }
+        let mut failure: Option<EncodeError> = None;
+        let fill = |out: &mut [u8]| self.serialize(out).map_err(|error| failure = Some(error)).ok();
+        match (driver.core.write(now, handle, &self.change, fill), failure) {
+            (Ok(_), _) => Ok(true),
+            (Err(WriteError::WouldBlock), _) => Ok(false),
+            (Err(WriteError::Refused(error)), _) => Err(self.core.length_error(error, payload_len)),
+            (Err(WriteError::Serialize), Some(error)) => Err(error.into()),
+            (Err(WriteError::Serialize), None) => unreachable!("the serializer failed without an error"),
+        }
     }
 }
 
@@ -324,22 +353,22 @@ struct WaitingTask<'a, T: TypeSupport> {
 
 impl<T: TypeSupport> WaitingTask<'_, T> {
     /// Attempts to write, or registers `waker` to be woken when there is space.
-    fn poll(
-        &mut self,
-        waker: &Waker,
-        attempt: impl FnOnce(&mut Driver, Instant) -> Result<Option<()>>,
-    ) -> Poll<Result<()>> {
+    fn poll(&mut self, waker: &Waker, change: &mut SampleChange<'_, T>) -> Poll<Result<()>> {
         let core = &*self.writer.core;
         let mut former = None;
         let result = core.engine.call_state(|state, now| {
-            let written = attempt(state.driver()?, now)?;
-            if written.is_none() {
+            let is_written = change.write(state.driver()?, now)?;
+            if !is_written {
                 former = state.add_task(Target::Writer(core.handle), &mut self.key, waker)?;
             }
-            Ok(written)
+            Ok(is_written)
         });
         drop(former);
-        result.transpose().map_or(Poll::Pending, Poll::Ready)
+        match result {
+            Ok(true) => Poll::Ready(Ok(())),
+            Ok(false) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
     }
 }
 

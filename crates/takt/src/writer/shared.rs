@@ -15,7 +15,7 @@ use takt_core::{ChangeKind, NewChange};
 use takt_wire::{PAYLOAD_PREFIX_LEN, Piece, SharedPayload, SharedPayloadMemory};
 use takt_xtypes::Representation;
 
-use super::{DataWriter, Publication, loan};
+use super::{DataWriter, Publication, SampleChange, loan};
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::{Error, Result, TypeSupport};
@@ -102,12 +102,12 @@ impl<T: TypeSupport + Send + Sync + 'static> DataWriter<T> {
     pub fn write_shared(&self, sample: Arc<T>) -> Result<()> {
         let core = &*self.core;
         let publication = Publication::default();
-        let mut otherwise = self.attempt(&*sample, &publication)?;
+        let mut otherwise = SampleChange::new(self, &*sample, &publication)?;
         let key_hash = takt_xtypes::key_hash(&*sample)?;
         let mut loaned = None;
         let attempt = |driver: &mut Driver, now| {
             if !driver.stays_in_process(core.handle)? {
-                return otherwise(driver, now);
+                return Ok(otherwise.write(driver, now)?.then_some(()));
             }
             if loaned.is_none() {
                 loaned = Some(Object::share(Arc::clone(&sample), self.representation)?);
@@ -120,7 +120,7 @@ impl<T: TypeSupport + Send + Sync + 'static> DataWriter<T> {
                 destinations: &[],
                 payload_len: *payload_len,
             };
-            loan::write(driver, now, core.handle, &change, object)
+            Ok(loan::write(driver, now, core.handle, &change, object)?.then_some(()))
         };
         core.engine.block_on(&core.progress, || clock::deadline(clock::now(), core.max_blocking_time), attempt)
     }
