@@ -294,7 +294,7 @@ mod tests {
         let message = refusal("[radio]\n");
         assert_eq!(
             message,
-            "f.toml:1: radio: unknown table; expected participant, network, transport, udp, shared_memory, tcp, real_time, limits or qos_library"
+            "f.toml:1: radio: unknown table; expected participant, network, transport, udp, shared_memory, tcp, capture, real_time, limits or qos_library"
         );
         let message = Settings::new().add_environment(|_| Some("?".to_owned())).expect_err("refused").to_string();
         assert_eq!(message, "TAKT_DOMAIN: found \"?\"; expected a number from 0 to 232");

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::process::Command;
 use takt_testkit::directory::Directory;
 use takt_testkit::domain::domain;
+use takt_testkit::network::veth_pair;
 use takt_testkit::pcapng::Pcapng;
 use takt_testkit::{not_run, require};
 
@@ -89,6 +90,33 @@ fn shared_memory_is_captured_by_the_participant() {
     }
     let decoded = decode(&path, "frame.interface_name == \"shm\" && rtps.sm.id == 0x15");
     assert!(decoded.lines().filter(|line| line.contains("DATA")).count() >= 20, "{decoded}");
+}
+
+/// AF_XDP bypasses the packet sockets of the host. Only a capture of the participant has the
+/// samples.
+#[test]
+fn af_xdp_is_captured_by_the_participant() {
+    if let Err(why) = require::network_namespaces().and_then(|()| require::af_xdp()) {
+        return not_run(why);
+    }
+    let Some([here, there]) = veth_pair(1) else { return };
+    let directory = Directory::new("capture-xdp");
+    let environment = [("TAKT_CAPTURE", directory.text("{pid}.pcapng"))];
+    let options = "--interface eth0 --transport xdp:eth0/mode=generic";
+    let line = format!("pub Square {{}} --type ShapeType --rate 100 --count 1000000 {options}");
+    let publisher = here.run(|| Takt::start_in(&line, &[]));
+    let reader = there.run(|| Takt::start_in(&format!("echo Square --count 20 --timeout 30 {options}"), &environment));
+    let path = directory.file(&format!("{}.pcapng", reader.id()));
+    let (text, errors, code) = reader.ending();
+    assert_eq!(code, Some(0), "{text}: {errors}");
+    drop(publisher);
+    let file = Pcapng::read(&path);
+    let names: Vec<&str> = file.interfaces.iter().map(|interface| interface.name.as_str()).collect();
+    assert!(names.contains(&"xdp"), "{names:?}: {errors}");
+    let received = file.packets_of("xdp").filter(|packet| !packet.is_outbound);
+    let samples =
+        received.filter(|packet| packet.udp_payload().starts_with(b"RTPS") && packet.octets[16..20] == [10, 77, 0, 2]);
+    assert!(samples.count() >= 20, "{names:?}");
 }
 
 #[test]

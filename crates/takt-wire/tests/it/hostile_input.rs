@@ -19,7 +19,7 @@ const EDGES: [u32; 12] =
 /// Changes some octets, or the length.
 fn mutate(octets: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(4) {
-        let at = random.below(octets.len());
+        let at = random.below(octets.len().max(1));
         match random.below(6) {
             0 => octets.truncate(at),
             1 => octets.insert(at, random.next().to_le_bytes()[0]),
