@@ -2,30 +2,14 @@
 //! them, each test reports that it cannot run.
 
 mod checked;
-mod conforms;
-mod data_path;
+mod cost;
 mod datagrams;
-mod ethernet;
-mod ethernet_reopening;
-mod families;
-mod foreign_traffic;
-mod kernel_peer;
-mod loans;
+mod exchange;
+mod lifetime;
 mod network;
-mod no_allocation;
-mod participants;
 mod participants_helper;
-mod permissions;
-mod probing;
-mod process_kills;
-mod queues;
-mod reopening;
 mod resident;
-mod sharing;
-mod sleeping;
 mod test_networks;
-mod transport_selection;
-mod urgent_first;
 
 use takt_testkit::counting_calls;
 

@@ -5,10 +5,10 @@ use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 use takt_transport::{Control, Receive, Scan, Transport, TransportError, TransportEvent, readiness};
 use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
-use super::datagrams::{TIMEOUT, message, receive, send, user};
-use super::ethernet::by_packet;
-use super::network::{Host, create_veth_pair, ip, wire};
 use super::process_kills::{Copy, MARK, await_detached, interface, round};
+use crate::datagrams::{TIMEOUT, message, receive, send, user};
+use crate::exchange::ethernet::by_packet;
+use crate::network::{Host, create_veth_pair, ip, wire};
 
 type Xdp = EthernetTransport<XdpPort>;
 
@@ -119,7 +119,7 @@ fn killed_process_leaves_nothing_of_its_port() {
     let config = XdpPortConfig::new("eth0");
     drop(open(&here, &config).expect("AF_XDP can be opened"));
     for round in 1..=5 {
-        let mut victim = Copy::start(&here, "ethernet_reopening::victim", round);
+        let mut victim = Copy::start(&here, "lifetime::ethernet_reopening::victim", round);
         assert_eq!(victim.next_line(), "open", "round {round}");
         assert!(interface(&here).contains("xdp"), "the program is there");
         open(&here, &config).map(drop).expect_err("the only queue is taken");

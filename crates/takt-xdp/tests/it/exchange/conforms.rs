@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use takt_transport::Transport;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::checked::checked;
-use super::resident::TransportOnHost;
-use super::test_networks::TestNetwork;
+use crate::checked::checked;
+use crate::resident::TransportOnHost;
+use crate::test_networks::TestNetwork;
 
 fn config(domain_id: u32, mode: Mode) -> XdpConfig {
     XdpConfig { mode: Some(mode), rtps_only: false, ..XdpConfig::new(domain_id, "eth0") }

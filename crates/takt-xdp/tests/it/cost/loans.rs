@@ -8,10 +8,10 @@ use takt_transport::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, 
 use takt_transport::udp::UdpTransport;
 use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
 
-use super::checked::checked;
-use super::network::Network;
-use super::participants_helper::{Blob, TIMEOUT, TestParticipant, new_participant};
-use super::resident::TransportOnHost;
+use crate::checked::checked;
+use crate::network::Network;
+use crate::participants_helper::{Blob, TIMEOUT, TestParticipant, new_participant};
+use crate::resident::TransportOnHost;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 

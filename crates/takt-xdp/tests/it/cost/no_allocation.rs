@@ -4,8 +4,8 @@ use takt_testkit::memory::allocations;
 use takt_transport::{Commit, FlowId, Receive, Scan, Transport};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::datagrams::pair_of;
-use super::network::Network;
+use crate::datagrams::pair_of;
+use crate::network::Network;
 
 #[test]
 fn sending_and_receiving_allocate_nothing() {

@@ -8,9 +8,9 @@ use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, Pac
 use takt_transport::{Commit, FlowId, Receive, Scan, Transport};
 use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
-use super::datagrams::{receive, send, user};
-use super::network::Host;
-use super::test_networks::TestNetwork;
+use crate::datagrams::{receive, send, user};
+use crate::network::Host;
+use crate::test_networks::TestNetwork;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 

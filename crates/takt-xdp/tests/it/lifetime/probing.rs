@@ -5,8 +5,8 @@ use std::process::Command;
 use takt_transport::choice::factories;
 use takt_transport::choice::probe::{Finding, Grade};
 
-use super::network::{Host, ip, wire};
 use super::permissions::{NET_RAW, keep_only};
+use crate::network::{Host, ip, wire};
 
 fn findings(host: &Host, name: &'static str, interface: &str, capabilities: Option<&[u32]>) -> Vec<Finding> {
     takt_xdp::register();

@@ -14,8 +14,8 @@ use takt_transport::udp::UdpTransport;
 use takt_transport::{Receive, Scan, Transport, readiness};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::datagrams::{message, send, user};
-use super::network::{Host, Network, wire};
+use crate::datagrams::{message, send, user};
+use crate::network::{Host, Network, wire};
 
 /// Length of the stream in octets.
 const STREAM: usize = 32 << 20;

@@ -4,8 +4,8 @@ use takt_transport::udp::UdpTransport;
 use takt_transport::{Receive, Scan, Transport};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::datagrams::{commit, message, pair_of, receive, send, user};
-use super::network::Network;
+use crate::datagrams::{commit, message, pair_of, receive, send, user};
+use crate::network::Network;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 

@@ -8,9 +8,9 @@ use takt_transport::{Receive, Scan, Transport};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
 
-use super::counting_calls::{Calls, with_counted_calls};
-use super::datagrams::{commit, message, pair_of, receive, send, user};
-use super::network::Network;
+use crate::counting_calls::{Calls, with_counted_calls};
+use crate::datagrams::{commit, message, pair_of, receive, send, user};
+use crate::network::Network;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 

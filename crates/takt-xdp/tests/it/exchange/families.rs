@@ -5,8 +5,8 @@ use takt_transport::{Commit, FlowSpec, Receive, Scan, Transport};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::datagrams::{message, receive, send};
-use super::network::wire;
+use crate::datagrams::{message, receive, send};
+use crate::network::wire;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
@@ -72,7 +72,7 @@ fn one_datagram_reaches_both_families_unchanged() {
 fn ipv6_neighbour_is_resolved() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
-        here.run(|| super::network::ip("neigh del fd77::2 dev eth0"));
+        here.run(|| crate::network::ip("neigh del fd77::2 dev eth0"));
         let config = both(mode);
         let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
         let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");

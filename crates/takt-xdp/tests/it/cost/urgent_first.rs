@@ -7,8 +7,8 @@ use takt_transport::{FlowId, FlowSpec, Receive, Scan, Transport, readiness};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::datagrams::{TIMEOUT, message, send, user};
-use super::network::Network;
+use crate::datagrams::{TIMEOUT, message, send, user};
+use crate::network::Network;
 
 fn urgent(transport: &mut XdpTransport, transport_priority: i32) -> (FlowId, Locator) {
     let (flow, locators) =

@@ -4,8 +4,8 @@ use takt_transport::udp::UdpTransport;
 use takt_transport::{Commit, FlowId, FlowSpec, Receive, Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
-use super::datagrams::{TIMEOUT, message, receive, user};
-use super::network::wire;
+use crate::datagrams::{TIMEOUT, message, receive, user};
+use crate::network::wire;
 
 /// Sends one datagram of a flow.
 fn send_by(xdp: &mut XdpTransport, flow: FlowId, bytes: &[u8], to: takt_wire::Locator) {

@@ -7,9 +7,9 @@ use takt_transport::udp::UdpTransport;
 use takt_transport::{Control, FlowSpec, Receive, Scan, Transport, readiness};
 use takt_xdp::{XdpConfig, XdpTransport, drop_capabilities};
 
-use super::datagrams::{TIMEOUT, message, receive, send};
-use super::network::{Host, create_veth_pair, ip, wire};
 use super::reopening::{exchange, is_open, refresh_until};
+use crate::datagrams::{TIMEOUT, message, receive, send};
+use crate::network::{Host, create_veth_pair, ip, wire};
 
 const NET_ADMIN: u32 = 12;
 pub const NET_RAW: u32 = 13;

@@ -7,9 +7,9 @@ use takt_transport::udp::UdpTransport;
 use takt_transport::{Control, Receive, Scan, Transport, TransportEvent, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
-use super::datagrams::{TIMEOUT, message, receive, send, user};
-use super::network::{Host, create_veth_pair, ip, wire};
 use super::process_kills::{await_detached, interface};
+use crate::datagrams::{TIMEOUT, message, receive, send, user};
+use crate::network::{Host, create_veth_pair, ip, wire};
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 

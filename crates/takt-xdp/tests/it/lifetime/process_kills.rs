@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::network::{Host, Network};
-use super::participants_helper::{Blob, TIMEOUT, new_participant};
+use crate::network::{Host, Network};
+use crate::participants_helper::{Blob, TIMEOUT, new_participant};
 
 /// Environment variable that marks a copy of this program, with its round.
 const ROUND: &str = "TAKT_XDP_ROUND";
@@ -158,11 +158,11 @@ fn killed_process_leaves_nothing_on_the_interface() {
     let Some(network) = Network::new() else { return };
     let (host, other) = (network.host(true), network.host(true));
     host.run(|| XdpTransport::open(&config(0)).map(drop)).expect("AF_XDP can be opened");
-    let survivor = Copy::start(&other, "process_kills::survivor", 0);
+    let survivor = Copy::start(&other, "lifetime::process_kills::survivor", 0);
     assert_eq!(survivor.next_line(), "open");
     let mut descriptors = None;
     for round in 1..=rounds() {
-        let mut victim = Copy::start(&host, "process_kills::victim", round);
+        let mut victim = Copy::start(&host, "lifetime::process_kills::victim", round);
         assert_eq!(victim.next_line(), "open", "round {round}");
         assert!(interface(&host).contains("xdp"), "the program is there");
         assert_eq!(survivor.next_line(), format!("heard {round}"));

@@ -10,8 +10,8 @@ use takt_transport::Transport;
 use takt_transport::udp::UdpTransport;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::network::wire;
-use super::participants_helper::{Blob, TIMEOUT};
+use crate::network::wire;
+use crate::participants_helper::{Blob, TIMEOUT};
 
 /// Time that the participant spins: much shorter than it takes to inspect its thread.
 const SPIN_TIME: Duration = Duration::from_micros(200);

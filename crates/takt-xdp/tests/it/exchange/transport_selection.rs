@@ -7,8 +7,8 @@ use takt::qos::{
 };
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, DomainParticipantBuilder, Runtime, TRANSPORT_PROPERTY};
 
-use super::network::{Host, wire};
-use super::permissions::keep_only;
+use crate::lifetime::permissions::keep_only;
+use crate::network::{Host, wire};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -6,10 +6,10 @@ use std::sync::mpsc;
 use takt_transport::udp::UdpTransport;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::checked::checked;
-use super::network::{Network, ip};
-use super::participants_helper::{TIMEOUT, exchange, new_participant};
-use super::resident::TransportOnHost;
+use crate::checked::checked;
+use crate::network::{Network, ip};
+use crate::participants_helper::{TIMEOUT, exchange, new_participant};
+use crate::resident::TransportOnHost;
 
 #[test]
 fn one_by_af_xdp_and_one_by_the_kernel_exchange_samples() {

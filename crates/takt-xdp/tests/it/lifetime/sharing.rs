@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use takt_transport::{Receive, Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
-use super::datagrams::{TIMEOUT, message, receive, user};
-use super::network::{Host, wire};
 use super::process_kills::{self, Copy, await_detached, config, interface};
+use crate::datagrams::{TIMEOUT, message, receive, user};
+use crate::network::{Host, wire};
 
 /// Number of ports of a peer, which are random: so many that each of ten queues is used, except
 /// once in a million times.
@@ -50,7 +50,7 @@ fn occupant() {
 
 /// Starts a copy of this program that occupies a queue.
 fn occupant_on(host: &Host, round: usize) -> Copy {
-    let copy = Copy::start(host, "sharing::occupant", round);
+    let copy = Copy::start(host, "lifetime::sharing::occupant", round);
     assert_eq!(copy.next_line(), "open", "round {round}");
     copy
 }
@@ -221,7 +221,7 @@ fn process_killed_at_any_moment_leaves_nothing() {
     for round in 0..30_u32 {
         // From the first moment to long after everything is open.
         let (since, uptime) = (Instant::now(), Duration::from_micros(u64::from(round * 7919 % 30) * 2500));
-        let mut one = Copy::start(&here, "sharing::occupant", round as usize);
+        let mut one = Copy::start(&here, "lifetime::sharing::occupant", round as usize);
         while since.elapsed() < uptime {
             std::hint::spin_loop();
         }
@@ -229,7 +229,7 @@ fn process_killed_at_any_moment_leaves_nothing() {
         if round % 3 == 0 {
             // New participants can be the first ones now.
             drop(persistent);
-            let mut first = Copy::start(&here, "sharing::occupant", round as usize);
+            let mut first = Copy::start(&here, "lifetime::sharing::occupant", round as usize);
             while since.elapsed() < 2 * uptime {
                 std::hint::spin_loop();
             }

@@ -1,0 +1,11 @@
+//! Participants over each transport, and the selection of transports.
+
+mod capture;
+mod daemon;
+mod ethernet;
+mod flow_identity;
+mod loans;
+mod shared_memory;
+mod shared_samples;
+mod tcp;
+mod transports;
