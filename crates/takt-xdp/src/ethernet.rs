@@ -19,10 +19,10 @@ use takt_transport::{Interface, Scan, TransportError, Warning};
 use takt_wire::SharedFrame;
 
 use crate::config::{Mode, Queues};
-use crate::filter::{Key, PORTS_MAX};
-use crate::queue_binding::{BindingParameters, QueueBinding};
-use crate::socket_set::{QueueLocation, Received};
-use crate::umem::{Frame, Shape};
+use crate::program::filter::{Key, PORTS_MAX};
+use crate::sockets::queue_binding::{BindingParameters, QueueBinding};
+use crate::sockets::socket_set::{QueueLocation, Received};
+use crate::sockets::umem::{Frame, Shape};
 
 /// Offset of an outgoing frame in a frame of the umem: its message begins 22 octets later, at a
 /// cache line.
@@ -387,7 +387,7 @@ impl FramePort for XdpPort {
         let dropped: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
         FramePortStats {
             dropped_in: packet.dropped_in + dropped,
-            malformed: packet.malformed + sockets().map(crate::socket::Socket::invalid_entries).sum::<u64>(),
+            malformed: packet.malformed + sockets().map(crate::sockets::socket::Socket::invalid_entries).sum::<u64>(),
             refused_out: packet.refused_out + self.refused,
             in_place_out: self.in_place,
             ..packet

@@ -23,12 +23,12 @@ use takt_transport::{FlowId, Interface, RxFrame, RxMeta, TransportError, address
 use takt_wire::Locator;
 
 use crate::config::{XdpConfig, XdpCounters};
-use crate::filter::Key;
 use crate::neighbours::Neighbours;
-use crate::queue_binding::{BindingParameters, QueueBinding};
-use crate::socket_set::{QueueLocation, Received};
+use crate::program::filter::Key;
+use crate::sockets::queue_binding::{BindingParameters, QueueBinding};
+use crate::sockets::socket_set::{QueueLocation, Received};
+use crate::sockets::umem::{Frame, Shape};
 use crate::syscall;
-use crate::umem::{Frame, Shape};
 use crate::urgency_queue::{Arrival, UrgencyQueue};
 use crate::wire::{self, End, Marking, PAYLOAD_AT, Refused};
 
@@ -400,7 +400,7 @@ impl XdpInterface {
         let sockets = || self.binding.sockets().sockets();
         // An AF_XDP socket always answers this query.
         let drops: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
-        let invalid: u64 = sockets().map(crate::socket::Socket::invalid_entries).sum();
+        let invalid: u64 = sockets().map(crate::sockets::socket::Socket::invalid_entries).sum();
         XdpCounters {
             kernel_drops: self.counters.kernel_drops + drops,
             invalid_entries: self.counters.invalid_entries + invalid,

@@ -31,29 +31,20 @@
 
 #![deny(unsafe_code)]
 
-mod assembler;
 mod assembly;
-mod attach;
-mod bpf;
 mod capabilities;
 mod config;
 mod ethernet;
 mod factory;
-mod filter;
-mod holds;
 mod interface;
-mod mapping;
 mod neighbours;
 mod probe;
-mod queue_binding;
+mod program;
 mod retry;
-mod ring;
 mod share;
-mod socket;
-mod socket_set;
+mod sockets;
 mod syscall;
 mod transport;
-mod umem;
 mod urgency_queue;
 mod wire;
 

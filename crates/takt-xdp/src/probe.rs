@@ -5,7 +5,7 @@ use takt_transport::choice::probe::{
     Finding, Grade, Needs, capabilities_finding, has_capability, interface_finding, kernel_finding,
 };
 
-use crate::attach;
+use crate::program::attach;
 use crate::syscall;
 
 /// Returns the findings about AF_XDP.

@@ -7,7 +7,7 @@
 //! one of them takes over the name.
 //!
 //! Nothing needs to be cleaned up after a process: the kernel frees its name, its queues and its
-//! part in the program. The [filter](crate::filter) determines the owner of each queue.
+//! part in the program. The [filter](crate::program::filter) determines the owner of each queue.
 //!
 //! One thread per participant does this. It sleeps until other participants come or go, and does
 //! not affect the data path. It has no capabilities and blocks all signals.
@@ -25,11 +25,11 @@ use std::time::Duration;
 
 use takt_transport::readiness;
 
-use crate::attach::{self, Attached, Target};
-use crate::bpf::Attachment;
 use crate::capabilities::{drop_capabilities, name_missing};
 use crate::config::Mode;
-use crate::filter::Switchboard;
+use crate::program::attach::{self, Attached, Target};
+use crate::program::bpf::Attachment;
+use crate::program::filter::Switchboard;
 use crate::retry::retry_while_busy;
 use crate::syscall;
 

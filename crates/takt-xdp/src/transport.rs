@@ -32,7 +32,7 @@ use takt_wire::Locator;
 
 use crate::config::{Mode, XdpConfig, XdpCounters, XdpReport};
 use crate::interface::{FlowHeader, XdpInterface};
-use crate::socket::Socket;
+use crate::sockets::socket::Socket;
 
 /// Interval, in calls of `recv`, in which the kernel's sockets are polled first. Polling the ring
 /// takes some 10 ns, polling the sockets a microsecond.
@@ -146,7 +146,7 @@ impl XdpTransport {
         if let Err(why) = self.interface.listen_at(port, flow, urgency) {
             self.own_warnings.push(Warning {
                 what: format!("port {port} receives through kernel sockets: {why}"),
-                remedy: format!("open at most {} flows with ports of their own", crate::filter::PORTS_MAX - 2),
+                remedy: format!("open at most {} flows with ports of their own", crate::program::filter::PORTS_MAX - 2),
             });
         }
     }

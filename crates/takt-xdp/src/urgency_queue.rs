@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use takt_transport::{FlowId, RxMeta, urgency_buffer};
 
-use crate::socket_set::Received;
+use crate::sockets::socket_set::Received;
 
 /// Received datagram.
 #[derive(Debug)]

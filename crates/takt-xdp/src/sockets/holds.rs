@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use takt_wire::{Piece, SharedPayloadMemory};
 
-use crate::mapping::Mapping;
+use crate::sockets::mapping::Mapping;
 
 /// Generation of all pieces: a chunk is not reused while it is held.
 pub(crate) const GENERATION: u32 = 1;

@@ -9,8 +9,8 @@
 //! the process owns. The umem records the chunks that the kernel owns, and makes no reference to
 //! their bytes, regardless of the rings: an address that the kernel does not own is refused.
 //!
-//! A received chunk may also be held ([`holds`](crate::holds)): the process owns it then, and does
-//! not return it to the kernel.
+//! A received chunk may also be held ([`holds`](crate::sockets::holds)): the process owns it then,
+//! and does not return it to the kernel.
 
 #![allow(unsafe_code)]
 
@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use takt_wire::{Piece, SharedFrame, SharedPayloadMemory};
 
-use crate::holds::{Chunks, GENERATION};
-use crate::mapping::Mapping;
+use crate::sockets::holds::{Chunks, GENERATION};
+use crate::sockets::mapping::Mapping;
 
 /// Frame that the process owns, identified by its first chunk. Not `Copy`: handing it over ends the
 /// ownership.

@@ -1,5 +1,5 @@
 //! AF_XDP socket: four rings, bound to one queue of an interface. The frames belong to a
-//! [umem](crate::umem), which the sockets of one participant share.
+//! [umem](crate::sockets::umem), which the sockets of one participant share.
 
 use std::io;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use libc::xdp_desc;
 
 use crate::assembly::Assembly;
 use crate::capabilities::name_missing;
-use crate::mapping::Mapping;
-use crate::ring::{Consumer, Entry, Layout, Producer};
+use crate::sockets::mapping::Mapping;
+use crate::sockets::ring::{Consumer, Entry, Layout, Producer};
+use crate::sockets::umem::{Frame, Sent, Umem};
 use crate::syscall;
-use crate::umem::{Frame, Sent, Umem};
 
 /// Flags of `linux/if_xdp.h`: at binding, frames may have several parts (Linux 6.6); in an entry,
 /// the next one belongs to the same frame.
@@ -287,7 +287,7 @@ mod tests {
     use takt_testkit::{not_run, require};
 
     use super::*;
-    use crate::umem::Shape;
+    use crate::sockets::umem::Shape;
 
     /// The kernel publishes received frames before it frees their slots in the fill ring. A fast
     /// receiver returns frames in between, in the worst case all of them.

@@ -26,8 +26,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use takt_packet::{EtherType, MacAddress, TaktHeader, UDP};
 
-use crate::assembler::{Assembler, Register, Width};
-use crate::bpf::{Instruction, Map, Program};
+use crate::program::assembler::{Assembler, Register, Width};
+use crate::program::bpf::{Instruction, Map, Program};
 
 /// Action that passes the frame to the kernel.
 const XDP_PASS: i32 = 2;

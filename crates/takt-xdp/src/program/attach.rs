@@ -6,10 +6,10 @@
 
 use std::io;
 
-use crate::bpf::{Attachment, Program};
 use crate::capabilities::name_missing;
 use crate::config::Mode;
-use crate::filter::Switchboard;
+use crate::program::bpf::{Attachment, Program};
+use crate::program::filter::Switchboard;
 
 /// Attachment flags (`linux/if_link.h`).
 const FLAG_GENERIC: u32 = 1 << 1;

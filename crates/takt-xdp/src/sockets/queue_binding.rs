@@ -6,13 +6,13 @@ use std::os::fd::BorrowedFd;
 
 use takt_packet::EthernetHeader;
 
-use crate::attach::Target;
 use crate::capabilities::name_missing;
 use crate::config::Mode;
-use crate::filter::{Key, Rules, Table};
+use crate::program::attach::Target;
+use crate::program::filter::{Key, Rules, Table};
 use crate::share::Share;
-use crate::socket::Wanted;
-use crate::socket_set::{QueueLocation, SocketSet};
+use crate::sockets::socket::Wanted;
+use crate::sockets::socket_set::{QueueLocation, SocketSet};
 use crate::syscall;
 
 /// Parameters of a [`QueueBinding`].

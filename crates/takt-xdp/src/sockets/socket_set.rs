@@ -12,11 +12,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use takt_wire::SharedFrame;
 
 use crate::config::Queues;
-use crate::filter::QUEUES_MAX;
+use crate::program::filter::QUEUES_MAX;
 use crate::retry::retry_while_busy;
-use crate::socket::{self, Binding, Socket, Wanted};
+use crate::sockets::socket::{self, Binding, Socket, Wanted};
+use crate::sockets::umem::{Frame, Shape, Umem};
 use crate::syscall;
-use crate::umem::{Frame, Shape, Umem};
 
 /// Maximum number of queues of one participant: each has a descriptor to wait for.
 pub(crate) const QUEUES_OF_ONE: usize = 32;

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::mapping::Mapping;
+use crate::sockets::mapping::Mapping;
 
 /// Plain data that a ring consists of.
 ///

@@ -4,7 +4,7 @@
 //! The encoding is that of RFC 9669: the octet of an operation consists of class, source and code;
 //! a register has four bits.
 
-use crate::bpf::Instruction;
+use crate::program::bpf::Instruction;
 
 /// Register: 0 is the result, 1 to 5 are arguments that a call clobbers, 6 to 9 are preserved, 10
 /// is the end of the stack.
