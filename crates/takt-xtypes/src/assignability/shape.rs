@@ -8,7 +8,7 @@ use super::{Fuel, Inassignable};
 use crate::Extensibility;
 use crate::describe::name_hash;
 use crate::type_object::annotation::NameHash;
-use crate::type_object::complete::Complete;
+use crate::type_object::complete::{Complete, MemberDetail};
 use crate::type_object::identifier::{
     ArrayLarge, ArraySmall, Identifier, MapLarge, MapSmall, SequenceLarge, SequenceSmall,
 };
@@ -140,15 +140,19 @@ pub(super) struct Case<'a> {
     pub of: &'a Identifier,
 }
 
-impl<'a> Name<'a> {
-    fn complete(text: &'a str) -> Self {
-        Self { text: Some(text), hash: name_hash(text) }
+impl<'a> From<&'a MemberDetail> for Name<'a> {
+    fn from(detail: &'a MemberDetail) -> Self {
+        Self { text: Some(&detail.name), hash: name_hash(&detail.name) }
     }
+}
 
-    fn minimal(hash: NameHash) -> Self {
-        Self { text: None, hash }
+impl From<&NameHash> for Name<'_> {
+    fn from(hash: &NameHash) -> Self {
+        Self { text: None, hash: *hash }
     }
+}
 
+impl Name<'_> {
     /// Returns the text for a reason: the name, or a number in its place.
     pub(super) fn display_or(&self, what: &str, number: impl fmt::Display) -> String {
         match self.text {
@@ -307,129 +311,75 @@ fn member<'a>(id: u32, name: Name<'a>, flags: MemberFlag, of: &'a Identifier) ->
     }
 }
 
-fn of_complete<'a>(object: &'a Complete, fuel: &mut Fuel) -> Result<Option<Shape<'a>>, Inassignable> {
-    let name = |detail: &'a crate::type_object::complete::MemberDetail| Name::complete(&detail.name);
-    Ok(Some(match object {
-        Complete::Struct(structure) => {
-            fuel.burn(structure.member_seq.len())?;
-            let members = structure.member_seq.iter();
-            Shape::Struct(Struct {
-                extensibility: extensibility(structure.struct_flags),
-                base: &structure.header.base_type,
-                members: members
-                    .map(|m| member(m.member_id, name(&m.detail), m.member_flags, &m.member_type_id))
-                    .collect(),
-            })
+/// Defines the shape of the type objects of one form.
+macro_rules! shape_of {
+    ($shape_of:ident, $object:ident) => {
+        fn $shape_of<'a>(object: &'a $object, fuel: &mut Fuel) -> Result<Option<Shape<'a>>, Inassignable> {
+            Ok(Some(match object {
+                $object::Struct(structure) => {
+                    fuel.burn(structure.member_seq.len())?;
+                    let members = structure.member_seq.iter();
+                    Shape::Struct(Struct {
+                        extensibility: extensibility(structure.struct_flags),
+                        base: &structure.header.base_type,
+                        members: members
+                            .map(|m| member(m.member_id, Name::from(&m.detail), m.member_flags, &m.member_type_id))
+                            .collect(),
+                    })
+                }
+                $object::Union(union) => {
+                    fuel.burn(union.member_seq.iter().map(|case| 1 + case.label_seq.len()).sum())?;
+                    let cases = union.member_seq.iter().map(|case| Case {
+                        id: case.member_id,
+                        name: Name::from(&case.detail),
+                        default: case.member_flags.contains(MemberFlag::IS_DEFAULT),
+                        labels: &case.label_seq,
+                        of: &case.type_id,
+                    });
+                    Shape::Union(Union {
+                        extensibility: extensibility(union.union_flags),
+                        discriminator: &union.discriminator.type_id,
+                        key: union.discriminator.member_flags.contains(MemberFlag::IS_KEY),
+                        cases: cases.collect(),
+                    })
+                }
+                $object::Sequence(sequence) => {
+                    Shape::Sequence { bound: bound(sequence.header.bound), element: &sequence.element.type_id }
+                }
+                $object::Array(array) => {
+                    Shape::Array { bounds: array.header.bound_seq.clone(), element: &array.element.type_id }
+                }
+                $object::Map(map) => {
+                    Shape::Map { bound: bound(map.header.bound), key: &map.key.type_id, element: &map.element.type_id }
+                }
+                $object::Enum(enumeration) => {
+                    fuel.burn(enumeration.literal_seq.len())?;
+                    let literals = enumeration.literal_seq.iter();
+                    Shape::Enum {
+                        bit_bound: enumeration.header.bit_bound,
+                        extensibility: enum_extensibility(enumeration.enum_flags),
+                        literals: literals
+                            .map(|l| Label { name: Name::from(&l.detail), value: l.common.value })
+                            .collect(),
+                    }
+                }
+                $object::Bitmask(bitmask) => {
+                    fuel.burn(bitmask.flag_seq.len())?;
+                    let flags = bitmask.flag_seq.iter();
+                    Shape::Bitmask {
+                        bit_bound: bitmask.header.bit_bound,
+                        flags: flags
+                            .map(|f| Label { name: Name::from(&f.detail), value: i32::from(f.position) })
+                            .collect(),
+                    }
+                }
+                $object::Bitset(bitset) => Shape::Bitset {
+                    fields: bitset.field_seq.iter().map(|field| (field.position, field.bitcount)).collect(),
+                },
+                $object::Alias(_) | $object::Annotation(_) => return Ok(None),
+            }))
         }
-        Complete::Union(union) => {
-            fuel.burn(union.member_seq.iter().map(|case| 1 + case.label_seq.len()).sum())?;
-            let cases = union.member_seq.iter().map(|case| Case {
-                id: case.member_id,
-                name: name(&case.detail),
-                default: case.member_flags.contains(MemberFlag::IS_DEFAULT),
-                labels: &case.label_seq,
-                of: &case.type_id,
-            });
-            Shape::Union(Union {
-                extensibility: extensibility(union.union_flags),
-                discriminator: &union.discriminator.type_id,
-                key: union.discriminator.member_flags.contains(MemberFlag::IS_KEY),
-                cases: cases.collect(),
-            })
-        }
-        Complete::Sequence(sequence) => {
-            Shape::Sequence { bound: bound(sequence.header.bound), element: &sequence.element.type_id }
-        }
-        Complete::Array(array) => {
-            Shape::Array { bounds: array.header.bound_seq.clone(), element: &array.element.type_id }
-        }
-        Complete::Map(map) => {
-            Shape::Map { bound: bound(map.header.bound), key: &map.key.type_id, element: &map.element.type_id }
-        }
-        Complete::Enum(enumeration) => {
-            fuel.burn(enumeration.literal_seq.len())?;
-            let literals = enumeration.literal_seq.iter();
-            Shape::Enum {
-                bit_bound: enumeration.header.bit_bound,
-                extensibility: enum_extensibility(enumeration.enum_flags),
-                literals: literals.map(|l| Label { name: name(&l.detail), value: l.common.value }).collect(),
-            }
-        }
-        Complete::Bitmask(bitmask) => {
-            fuel.burn(bitmask.flag_seq.len())?;
-            let flags = bitmask.flag_seq.iter();
-            Shape::Bitmask {
-                bit_bound: bitmask.header.bit_bound,
-                flags: flags.map(|f| Label { name: name(&f.detail), value: i32::from(f.position) }).collect(),
-            }
-        }
-        Complete::Bitset(bitset) => {
-            Shape::Bitset { fields: bitset.field_seq.iter().map(|field| (field.position, field.bitcount)).collect() }
-        }
-        Complete::Alias(_) | Complete::Annotation(_) => return Ok(None),
-    }))
+    };
 }
-
-fn of_minimal<'a>(object: &'a Minimal, fuel: &mut Fuel) -> Result<Option<Shape<'a>>, Inassignable> {
-    Ok(Some(match object {
-        Minimal::Struct(structure) => {
-            fuel.burn(structure.member_seq.len())?;
-            let members = structure.member_seq.iter();
-            Shape::Struct(Struct {
-                extensibility: extensibility(structure.struct_flags),
-                base: &structure.header.base_type,
-                members: members
-                    .map(|m| member(m.member_id, Name::minimal(m.name_hash), m.member_flags, &m.member_type_id))
-                    .collect(),
-            })
-        }
-        Minimal::Union(union) => {
-            fuel.burn(union.member_seq.iter().map(|case| 1 + case.label_seq.len()).sum())?;
-            let cases = union.member_seq.iter().map(|case| Case {
-                id: case.member_id,
-                name: Name::minimal(case.name_hash),
-                default: case.member_flags.contains(MemberFlag::IS_DEFAULT),
-                labels: &case.label_seq,
-                of: &case.type_id,
-            });
-            Shape::Union(Union {
-                extensibility: extensibility(union.union_flags),
-                discriminator: &union.discriminator.type_id,
-                key: union.discriminator.member_flags.contains(MemberFlag::IS_KEY),
-                cases: cases.collect(),
-            })
-        }
-        Minimal::Sequence(sequence) => {
-            Shape::Sequence { bound: bound(sequence.header.bound), element: &sequence.element.type_id }
-        }
-        Minimal::Array(array) => {
-            Shape::Array { bounds: array.header.bound_seq.clone(), element: &array.element.type_id }
-        }
-        Minimal::Map(map) => {
-            Shape::Map { bound: bound(map.header.bound), key: &map.key.type_id, element: &map.element.type_id }
-        }
-        Minimal::Enum(enumeration) => {
-            fuel.burn(enumeration.literal_seq.len())?;
-            let literals = enumeration.literal_seq.iter();
-            Shape::Enum {
-                bit_bound: enumeration.header.bit_bound,
-                extensibility: enum_extensibility(enumeration.enum_flags),
-                literals: literals.map(|l| Label { name: Name::minimal(l.name_hash), value: l.common.value }).collect(),
-            }
-        }
-        Minimal::Bitmask(bitmask) => {
-            fuel.burn(bitmask.flag_seq.len())?;
-            let flags = bitmask.flag_seq.iter();
-            Shape::Bitmask {
-                bit_bound: bitmask.header.bit_bound,
-                flags: flags
-                    .map(|f| Label { name: Name::minimal(f.name_hash), value: i32::from(f.position) })
-                    .collect(),
-            }
-        }
-        Minimal::Bitset(bitset) => {
-            Shape::Bitset { fields: bitset.field_seq.iter().map(|field| (field.position, field.bitcount)).collect() }
-        }
-        Minimal::Alias(_) | Minimal::Annotation(_) => return Ok(None),
-    }))
-}
+shape_of!(of_complete, Complete);
+shape_of!(of_minimal, Minimal);

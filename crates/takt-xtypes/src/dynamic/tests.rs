@@ -13,6 +13,7 @@ use super::node::{Node, NodeId, Primitive, Types};
 use super::{DynamicData, DynamicType, JsonValue, MAX_MEMBERS};
 use crate::describe::TypeIdentifiers;
 use crate::type_object::complete::*;
+use crate::type_object::form::CommonLiteral;
 use crate::type_object::identifier::{ComponentId, HashId, Identifier};
 use crate::type_object::kind::{MemberFlag, TypeFlag};
 use crate::type_object::{Object, TypeError, TypeIdentifier, TypeObject, TypeRegistry};
@@ -47,8 +48,7 @@ fn union_of(cases: Vec<UnionMember>) -> Complete {
         discriminator: Discriminator {
             member_flags: MemberFlag(0),
             type_id: Identifier::Int32,
-            ann_builtin: None,
-            ann_custom: None,
+            detail: DiscriminatorDetail::default(),
         },
         member_seq: cases,
     })
@@ -152,7 +152,7 @@ fn types_that_contain_themselves_without_end_are_refused() {
     assert!(!endless(of(MemberFlag::IS_OPTIONAL, itself())));
     assert!(!endless(of(MemberFlag(0), sequence_of(itself()))));
     let alias_body =
-        AliasBody { related_flags: MemberFlag(0), related_type: itself(), ann_builtin: None, ann_custom: None };
+        AliasBody { related_flags: MemberFlag(0), related_type: itself(), detail: ElementDetail::default() };
     let alias = Alias { alias_flags: TypeFlag(0), header: Header { detail: header("A") }, body: alias_body };
     assert!(endless(Complete::Alias(alias)));
 }

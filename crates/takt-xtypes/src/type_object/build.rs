@@ -8,9 +8,10 @@ use alloc::vec::Vec;
 
 use super::annotation::{BuiltinMember, ParameterValue};
 use super::complete::{
-    Alias, AliasBody, BitBoundHeader, Bitflag, Bitmask, CommonLiteral, Complete, Discriminator, Enum, Header, Literal,
-    MemberDetail, Struct, StructHeader, StructMember, TypeDetail, Union, UnionMember,
+    Alias, AliasBody, BitBoundHeader, Bitflag, Bitmask, Complete, Discriminator, DiscriminatorDetail, ElementDetail,
+    Enum, Header, Literal, MemberDetail, Struct, StructHeader, StructMember, TypeDetail, Union, UnionMember,
 };
+use super::form::CommonLiteral;
 use super::kind::{MemberFlag, TypeFlag};
 use super::minimal::{self, Minimal};
 use super::{Object, TypeObject, TypeRegistry};
@@ -85,7 +86,7 @@ impl StructParts<'_> {
             // INTEROP(CycloneDDS 0.10.2): nested and autoid are also in the minimal form, while the
             // mask of Annex B leaves only the extensibility.
             struct_flags,
-            header: minimal::StructHeader { base_type: self.base.minimal.0 },
+            header: minimal::StructHeader { base_type: self.base.minimal.0, detail: minimal::TypeDetail {} },
             member_seq: Vec::with_capacity(members.len()),
         };
         let mut complete = Struct {
@@ -101,7 +102,7 @@ impl StructParts<'_> {
                 member_id: id,
                 member_flags,
                 member_type_id: of.minimal.0.clone(),
-                name_hash: name_hash(name),
+                detail: name_hash(name),
             });
             complete.member_seq.push(StructMember {
                 member_id: id,
@@ -124,8 +125,12 @@ impl UnionParts<'_> {
             (MemberFlag::TRY_CONSTRUCT1 | MemberFlag::IS_MUST_UNDERSTAND).with(MemberFlag::IS_KEY, self.key);
         let mut minimal = minimal::Union {
             union_flags,
-            header: minimal::EmptyHeader {},
-            discriminator: minimal::Discriminator { member_flags, type_id: discriminator.minimal.0 },
+            header: minimal::Header::default(),
+            discriminator: minimal::Discriminator {
+                member_flags,
+                type_id: discriminator.minimal.0,
+                detail: minimal::TypeDetail {},
+            },
             member_seq: Vec::with_capacity(cases.len()),
         };
         let mut complete = Union {
@@ -134,8 +139,7 @@ impl UnionParts<'_> {
             discriminator: Discriminator {
                 member_flags,
                 type_id: discriminator.complete.0,
-                ann_builtin: None,
-                ann_custom: None,
+                detail: DiscriminatorDetail::default(),
             },
             member_seq: Vec::with_capacity(cases.len()),
         };
@@ -145,7 +149,7 @@ impl UnionParts<'_> {
                 member_flags: flags,
                 type_id: of.minimal.0.clone(),
                 label_seq: labels.to_vec(),
-                name_hash: name_hash(name),
+                detail: name_hash(name),
             });
             complete.member_seq.push(UnionMember {
                 member_id: id,
@@ -172,10 +176,10 @@ pub(crate) fn enumeration<'a>(
     });
     let minimal = minimal::Enum {
         enum_flags,
-        header: minimal::BitBoundHeader { bit_bound },
+        header: minimal::BitBoundHeader { bit_bound, detail: minimal::TypeDetail {} },
         literal_seq: literals
             .clone()
-            .map(|(name, common)| minimal::Literal { common, name_hash: name_hash(name) })
+            .map(|(name, common)| minimal::Literal { common, detail: name_hash(name) })
             .collect(),
     };
     let complete = Enum {
@@ -197,10 +201,10 @@ pub(crate) fn bitmask<'a>(
     let flags = MemberFlag(0);
     let minimal = minimal::Bitmask {
         bitmask_flags,
-        header: minimal::BitBoundHeader { bit_bound },
+        header: minimal::BitBoundHeader { bit_bound, detail: minimal::TypeDetail {} },
         flag_seq: named
             .clone()
-            .map(|(name, position)| minimal::Bitflag { position, flags, name_hash: name_hash(name) })
+            .map(|(name, position)| minimal::Bitflag { position, flags, detail: name_hash(name) })
             .collect(),
     };
     let complete = Bitmask {
@@ -216,10 +220,10 @@ pub(crate) fn alias(name: &str, of: TypeIdentifiers) -> TypeObjects {
     let (alias_flags, related_flags) = (TypeFlag(0), MemberFlag(0));
     let minimal = minimal::Alias {
         alias_flags,
-        header: minimal::EmptyHeader {},
-        body: minimal::AliasBody { related_flags, related_type: of.minimal.0 },
+        header: minimal::Header::default(),
+        body: minimal::AliasBody { related_flags, related_type: of.minimal.0, detail: minimal::TypeDetail {} },
     };
-    let body = AliasBody { related_flags, related_type: of.complete.0, ann_builtin: None, ann_custom: None };
+    let body = AliasBody { related_flags, related_type: of.complete.0, detail: ElementDetail::default() };
     let complete = Alias { alias_flags, header: Header { detail: type_detail(name) }, body };
     TypeObjects { minimal: Minimal::Alias(minimal), complete: Complete::Alias(complete) }
 }

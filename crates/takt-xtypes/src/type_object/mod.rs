@@ -21,6 +21,7 @@ pub(crate) mod annotation;
 pub(crate) mod build;
 pub(crate) mod complete;
 mod error;
+pub(crate) mod form;
 pub(crate) mod identifier;
 mod information;
 pub(crate) mod kind;
