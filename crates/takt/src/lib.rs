@@ -63,6 +63,7 @@ pub mod dynamic;
 mod error;
 mod executor;
 mod flow;
+mod group;
 mod key;
 mod listener;
 mod log;

@@ -1,20 +1,22 @@
 //! Publishers: groups of writers with common policies (DDS 1.4 §2.2.2.4.1).
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::ops::Deref;
+use std::sync::Arc;
 
 use takt_core::PublisherHandle;
 
+#[cfg(doc)]
+use crate::Error;
+use crate::group::{Group, check_dropped, delete_each};
 use crate::listener::PublisherListener;
 use crate::participant::ParticipantInner;
 use crate::qos::{DataWriterQos, PublisherQos};
 use crate::runtime::clock;
-use crate::runtime::listeners::{Listener, ParentId};
-use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::listeners::Listener;
 use crate::status::StatusMask;
 use crate::writer::{AnyDataWriter, WriterCore};
-use crate::{DataWriter, DomainParticipant, Duration, Error, Flow, Result, Topic, TypeSupport};
+use crate::{DataWriter, DomainParticipant, Duration, Flow, Result, Topic, TypeSupport};
 
 /// Factory of writers, which share its PRESENTATION and PARTITION. Clones refer to the same
 /// publisher, which is deleted with its last handle and writer.
@@ -24,50 +26,22 @@ pub struct Publisher {
 }
 
 pub(crate) struct PublisherInner {
-    pub(crate) participant: Arc<ParticipantInner>,
-    pub(crate) parent: ParentId,
+    entities: Group<PublisherQos, DataWriterQos, WriterCore>,
     pub(crate) group: PublisherHandle,
-    is_enabled: AtomicBool,
-    qos: PiMutex<PublisherQos>,
-    default_qos: PiMutex<DataWriterQos>,
-    writers: PiMutex<Vec<Weak<WriterCore>>>,
 }
 
-const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
+impl Deref for PublisherInner {
+    type Target = Group<PublisherQos, DataWriterQos, WriterCore>;
 
-impl PublisherInner {
-    /// Reports whether new writers are enabled at creation.
-    pub(crate) fn enables_entities(&self) -> bool {
-        self.is_enabled.load(Ordering::Relaxed)
-            && self.qos.lock().expect(UNDISTURBED).entity_factory.autoenable_created_entities
-    }
-
-    pub(crate) fn check_enabled(&self) -> Result<()> {
-        if self.is_enabled.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        Err(Error::PreconditionNotMet { what: "the publisher is not enabled".into() })
-    }
-
-    pub(crate) fn register_writer(&self, writer: &Arc<WriterCore>) {
-        let mut writers = self.writers.lock().expect(UNDISTURBED);
-        writers.retain(|known| known.strong_count() > 0);
-        writers.push(Arc::downgrade(writer));
+    fn deref(&self) -> &Self::Target {
+        &self.entities
     }
 }
 
 impl Publisher {
     pub(crate) fn new(participant: &Arc<ParticipantInner>, qos: PublisherQos, is_enabled: bool) -> Result<Self> {
         let group = participant.engine.call(|driver, _| Ok(driver.core.create_publisher(qos.presentation)?))?;
-        let inner = Arc::new(PublisherInner {
-            participant: Arc::clone(participant),
-            parent: participant.add_parent()?,
-            group,
-            is_enabled: AtomicBool::new(is_enabled),
-            qos: PiMutex::new(qos),
-            default_qos: PiMutex::new(DataWriterQos::default()),
-            writers: PiMutex::new(Vec::new()),
-        });
+        let inner = Arc::new(PublisherInner { entities: Group::new(participant, qos, is_enabled)?, group });
         participant.register_publisher(&inner);
         Ok(Self { inner })
     }
@@ -75,7 +49,7 @@ impl Publisher {
     /// Returns the policies of the publisher.
     #[must_use]
     pub fn qos(&self) -> PublisherQos {
-        self.inner.qos.lock().expect(UNDISTURBED).clone()
+        self.inner.qos()
     }
 
     /// Changes the mutable policies of the publisher: PARTITION, GROUP_DATA and ENTITY_FACTORY, and
@@ -92,7 +66,7 @@ impl Publisher {
             }
             Ok(())
         })?;
-        *self.inner.qos.lock().expect(UNDISTURBED) = qos;
+        self.inner.set_qos(qos);
         Ok(())
     }
 
@@ -102,9 +76,7 @@ impl Publisher {
     /// # Errors
     /// [`Error::PreconditionNotMet`] if the participant is not enabled.
     pub fn enable(&self) -> Result<()> {
-        self.inner.participant.check_enabled()?;
-        self.inner.is_enabled.store(true, Ordering::Relaxed);
-        if self.inner.enables_entities() {
+        if self.inner.enable()? {
             self.datawriters().iter().try_for_each(AnyDataWriter::enable)?;
         }
         Ok(())
@@ -113,12 +85,12 @@ impl Publisher {
     /// Returns the default QoS of writers (`get_default_datawriter_qos`).
     #[must_use]
     pub fn default_datawriter_qos(&self) -> DataWriterQos {
-        self.inner.default_qos.lock().expect(UNDISTURBED).clone()
+        self.inner.default_qos()
     }
 
     /// Sets the default QoS of writers.
     pub fn set_default_datawriter_qos(&self, qos: DataWriterQos) {
-        *self.inner.default_qos.lock().expect(UNDISTURBED) = qos;
+        self.inner.set_default_qos(qos);
     }
 
     /// Creates a writer and announces it to the domain. If the publisher is not enabled or its
@@ -151,8 +123,7 @@ impl Publisher {
     /// Returns the existing writers of the publisher.
     #[must_use]
     pub fn datawriters(&self) -> Vec<AnyDataWriter> {
-        let writers = self.inner.writers.lock().expect(UNDISTURBED);
-        writers.iter().filter_map(Weak::upgrade).map(AnyDataWriter::from_core).collect()
+        self.inner.endpoints(AnyDataWriter::from_core)
     }
 
     /// Returns a writer of the publisher for the topic; any of them if there are several.
@@ -166,10 +137,7 @@ impl Publisher {
     /// # Errors
     /// [`Error::IllegalOperation`] from a thread other than the owner under `Runtime::Inline`.
     pub fn delete_contained_entities(&self) -> Result<()> {
-        self.datawriters().iter().try_for_each(|writer| match writer.close() {
-            Err(Error::AlreadyDeleted) => Ok(()),
-            result => result,
-        })
+        delete_each(&self.datawriters(), AnyDataWriter::close)
     }
 
     /// Suspends sending: samples written from now on are queued until
@@ -267,7 +235,7 @@ impl Publisher {
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
     pub fn set_listener_with_mask(&self, listener: Box<dyn PublisherListener>, mask: StatusMask) -> Result<()> {
-        self.inner.participant.set_parent_listener(self.inner.parent, Some(Listener::Writer(listener)), mask)
+        self.inner.set_listener(Some(Listener::Writer(listener)), mask)
     }
 
     /// Removes the listener. Its statuses go to the listener of the participant.
@@ -275,7 +243,7 @@ impl Publisher {
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
     pub fn clear_listener(&self) -> Result<()> {
-        self.inner.participant.set_parent_listener(self.inner.parent, None, StatusMask::NONE)
+        self.inner.set_listener(None, StatusMask::NONE)
     }
 
     /// Returns the participant of the publisher.
@@ -288,12 +256,8 @@ impl Publisher {
 impl Drop for PublisherInner {
     fn drop(&mut self) {
         self.participant.remove_parent(self.parent);
-        match self.participant.engine.call(|driver, _| Ok(driver.core.delete_publisher(self.group)?)) {
-            // Only the owner thread of an inline participant can delete the group. Otherwise it is
-            // deleted with the participant.
-            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
-            Err(error) => debug_assert!(false, "deleting a publisher failed: {error}"),
-        }
+        let result = self.participant.engine.call(|driver, _| Ok(driver.core.delete_publisher(self.group)?));
+        check_dropped("publisher", result);
     }
 }
 

@@ -1,20 +1,22 @@
 //! Subscribers: groups of readers with common policies (DDS 1.4 §2.2.2.5.2).
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use takt_core::{Selector, SubscriberHandle};
 
+#[cfg(doc)]
+use crate::Error;
 use crate::condition::StatusCondition;
+use crate::group::{Group, check_dropped, delete_each};
 use crate::listener::{ALL_BUT_ON_READERS, SubscriberListener};
 use crate::participant::ParticipantInner;
 use crate::qos::{DataReaderQos, SubscriberQos};
 use crate::reader::{AnyDataReader, ReaderCore};
-use crate::runtime::listeners::{Listener, ParentId};
-use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::listeners::Listener;
 use crate::status::{Signal, StatusMask};
-use crate::{DataReader, DomainParticipant, Error, Flow, Result, TopicDescription};
+use crate::{DataReader, DomainParticipant, Flow, Result, TopicDescription};
 
 /// Factory of readers, which share its PRESENTATION and PARTITION. Clones refer to the same
 /// subscriber, which is deleted with its last handle and reader.
@@ -24,39 +26,21 @@ pub struct Subscriber {
 }
 
 pub(crate) struct SubscriberInner {
-    pub(crate) participant: Arc<ParticipantInner>,
-    pub(crate) parent: ParentId,
+    entities: Group<SubscriberQos, DataReaderQos, ReaderCore>,
     pub(crate) group: SubscriberHandle,
-    is_enabled: AtomicBool,
     /// Signal of `DATA_ON_READERS`, created when its condition is first requested.
     signal: OnceLock<Arc<Signal>>,
-    qos: PiMutex<SubscriberQos>,
-    default_qos: PiMutex<DataReaderQos>,
-    readers: PiMutex<Vec<Weak<ReaderCore>>>,
 }
 
-const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
+impl Deref for SubscriberInner {
+    type Target = Group<SubscriberQos, DataReaderQos, ReaderCore>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.entities
+    }
+}
 
 impl SubscriberInner {
-    /// Reports whether new readers are enabled at creation.
-    pub(crate) fn enables_entities(&self) -> bool {
-        self.is_enabled.load(Ordering::Relaxed)
-            && self.qos.lock().expect(UNDISTURBED).entity_factory.autoenable_created_entities
-    }
-
-    pub(crate) fn check_enabled(&self) -> Result<()> {
-        if self.is_enabled.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        Err(Error::PreconditionNotMet { what: "the subscriber is not enabled".into() })
-    }
-
-    pub(crate) fn register_reader(&self, reader: &Arc<ReaderCore>) {
-        let mut readers = self.readers.lock().expect(UNDISTURBED);
-        readers.retain(|known| known.strong_count() > 0);
-        readers.push(Arc::downgrade(reader));
-    }
-
     /// Resets `DATA_ON_READERS` because the application reads from one of the readers.
     #[inline]
     pub(crate) fn reset_data_on_readers(&self) {
@@ -70,14 +54,9 @@ impl Subscriber {
     pub(crate) fn new(participant: &Arc<ParticipantInner>, qos: SubscriberQos, is_enabled: bool) -> Result<Self> {
         let group = participant.engine.call(|driver, _| Ok(driver.core.create_subscriber(qos.presentation)?))?;
         let inner = Arc::new(SubscriberInner {
-            participant: Arc::clone(participant),
-            parent: participant.add_parent()?,
-            group,
-            is_enabled: AtomicBool::new(is_enabled),
+            entities: Group::new(participant, qos, is_enabled)?,
             signal: OnceLock::new(),
-            qos: PiMutex::new(qos),
-            default_qos: PiMutex::new(DataReaderQos::default()),
-            readers: PiMutex::new(Vec::new()),
+            group,
         });
         participant.register_subscriber(&inner);
         Ok(Self { inner })
@@ -86,7 +65,7 @@ impl Subscriber {
     /// Returns the policies of the subscriber.
     #[must_use]
     pub fn qos(&self) -> SubscriberQos {
-        self.inner.qos.lock().expect(UNDISTURBED).clone()
+        self.inner.qos()
     }
 
     /// Changes the mutable policies of the subscriber: PARTITION, GROUP_DATA and ENTITY_FACTORY,
@@ -103,7 +82,7 @@ impl Subscriber {
             }
             Ok(())
         })?;
-        *self.inner.qos.lock().expect(UNDISTURBED) = qos;
+        self.inner.set_qos(qos);
         Ok(())
     }
 
@@ -113,9 +92,7 @@ impl Subscriber {
     /// # Errors
     /// [`Error::PreconditionNotMet`] if the participant is not enabled.
     pub fn enable(&self) -> Result<()> {
-        self.inner.participant.check_enabled()?;
-        self.inner.is_enabled.store(true, Ordering::Relaxed);
-        if self.inner.enables_entities() {
+        if self.inner.enable()? {
             self.datareaders().iter().try_for_each(AnyDataReader::enable)?;
         }
         Ok(())
@@ -124,12 +101,12 @@ impl Subscriber {
     /// Returns the default QoS of readers (`get_default_datareader_qos`).
     #[must_use]
     pub fn default_datareader_qos(&self) -> DataReaderQos {
-        self.inner.default_qos.lock().expect(UNDISTURBED).clone()
+        self.inner.default_qos()
     }
 
     /// Sets the default QoS of readers.
     pub fn set_default_datareader_qos(&self, qos: DataReaderQos) {
-        *self.inner.default_qos.lock().expect(UNDISTURBED) = qos;
+        self.inner.set_default_qos(qos);
     }
 
     /// Creates a reader of a [`Topic`](crate::Topic) or
@@ -163,8 +140,7 @@ impl Subscriber {
     /// Returns the existing readers of the subscriber.
     #[must_use]
     pub fn datareaders(&self) -> Vec<AnyDataReader> {
-        let readers = self.inner.readers.lock().expect(UNDISTURBED);
-        readers.iter().filter_map(Weak::upgrade).map(AnyDataReader::from_core).collect()
+        self.inner.endpoints(AnyDataReader::from_core)
     }
 
     /// Returns the readers that hold samples which match the selector (`get_datareaders`). With
@@ -228,10 +204,7 @@ impl Subscriber {
     /// # Errors
     /// [`Error::IllegalOperation`] from a thread other than the owner under `Runtime::Inline`.
     pub fn delete_contained_entities(&self) -> Result<()> {
-        self.datareaders().iter().try_for_each(|reader| match reader.close() {
-            Err(Error::AlreadyDeleted) => Ok(()),
-            result => result,
-        })
+        delete_each(&self.datareaders(), AnyDataReader::close)
     }
 
     /// Returns the condition that becomes true when samples arrive and false when the application
@@ -260,7 +233,7 @@ impl Subscriber {
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
     pub fn set_listener_with_mask(&self, listener: Box<dyn SubscriberListener>, mask: StatusMask) -> Result<()> {
-        self.inner.participant.set_parent_listener(self.inner.parent, Some(Listener::Reader(listener)), mask)
+        self.inner.set_listener(Some(Listener::Reader(listener)), mask)
     }
 
     /// Removes the listener. Its statuses go to the listener of the participant.
@@ -268,7 +241,7 @@ impl Subscriber {
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
     pub fn clear_listener(&self) -> Result<()> {
-        self.inner.participant.set_parent_listener(self.inner.parent, None, StatusMask::NONE)
+        self.inner.set_listener(None, StatusMask::NONE)
     }
 
     /// Returns the participant of the subscriber.
@@ -281,12 +254,8 @@ impl Subscriber {
 impl Drop for SubscriberInner {
     fn drop(&mut self) {
         self.participant.remove_parent(self.parent);
-        match self.participant.engine.call(|driver, _| Ok(driver.core.delete_subscriber(self.group)?)) {
-            // Only the owner thread of an inline participant can delete the group. Otherwise it is
-            // deleted with the participant.
-            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
-            Err(error) => debug_assert!(false, "deleting a subscriber failed: {error}"),
-        }
+        let result = self.participant.engine.call(|driver, _| Ok(driver.core.delete_subscriber(self.group)?));
+        check_dropped("subscriber", result);
     }
 }
 

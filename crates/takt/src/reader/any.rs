@@ -129,7 +129,7 @@ impl AnyDataReader {
             state.complete(Target::Reader(handle), endpoint);
             Ok(())
         })?;
-        subscriber.register_reader(&core);
+        subscriber.register(&core);
         Ok(Self { core })
     }
 
@@ -161,7 +161,7 @@ impl AnyDataReader {
     /// # Errors
     /// [`Error::PreconditionNotMet`] if the subscriber is not enabled.
     pub fn enable(&self) -> Result<()> {
-        self.core.subscriber.check_enabled()?;
+        self.core.subscriber.check_enabled("subscriber")?;
         self.core.engine.call(|driver, now| Ok(driver.core.enable_reader(now, self.core.handle)?))
     }
 

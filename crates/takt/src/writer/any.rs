@@ -226,7 +226,7 @@ impl AnyDataWriter {
             state.complete(Target::Writer(handle), endpoint);
             Ok(())
         })?;
-        publisher.inner.register_writer(&core);
+        publisher.inner.register(&core);
         Ok(Self { core })
     }
 
@@ -246,7 +246,7 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::PreconditionNotMet`] if the publisher is not enabled.
     pub fn enable(&self) -> Result<()> {
-        self.core.publisher.check_enabled()?;
+        self.core.publisher.check_enabled("publisher")?;
         self.core.engine.call(|driver, now| Ok(driver.core.enable_writer(now, self.core.handle)?))
     }
 
