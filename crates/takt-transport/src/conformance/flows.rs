@@ -142,7 +142,7 @@ fn urgent_datagrams_come_first<T: Transport>(open: impl Fn() -> T) {
 fn receive_urgent(transport: &mut impl Transport, marked: &Marked, above: i32) -> (u32, FlowId) {
     let since = Instant::now();
     loop {
-        let frame = transport.recv(Receive::Urgent { above: above }).expect("receive succeeds");
+        let frame = transport.recv(Receive::Urgent { above }).expect("receive succeeds");
         if let Some(found) = frame.map(|frame| (marked.number(&frame), frame.meta.flow)) {
             return (found.0.expect("only expected datagrams arrive"), found.1);
         }

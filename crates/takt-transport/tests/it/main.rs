@@ -13,6 +13,7 @@ mod packet_interfaces;
 mod participant_ports;
 mod pcap_files;
 mod pcapng_files;
+mod queue_conforms;
 mod shm_conforms;
 mod tcp_conforms;
 mod udp_conforms;

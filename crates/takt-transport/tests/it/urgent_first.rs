@@ -18,7 +18,7 @@ fn next(transport: &mut impl Transport, scan: Scan) -> Option<(u8, FlowId)> {
 }
 
 fn next_urgent(transport: &mut impl Transport, above: i32) -> Option<(u8, FlowId)> {
-    let frame = transport.recv(Receive::Urgent { above: above }).expect("receive succeeds")?;
+    let frame = transport.recv(Receive::Urgent { above }).expect("receive succeeds")?;
     Some((frame[0], frame.meta.flow))
 }
 

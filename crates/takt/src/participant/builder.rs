@@ -673,7 +673,7 @@ impl DomainParticipantBuilder {
         let additional =
             AdditionalTransports { tcp: has_tcp, shm: network.shared_memory.unwrap_or(is_plain && !has_daemon) };
         if additional.shm || is_chosen {
-            shm.check().map_err(|what| Error::bad_parameter(what))?;
+            shm.check().map_err(Error::bad_parameter)?;
         }
         if is_chosen {
             let configs = Configs { udp, tcp: &tcp, shm: &shm };

@@ -14,7 +14,7 @@ fn urgent(transport: &mut ShmTransport, transport_priority: i32) -> (FlowId, Loc
 }
 
 fn receive_urgent(transport: &mut ShmTransport, above: i32) -> Option<Vec<u8>> {
-    transport.recv(Receive::Urgent { above: above }).expect("receive succeeds").map(|frame| frame.to_vec())
+    transport.recv(Receive::Urgent { above }).expect("receive succeeds").map(|frame| frame.to_vec())
 }
 
 /// A connection whose non-urgent ring is full has room for urgent datagrams.

@@ -5,6 +5,7 @@ mod daemon;
 mod ethernet;
 mod flow_identity;
 mod loans;
+mod own_transport;
 mod shared_memory;
 mod shared_samples;
 mod tcp;
