@@ -63,8 +63,8 @@ impl Ports {
     fn push(&mut self, source: Locator, to: &Locator, datagram: &[u8]) -> bool {
         let meta = |flow| RxMeta { source, local: *to, flow, multicast: to.is_multicast() };
         if to.is_multicast() {
-            let push = |queue: &mut UrgencyBuffer| queue.push(0, meta(FlowId::DEFAULT), datagram);
-            return self.queues.values_mut().fold(true, |all_have, queue| push(queue) && all_have);
+            let pushed = self.queues.values_mut().map(|queue| queue.push(0, meta(FlowId::DEFAULT), datagram));
+            return pushed.filter(|has_room| !has_room).count() == 0;
         }
         let Some((number, flow, urgency)) = self.open.get(&to.port).copied() else { return false };
         self.queues.get_mut(&number).is_some_and(|queue| queue.push(urgency, meta(flow), datagram))

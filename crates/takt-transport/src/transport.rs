@@ -173,8 +173,8 @@ pub enum Receive {
     /// checked, so that no less urgent datagram is received between an urgent arrival and the end
     /// of the next call.
     ///
-    /// Also finds nothing at a transport that returns datagrams in arrival order; [`Any`](Self::Any)
-    /// finds all of them.
+    /// Also finds nothing at a transport that returns datagrams in arrival order;
+    /// [`Any`](Self::Any) finds all of them.
     Urgent {
         /// Priority that the flow exceeds.
         above: i32,

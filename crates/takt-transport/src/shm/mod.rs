@@ -38,9 +38,9 @@
 //!
 //! # Unreachable peers
 //! A locator contains a tag of host, boot, network namespace and user ([`host`]).
-//! [`Transport::reach`] returns [`Reach::Unserved`] for any other tag, and for participants that are
-//! known to be gone. Containers with their own network namespace, other users and other hosts are
-//! thus excluded before a datagram is sent. A full ring loses datagrams as a full socket buffer
+//! [`Transport::reach`] returns [`Reach::Unserved`] for any other tag, and for participants that
+//! are known to be gone. Containers with their own network namespace, other users and other hosts
+//! are thus excluded before a datagram is sent. A full ring loses datagrams as a full socket buffer
 //! does, counted as `would_block`.
 //!
 //! # Costs

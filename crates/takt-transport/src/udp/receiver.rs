@@ -161,7 +161,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Reports whether interfaces may have changed, once until [`take_changes`](Self::take_changes).
+    /// Reports whether interfaces may have changed, once until
+    /// [`take_changes`](Self::take_changes).
     pub(super) fn poll_change(&mut self) -> bool {
         self.watch.as_mut().is_some_and(Watch::poll)
     }
