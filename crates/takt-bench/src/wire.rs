@@ -20,7 +20,8 @@ use takt::transport::choice::{Request, TransportChoice, factories};
 use takt::transport::shm::ShmConfig;
 use takt::transport::tcp::TcpConfig;
 use takt::transport::udp::UdpConfig;
-use takt::transport::{Commit, FlowId, Receive, Scan, Transport, readiness};
+use takt::transport::{Commit, FlowId, Receive, Scan, Transport};
+use takt_transport::readiness;
 
 /// Number of polls between two reads of the clock and between scans of sources outside memory.
 const SPINS_PER_CLOCK: u32 = 128;

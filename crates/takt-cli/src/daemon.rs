@@ -10,10 +10,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
-use takt::transport::daemon::{self, Bundling, DaemonConfig, DaemonEvent};
 use takt::transport::udp::{InterfaceSelection, UdpConfig};
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
+use takt_transport::daemon::{self, Bundling, DaemonConfig, DaemonEvent};
 
 /// Time that a daemon with `--until-idle` waits for its first application.
 const FIRST_TIME: Duration = Duration::from_secs(30);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use takt::compat::fnmatch;
 use takt::qos::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
+use takt_wire::compat::fnmatch;
 
 use crate::error::{ConfigError, Origin, Result};
 use crate::library::{self, Profile, Setting};

@@ -51,7 +51,7 @@ const OF_VARIANTS: &str = "case, default, name, id or bound";
 impl Container {
     pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
         let mut parsed = Self {
-            krate: syn::parse_quote!(::takt::xtypes),
+            krate: syn::parse_quote!(::takt::generated),
             name: None,
             extensibility: Extensibility::Appendable,
             nested: false,

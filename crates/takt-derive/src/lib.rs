@@ -17,7 +17,7 @@
 //! | `bit_bound = 8` | enum only: 1 to 32, which makes it 1, 2 or 4 bytes long |
 //! | `discriminator = "i32"` | union only: type of the discriminator, which may be an enum |
 //! | `key` | union only: the discriminator is the key |
-//! | `crate = "path"` | path of `takt_xtypes`; default: `::takt::xtypes` |
+//! | `crate = "path"` | path of `takt_xtypes`; default: `::takt::generated` |
 //!
 //! Attributes of a field:
 //!

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
-use takt::compat::fnmatch;
+use takt_wire::compat::fnmatch;
 
 /// Domain, storage location and limits of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]

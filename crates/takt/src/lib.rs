@@ -72,6 +72,7 @@ mod multitopic;
 mod participant;
 pub mod prelude;
 mod publisher;
+pub mod qos;
 mod query;
 mod readable;
 mod reader;
@@ -86,8 +87,10 @@ mod subscriber;
 mod timing;
 mod timing_plan;
 mod topic;
+pub mod transport;
 mod waitset;
 mod writer;
+pub mod xtypes;
 
 pub use condition::{Condition, GuardCondition, ReadCondition, StatusCondition};
 pub use content_filter::{ContentFilteredTopic, TopicDescription};
@@ -132,18 +135,21 @@ pub use takt_core::{
     StaticParticipant, ViewState, ViewStates, presentation_caution,
 };
 pub use takt_derive::DdsType;
-pub use takt_transport as transport;
-pub use takt_wire::compat;
 pub use takt_wire::discovery::{
-    HostStage, HostStages, ParticipantData, PublicationData, ReportedRefusal, SubscriptionData,
+    ContentFilterProperty, HostStage, HostStages, ParticipantData, PublicationData, ReportedRefusal, SubscriptionData,
 };
 pub use takt_wire::qos::{BUDGET_PROPERTY, OVERRUN_PROPERTY, PRIORITY_PROPERTY, TRANSPORT_PROPERTY};
-pub use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp, VendorId, qos};
-pub use takt_xtypes as xtypes;
+pub use takt_wire::{
+    Duration, EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, Timestamp, VendorId,
+};
 pub use takt_xtypes::TypeSupport;
 /// Trait that the derive macro of the same name implements, for bounds such as `T: takt::DdsType`.
 /// The same as [`TypeSupport`].
 pub use takt_xtypes::TypeSupport as DdsType;
+
+/// Support of generated code, whose paths are no interface: `#[derive(DdsType)]` refers to it.
+#[doc(hidden)]
+pub use takt_xtypes as generated;
 
 /// Doctest module of the project's documents: their examples must compile.
 #[cfg(doctest)]

@@ -109,11 +109,16 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "takt-config",
-        internal: &["takt", "takt-calculus"],
+        internal: &["takt", "takt-calculus", "takt-exec", "takt-wire"],
         internal_in_tests: &[],
         external: Some(&["roxmltree", "serde", "serde_json", "toml"]),
     },
-    Crate { name: "takt-durability", internal: &["takt"], internal_in_tests: &[], external: Some(&["redb"]) },
+    Crate {
+        name: "takt-durability",
+        internal: &["takt", "takt-wire"],
+        internal_in_tests: &[],
+        external: Some(&["redb"]),
+    },
     Crate {
         name: "takt-bench",
         internal: &[
@@ -127,6 +132,7 @@ const CRATES: &[Crate] = &[
             "takt-packet",
             "takt-sdn",
             "takt-security",
+            "takt-transport",
             "takt-wire",
         ],
         internal_in_tests: &[],
@@ -149,6 +155,8 @@ const CRATES: &[Crate] = &[
             "takt-packet",
             "takt-sdn",
             "takt-security",
+            "takt-transport",
+            "takt-wire",
             "takt-xdp",
         ],
         internal_in_tests: &[],

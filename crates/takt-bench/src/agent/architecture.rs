@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::signal::stopped;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use takt::transport::daemon;
 use takt::{DiscoveryServer, DomainParticipant};
+use takt_transport::daemon;
 
 /// Maximum time for a daemon to start.
 const START_LIMIT: Duration = Duration::from_secs(10);

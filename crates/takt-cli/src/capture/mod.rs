@@ -19,12 +19,13 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use takt::transport::choice::Link;
-use takt::transport::pcapng::{self, Direction, InterfaceCounts, PacketInfo};
-use takt::transport::{LinkType, readiness};
+use takt::transport::LinkType;
 use takt_bench::report::to_json;
 use takt_bench::{Error, Result, signal};
 use takt_netlink::frame_socket::FrameSocket;
+use takt_transport::choice::Link;
+use takt_transport::pcapng::{self, Direction, InterfaceCounts, PacketInfo};
+use takt_transport::readiness;
 
 /// Size of the kernel's buffer per interface.
 const BUFFER_BYTES: i32 = 16 << 20;

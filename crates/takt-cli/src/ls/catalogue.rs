@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
-use takt::compat::{check, keys_match, partitions_match};
 use takt::dynamic::TypeComparison;
 use takt::qos::{Deadline, Durability, Ownership, Partition, Reliability};
 use takt::{
@@ -16,6 +15,7 @@ use takt::{
     SubscriptionData, presentation_caution,
 };
 use takt_config::similar;
+use takt_wire::compat::{check, keys_match, partitions_match};
 
 /// Discovered entities of a domain.
 #[derive(Debug, Serialize)]

@@ -5,9 +5,9 @@ use super::{is, texts};
 use crate::finding::Finding;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
-use takt::transport::udp::Ipv6Alone;
 use takt_bench::machine::interface_ipv4;
 use takt_config::Settings;
+use takt_transport::udp::Ipv6Alone;
 
 /// Network interface with its addresses, as the kernel reports it.
 pub(super) struct Interface {
@@ -110,11 +110,11 @@ pub(super) fn chosen(settings: &Settings) -> Vec<Interface> {
 }
 
 /// Finds interfaces on which discovery is incomplete or impossible, since they have only IPv6
-/// addresses ([`takt::transport::udp::ipv6_alone`]).
+/// addresses ([`takt_transport::udp::ipv6_alone`]).
 pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
     let chosen: Vec<Interface> = chosen(settings).into_iter().filter(|one| !one.is_loopback).collect();
     let is_on = is_ipv6_on(settings);
-    let kinds = takt::transport::udp::ipv6_alone(&chosen.iter().map(Interface::addresses).collect::<Vec<_>>());
+    let kinds = takt_transport::udp::ipv6_alone(&chosen.iter().map(Interface::addresses).collect::<Vec<_>>());
     let finding = |(interface, kind): (&Interface, Option<Ipv6Alone>)| {
         let name = &interface.name;
         match (is_on, kind?) {

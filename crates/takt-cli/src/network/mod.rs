@@ -15,7 +15,6 @@ pub use interfaces::{interface_names, ipv6_alone, mtu};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
-use takt::compat::{check, partitions_match};
 use takt::{
     DomainParticipant, Guid, Locator, ParticipantData, PublicationData, Runtime, SilentParticipant, SubscriptionData,
     presentation_caution,
@@ -23,6 +22,7 @@ use takt::{
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 use takt_config::{Settings, Value};
+use takt_wire::compat::{check, partitions_match};
 
 /// Multicast group of discovery over IPv4.
 const DISCOVERY_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);

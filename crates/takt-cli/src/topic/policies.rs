@@ -143,9 +143,9 @@ pub fn writer_for(endpoints: &Endpoints) -> (DataWriterQos, PublisherQos) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use takt::compat::{check, partitions_match};
     use takt::qos::Partition;
     use takt::{PublicationData, SubscriptionData};
+    use takt_wire::compat::{check, partitions_match};
 
     fn writer(reliability: Reliability, durability: Durability, partitions: &[&str]) -> PublicationData {
         let mut data = PublicationData::default();

@@ -9,10 +9,10 @@ use crate::output::note;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use takt::DomainParticipant;
-use takt::compat::fnmatch;
 use takt::dynamic::{DynamicDataReader, DynamicTypeSupport};
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
+use takt_wire::compat::fnmatch;
 
 /// Maximum number of topics at once.
 const TOPICS_MAX: usize = 256;

@@ -3,9 +3,9 @@
 use crate::output::outln;
 use clap::Args;
 use serde::Serialize;
-use takt::transport::choice::{KNOWN_NAMES, factories};
 use takt_bench::Result;
 use takt_bench::report::to_json;
+use takt_transport::choice::{KNOWN_NAMES, factories};
 
 /// `takt transport ls`
 #[derive(Args)]

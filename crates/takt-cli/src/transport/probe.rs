@@ -8,10 +8,10 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 use serde_json::{Value, json};
-use takt::transport::choice::probe::{Finding, Grade};
-use takt::transport::choice::{Link, factories};
 use takt_bench::report::to_json;
 use takt_bench::{Error, Result};
+use takt_transport::choice::probe::{Finding, Grade};
+use takt_transport::choice::{Link, factories};
 
 /// `takt transport probe`
 #[derive(Args)]

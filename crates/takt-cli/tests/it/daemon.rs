@@ -93,7 +93,7 @@ fn daemon_that_is_killed_and_started_again_costs_no_reliable_sample() {
         until("the stream has begun", || take() >= 1000);
         // Dropping a process kills it (SIGKILL).
         drop(first);
-        until("its end", || takt::transport::daemon::status(Some(&name)).is_err());
+        until("its end", || takt_transport::daemon::status(Some(&name)).is_err());
         let _second = daemon(&name, "--interface lo");
         let so_far = written.load(Ordering::Relaxed);
         until("the stream goes on", || take() >= so_far + 5000);
@@ -209,7 +209,7 @@ fn second_daemon_of_a_name_is_refused_and_status_shows_the_first() {
     let (text, _, code) = Takt::start(&format!("daemon status --name {name} --json")).ending();
     assert!(text.starts_with('{') && text.contains("\"applications\":0") && code == Some(0), "{text}");
     drop(first);
-    until("its end", || takt::transport::daemon::status(Some(&name)).is_err());
+    until("its end", || takt_transport::daemon::status(Some(&name)).is_err());
     let (_, errors, code) = Takt::start(&format!("daemon status --name {name}")).ending();
     assert!(code == Some(1) && errors.contains(&name), "{errors}");
 }

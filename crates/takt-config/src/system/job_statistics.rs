@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use takt::real_time::report::Machine as ThisMachine;
-use takt::real_time::{JobKind, Priority, lock_waits};
+use takt::real_time::{JobKind, Priority};
 use takt_calculus::{Flow, MeasuredJobs, MeasuredTime, Stage, System};
+use takt_exec::report::Machine as ThisMachine;
+use takt_schedule::lock_waits;
 
 use super::protection::{Protected, ProtectionCosts};
 use super::read_text;

@@ -65,12 +65,12 @@ pub fn writer_policies_for(reader: &SubscriptionData) -> WriterPolicies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compat::{check, partitions_match};
     use crate::qos::{
         AccessScope, DestinationOrder, LatencyBudget, Liveliness, LivelinessKind, Ownership, Partition, Presentation,
         Reliability,
     };
     use crate::{Duration, Guid};
+    use takt_wire::compat::{check, partitions_match};
 
     #[test]
     fn reader_policies_match_the_writer() {

@@ -92,7 +92,7 @@ fn counts(total: u64, change: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use takt::compat::PolicyId;
+    use takt::qos::PolicyId;
     use takt::xtypes::Uint8;
 
     use super::*;

@@ -177,7 +177,7 @@ fn reader_requesting_more_presentation_than_offered_does_not_match() {
         let reader = subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).expect("reader");
         world.wait_until("a refusal", || {
             let status = reader.requested_incompatible_qos_status().expect("open");
-            status.last_policy == Some(takt::compat::PolicyId::Presentation)
+            status.last_policy == Some(takt::qos::PolicyId::Presentation)
         });
     }
 }

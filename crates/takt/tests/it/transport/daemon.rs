@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 
 use crate::support::*;
 use takt::qos::*;
-use takt::transport::daemon::{Bundling, Daemon, DaemonConfig, DaemonEvent, status};
 use takt::transport::udp::{InterfaceSelection, UdpConfig};
 use takt::*;
+use takt_transport::daemon::{Bundling, Daemon, DaemonConfig, DaemonEvent, status};
 
 /// Daemon on a thread; dropping it ends the daemon.
 struct Running {
