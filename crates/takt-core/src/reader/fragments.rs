@@ -173,13 +173,27 @@ pub(crate) struct Fragments {
     assemblies: Box<[Option<Assembly>; SAMPLES]>,
     /// The writer repeats missing fragments.
     reliable: bool,
+    /// Sequence numbers have no order.
+    is_stateless: bool,
     /// Best effort: samples below this one are given up, and the reader was not notified yet.
     given_up: Option<SequenceNumber>,
 }
 
 impl Fragments {
     pub(crate) fn new(reliable: bool) -> Self {
-        Self { assemblies: Box::new([None; SAMPLES]), reliable, given_up: None }
+        Self { assemblies: Box::new([None; SAMPLES]), reliable, is_stateless: false, given_up: None }
+    }
+
+    /// Makes the reader of these fragments a stateless one, which accepts samples in any order
+    /// (DDS-SEC 1.1 §7.4.3). Anyone may send it messages in the name of a participant, whose
+    /// sequence numbers must not exclude those of that participant. The writer of a participant
+    /// that begins another session starts at 1 again.
+    pub(crate) fn set_stateless(&mut self) {
+        self.is_stateless = true;
+    }
+
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.is_stateless
     }
 
     /// Reports whether no sample is incomplete.
@@ -201,7 +215,7 @@ impl Fragments {
     /// Best effort: takes the number below which samples can no longer be completed. Returns it
     /// once.
     pub(crate) fn take_given_up(&mut self) -> Option<SequenceNumber> {
-        self.given_up.take()
+        self.given_up.take().filter(|_| !self.is_stateless)
     }
 
     /// Inserts fragments. Returns the sample once it is complete.
@@ -320,10 +334,13 @@ impl Fragments {
 
     /// Drops a sample to make room for `sn`. A reliable writer's newest one is dropped for an older
     /// one, which is needed first. Of a best-effort writer the oldest is dropped for a newer one,
-    /// because only that can be completed.
+    /// because only that can be completed; of a stateless writer the one whose last fragment is the
+    /// oldest.
     fn make_slot(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut Budget) -> Option<usize> {
         let samples = (0..SAMPLES).filter_map(|slot| Some((self.assemblies[slot]?.sn, slot)));
-        let (_, victim) = if self.reliable {
+        let (_, victim) = if self.is_stateless {
+            samples.min_by_key(|(_, slot)| self.assemblies[*slot].map(|assembly| assembly.last_arrival))?
+        } else if self.reliable {
             samples.max().filter(|(newest, _)| *newest > sn)?
         } else {
             let oldest = samples.min().filter(|(oldest, _)| *oldest < sn)?;
@@ -355,9 +372,9 @@ impl Fragments {
         dropped
     }
 
-    /// Drops all incomplete samples below `sn`.
+    /// Drops all incomplete samples below `sn`. A stateless writer may still complete them.
     pub(crate) fn drop_below(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut Budget) {
-        for slot in 0..SAMPLES {
+        for slot in 0..if self.is_stateless { 0 } else { SAMPLES } {
             if self.assemblies[slot].is_some_and(|assembly| assembly.sn < sn) {
                 self.drop_at(slot, pool, budget);
             }

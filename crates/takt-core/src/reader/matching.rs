@@ -10,7 +10,7 @@ use crate::timer::TimerKind;
 use alloc::boxed::Box;
 use core::ops::RangeInclusive;
 use takt_wire::qos::{Durability, ReliabilityKind};
-use takt_wire::{Guid, SequenceNumber, VendorId};
+use takt_wire::{EntityId, Guid, SequenceNumber, VendorId};
 
 impl Reader {
     /// Adds a matched writer. Returns the index of its proxy.
@@ -23,6 +23,9 @@ impl Reader {
         let reliable = writer.reliable && self.data.qos.reliability.kind == ReliabilityKind::Reliable;
         let mut proxy = WriterProxy::new(guid, reliable, writer.path, timer, lease);
         let is_volatile = self.data.qos.durability == Durability::Volatile;
+        if self.entity_id == EntityId::STATELESS_MESSAGE_READER {
+            proxy.fragments.set_stateless();
+        }
         proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
         proxy.needs_directed_heartbeat = is_volatile && proxy.directed_heartbeats && !self.entity_id.is_builtin();
         proxy.skips_history = is_volatile && !proxy.directed_heartbeats && writer.durability != Durability::Volatile;

@@ -157,7 +157,9 @@ impl Reader {
             ctx.counters.duplicate_samples += u64::from(!is_new);
             return is_new;
         };
-        if sn < expected {
+        if sn < expected && proxy.fragments.is_stateless() {
+            (proxy.expected, proxy.first_received) = (Some(sn), Some(sn));
+        } else if sn < expected {
             ctx.counters.duplicate_samples += 1;
             return false;
         }

@@ -3,7 +3,7 @@
 
 use takt_core::{Event, Participant, RefusalReason};
 use takt_security::documents::{BasicProtectionKind, DomainRule, DomainSet, Effect, Grant, ProtectionKind, TopicRule};
-use takt_wire::GuidPrefix;
+use takt_wire::{EntityId, GuidPrefix};
 
 use crate::identities::{Identity, grant, issuers, rule, topic};
 use crate::network::{Datagram, Network, config, payload, reader_spec, writer_spec};
@@ -362,4 +362,35 @@ fn forged_dispose_of_an_authenticated_participant_is_ignored() {
     assert!(network.run_until(1_000, |network| network.take(1, reader).is_some()));
     network.nodes[0].shutdown();
     assert!(network.run_until(1_000, |network| !network.nodes[1].is_authenticated(prefix)), "its own one counts");
+}
+
+/// Regression: the sequence number of a forged handshake message excluded all later messages of the
+/// participant that it named. So did the messages of its former session, since the writer of a
+/// session starts at 1 again.
+#[test]
+fn forged_sequence_number_excludes_no_handshake() {
+    let mut network = Network::new();
+    for name in ["talker", "listener"] {
+        Identity::new(name).join(&mut network, &encrypting());
+    }
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let reader = network.reader(1, reader_spec(TOPIC));
+    let names_handshake =
+        |octets: &[u8]| octets.windows(4).position(|four| four == EntityId::STATELESS_MESSAGE_WRITER.0);
+    // Handshakes are lost, but the participants know each other.
+    network.fault = Some(Box::new(move |datagram: &mut Datagram| names_handshake(&datagram.octets).is_none()));
+    network.run(2_000);
+    let later = |datagram: &Datagram| {
+        let mut forged = datagram.clone();
+        let sn = names_handshake(&forged.octets)? + 4;
+        forged.octets[sn + 4..sn + 8].copy_from_slice(&(1_u32 << 30).to_le_bytes());
+        Some(forged)
+    };
+    let forged: Vec<Datagram> = network.sent.iter().filter_map(later).collect();
+    assert!(forged.len() > 2, "{} handshake messages", forged.len());
+    forged.into_iter().for_each(|datagram| network.inject(datagram));
+    // The forged messages arrive, and begin no session: their fragments are incomplete.
+    network.run(100);
+    network.fault = None;
+    assert!(network.match_within(20_000, (0, writer), (1, reader)));
 }
