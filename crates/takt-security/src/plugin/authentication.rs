@@ -64,8 +64,12 @@ impl Plugin {
         self.start_waiting();
     }
 
-    /// Begins handshakes of waiting participants while slots are free.
+    /// Begins handshakes of waiting participants while slots are free. A local participant whose
+    /// documents have expired begins none until its renewal.
     pub(super) fn start_waiting(&mut self) {
+        if self.own_validity.has_ended() {
+            return;
+        }
         while let Some(prefix) = self.waiting.front().copied() {
             if !self.has_free_slot() {
                 return;
@@ -176,7 +180,8 @@ impl Plugin {
             Stage::Refused { .. } => false,
             _ => return Ok(()),
         };
-        if self.now.at.since(remote.began_at) < RENEWAL_PERIOD || !self.has_free_slot() {
+        let is_early = self.now.at.since(remote.began_at) < RENEWAL_PERIOD;
+        if is_early || !self.has_free_slot() || self.own_validity.has_ended() {
             return Ok(());
         }
         let handshake = self.new_handshake(from)?;
@@ -228,6 +233,10 @@ impl Plugin {
         authenticated: Authenticated,
         challenge: Option<Challenge>,
     ) -> Result<Session> {
+        if self.own_validity.has_ended() {
+            let reason = "the documents of this participant have expired";
+            return Err(SecurityError::new(ErrorKind::Certificate, reason));
+        }
         let wall = self.wall();
         let Authenticated { certificate, permissions, participant_data, secret } = authenticated;
         let permissions = self.access.permissions(&permissions, wall)?;

@@ -137,6 +137,9 @@ impl Plugin {
         let sessions = self.remotes.values().filter_map(|remote| Some(remote.session()?.validity.check_at));
         let next = sessions.chain([self.own_validity.check_at]).min().unwrap_or(UnixSeconds::MAX);
         let seconds = u64::try_from(next.saturating_sub(wall_seconds(self.now))).unwrap_or(0);
-        self.check_due = self.now.at.after(Duration::from_secs(seconds).min(CLOCK_PERIOD));
+        // The next second begins earlier than a second from now.
+        let elapsed = Duration::from_nanos((u64::from(self.now.wall.fraction) * 1_000_000_000) >> 32);
+        let until = Duration::from_secs(seconds).saturating_sub(elapsed);
+        self.check_due = self.now.at.after(until.min(CLOCK_PERIOD));
     }
 }

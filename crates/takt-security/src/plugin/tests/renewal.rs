@@ -133,6 +133,51 @@ fn renewal_after_expiry_authenticates_again() {
 }
 
 #[test]
+fn participant_with_expired_documents_begins_and_answers_no_handshake() {
+    let [short, long] = [100, 1_000_000].map(|seconds| IssuedValidity { not_after: NOW + seconds, ..VALID });
+    let rule = encrypting();
+    let node = |name, validity| Node::new(settings_by(&issuers()[0], name, &rule, validity));
+    let mut world = World::pair_of([node("Alice", short), node("Bob", long)]);
+    let alice = usize::from(name_of(&world, 0) != "Alice");
+    world.skip(120);
+    assert_eq!(world.expelled(), 2, "by both: {:?}", world.events);
+    world.events.clear();
+    world.loses = Box::new(move |from, _| {
+        assert_ne!(from, alice, "it sends handshake messages");
+        false
+    });
+    let renewed = later(&world, 1 - alice);
+    world.renew(1 - alice, &renewed).expect("it may");
+    world.advance(30);
+    let authenticated = world.events.iter().any(|(_, event)| matches!(event, SecurityEvent::Authenticated(_)));
+    assert!(!authenticated, "{:?}", world.events);
+
+    world.loses = Box::new(|_, _| false);
+    let renewed = later(&world, alice);
+    world.renew(alice, &renewed).expect("it may");
+    world.advance(60);
+    assert_eq!(world.volatile_key(0), world.volatile_key(1));
+}
+
+#[test]
+fn expiry_is_checked_at_the_beginning_of_its_second() {
+    let mut world = pair_of_short(100);
+    let now = Clocks { wall: Timestamp { seconds: world.now.wall.seconds + 10, fraction: 1 << 31 }, ..clocks(11) };
+    for node in &mut world.nodes {
+        node.plugin.handle_timeout(now);
+        node.plugin.set_check_due();
+    }
+    let due = world.nodes.iter().filter_map(|node| node.plugin.poll_timeout()).min().expect("a check");
+    assert_eq!(due, now.at.after(std::time::Duration::from_secs(10)), "that of the wall clock");
+    let late = Clocks { wall: Timestamp { seconds: (NOW + 98) as u32, fraction: 1 << 31 }, ..clocks(99) };
+    for node in &mut world.nodes {
+        node.plugin.handle_timeout(late);
+    }
+    let due = world.nodes.iter().filter_map(|node| node.plugin.poll_timeout()).min().expect("a check");
+    assert_eq!(due, late.at.after(std::time::Duration::from_millis(1_500)));
+}
+
+#[test]
 fn renewal_without_acceptance_in_time_authenticates_again() {
     let mut world = pair_of_short(1_000);
     world.skip(900);
