@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// Default timeout of a reply or an event.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Number of lines of standard error that are kept for messages.
-const STDERR_LINES_MAX: usize = 12;
+const STDERR_LINES_MAX: usize = 300;
 /// Number of characters that are kept of a line that is too long.
 const STDERR_LINE_LEN: usize = 240;
 /// Maximum number of lines that are read of a peer: ten times those of the longest test. The pipe
@@ -415,6 +415,12 @@ impl Peer {
         })
     }
 
+    /// Makes Takt replace its security documents by those of an enclave directory (DDS Security).
+    pub fn renew(&mut self, enclave: &Path) -> Result<()> {
+        self.send(&format!("renew enclave={}", enclave.display()))?;
+        self.done("", "renew", TIMEOUT)
+    }
+
     /// Deletes an endpoint and discards its unread events.
     pub fn delete(&mut self, id: &str) -> Result<()> {
         self.send(&format!("delete id={id}"))?;
@@ -425,7 +431,12 @@ impl Peer {
 
     /// Waits until `id` is matched with exactly `count` endpoints.
     pub fn matched(&mut self, id: &str, count: i64) -> Result<()> {
-        self.wait(id, &format!("{id} to match {count}"), |event| {
+        self.matched_within(id, count, TIMEOUT)
+    }
+
+    /// Waits as [`Self::matched`], with the given timeout.
+    pub fn matched_within(&mut self, id: &str, count: i64, timeout: Duration) -> Result<()> {
+        self.wait_within(id, &format!("{id} to match {count}"), timeout, |event| {
             matches!(event, Event::Matched { current, .. } if *current == count).then_some(())
         })
     }

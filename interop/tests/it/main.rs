@@ -23,6 +23,7 @@ mod refusals;
 mod scene;
 mod secure;
 mod security;
+mod security_expiry;
 mod security_log;
 mod shape_main;
 mod simulation;

@@ -1,5 +1,6 @@
 //! Test fixture: DDS Security files for two participants, under a given governance.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use takt_security::documents::{BasicProtectionKind, DomainRule, DomainSet, Governance, ProtectionKind, TopicRule};
 use takt_security::identity::KeyAlgorithm;
-use takt_security::tools::enclave::Realm;
+use takt_security::tools::enclave::{CERTIFICATE, KEY, PERMISSIONS, Realm};
 use takt_security::tools::{Issuer, Validity};
 
 const DAY: i64 = 86_400;
@@ -73,6 +74,62 @@ pub struct EnclaveDirectories {
     directory: PathBuf,
 }
 
+/// Document of a participant that expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiring {
+    Certificate,
+    Permissions,
+}
+
+/// Authorities and governance of two enclaves whose documents are issued again.
+pub struct Authorities {
+    identity: Issuer,
+    permissions: Issuer,
+    governance: Governance,
+    /// Time of creation, in seconds since 1970.
+    now: i64,
+}
+
+impl Authorities {
+    pub fn new(variant: &Variant) -> Self {
+        let now = seconds_since_1970();
+        let [identity, permissions] = ["Identity CA", "Permissions CA"]
+            .map(|name| Issuer::create(name, KeyAlgorithm::EcP256, year_of(now)).expect("an authority"));
+        Self { identity, permissions, governance: variant.governance(), now }
+    }
+
+    /// Writes the files of a participant. If `expiring` is given, that document is valid until this
+    /// time only; all others are valid for a year.
+    pub fn write(&self, enclave: &Path, name: &str, expiring: Option<(Expiring, i64)>) {
+        let issue = |validity| {
+            let Self { identity, permissions, governance, .. } = self;
+            let realm = Realm { identity, permissions, governance, validity };
+            realm.enclave(name, KeyAlgorithm::EcP256).expect("an identity")
+        };
+        let year = year_of(self.now);
+        let mut files = BTreeMap::from(issue(year));
+        if let Some((document, not_after)) = expiring {
+            let names: &[&str] = match document {
+                Expiring::Certificate => &[CERTIFICATE, KEY],
+                Expiring::Permissions => &[PERMISSIONS],
+            };
+            let short = issue(Validity { not_after, ..year });
+            files.extend(short.into_iter().filter(|(name, _)| names.contains(name)));
+        }
+        fs::create_dir_all(enclave).expect("a directory");
+        files.into_iter().for_each(|(file, octets)| fs::write(enclave.join(file), octets).expect("a file"));
+    }
+}
+
+fn seconds_since_1970() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    i64::try_from(now).expect("before the end of time")
+}
+
+fn year_of(now: i64) -> Validity {
+    Validity { not_before: now - DAY, not_after: now + 365 * DAY }
+}
+
 impl EnclaveDirectories {
     /// Creates two identities, each with a key of the given algorithm.
     pub fn new(name: &str, variant: &Variant, algorithms: [KeyAlgorithm; 2]) -> Self {
@@ -86,11 +143,8 @@ impl EnclaveDirectories {
         algorithms: [KeyAlgorithm; 2],
         incompatibility: Option<Incompatibility>,
     ) -> Self {
-        let directory = std::env::temp_dir().join(format!("takt-enclaves-{}-{name}", std::process::id()));
-        let enclaves = Self { directory };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
-        let now = i64::try_from(now).expect("before the end of time");
-        let validity = Validity { not_before: now - DAY, not_after: now + 365 * DAY };
+        let enclaves = Self::empty(name);
+        let validity = year_of(seconds_since_1970());
         let [left_ca, other_ca, permissions_ca] = ["Identity CA", "Identity CA", "Permissions CA"]
             .map(|name| Issuer::create(name, KeyAlgorithm::EcP256, validity).expect("an authority"));
         let right_ca = if incompatibility == Some(Incompatibility::ForeignAuthority) { &other_ca } else { &left_ca };
@@ -108,6 +162,11 @@ impl EnclaveDirectories {
             }
         }
         enclaves
+    }
+
+    /// Returns directories that have no files yet.
+    pub fn empty(name: &str) -> Self {
+        Self { directory: std::env::temp_dir().join(format!("takt-enclaves-{}-{name}", std::process::id())) }
     }
 
     fn enclave(&self, name: &str) -> PathBuf {

@@ -16,7 +16,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
-use takt_wire::{EntityId, Guid, GuidPrefix};
+use takt_wire::{EntityId, Guid, GuidPrefix, VendorId};
 
 /// Minimum delay between two handled messages of plugins.
 const DELAY_MIN: Duration = Duration::from_nanos(1);
@@ -198,6 +198,7 @@ impl Discovery {
                 endpoints.recheck_local_endpoints(ctx)
             }
             SecurityEvent::PermissionsChanged(prefix) => self.match_again(now, ctx, endpoints, prefix),
+            SecurityEvent::Restarted(prefix) => self.leave_former_session(now, ctx, prefix),
         }
     }
 
@@ -246,6 +247,18 @@ impl Discovery {
         self.handle_builtin_data(now, ctx, endpoints);
         ctx.counters.participants_refused += 1;
         ctx.notify(Event::ParticipantRefused(guid));
+    }
+
+    /// Makes a participant of another vendor discover this one again, so that it begins a
+    /// handshake.
+    ///
+    /// INTEROP(CycloneDDS 0.10): does not begin another handshake with a participant whose expired
+    /// permissions it has refused.
+    fn leave_former_session(&mut self, now: Instant, ctx: &mut Context, prefix: GuidPrefix) {
+        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
+        if self.remotes.get(index).is_some_and(|remote| remote.data.vendor_id != VendorId::TAKT) {
+            self.queue_farewell(now, ctx, index);
+        }
     }
 
     /// Returns the refused participants with the reasons: they could not authenticate, their

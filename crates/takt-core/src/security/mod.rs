@@ -112,6 +112,9 @@ pub enum SecurityEvent {
     /// The permissions of the participant, or of the local one, have changed. Matches must be
     /// checked again.
     PermissionsChanged(GuidPrefix),
+    /// The local participant has ended its session with the participant, or was refused by it, and
+    /// begins another handshake.
+    Restarted(GuidPrefix),
 }
 
 /// Severity of a log entry; the numbers are those of the specification (DDS-SEC 1.1 §9.6).

@@ -145,6 +145,7 @@ impl Plugin {
                 self.remove_keys_of(prefix);
                 self.refused.remove(&prefix);
                 self.waiting.push_back(prefix);
+                self.events.push_back(SecurityEvent::Restarted(prefix));
             }
         }
     }

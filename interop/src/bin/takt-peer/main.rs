@@ -155,6 +155,11 @@ impl Peer {
                 report::refused_participants(&refused.into_iter().map(|refused| refused.reason).collect::<Vec<_>>());
                 Ok(())
             }
+            "renew" => {
+                let config =
+                    SecurityConfig::from_enclave(words.text("enclave", "")).map_err(|error| error.to_string())?;
+                self.entities.participant.renew_security(&config).map_err(|error| error.to_string())
+            }
             "delete" => {
                 let known = self.writers.remove(id).is_some() | self.readers.remove(id).is_some();
                 if known { Ok(()) } else { Err("no such endpoint".to_owned()) }
