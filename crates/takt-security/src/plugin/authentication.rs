@@ -346,7 +346,9 @@ impl Plugin {
             let timeout = remote.next_timeout().map(|time| takt_core::Instant(nanos(time)));
             timeout.into_iter().chain(retry(remote)).min()
         };
-        let slot = self.next_to_yield().filter(|_| !self.waiting.is_empty()).map(|(at, _)| at);
+        // With a free slot, participants wait because the own documents have expired.
+        let is_full = !self.waiting.is_empty() && !self.has_free_slot();
+        let slot = self.next_to_yield().filter(|_| is_full).map(|(at, _)| at);
         self.handshake_due = self.remotes.values().filter_map(due).chain(slot).min();
     }
 }
