@@ -16,7 +16,7 @@ use takt_security::{Plugin, Settings};
 use takt_wire::{GuidPrefix, Timestamp};
 
 use crate::check::Rights;
-use crate::clock::Nanos;
+use crate::clock::{Nanos, SECOND};
 use crate::insider::{COMMON_TOPIC, Insider};
 use crate::process::topic_name;
 
@@ -48,10 +48,20 @@ impl DomainPlan {
         self.messages != ProtectionKind::None
     }
 
-    /// Reports whether a member begins handshakes that cannot complete.
+    /// Reports whether matches end although no fault occurs: documents expire, or renewed
+    /// permissions do not allow them.
+    #[must_use]
+    pub fn ends_matches(&self) -> bool {
+        let ends = |member: &MemberPlan| member.expiry.is_some() || member.renewed_rights != member.rights;
+        self.members.iter().any(ends)
+    }
+
+    /// Reports whether a member begins handshakes that cannot complete, or others do with it: it is
+    /// outside of the domain, or its documents expire.
     #[must_use]
     pub fn has_outsider(&self) -> bool {
-        self.members.iter().any(|member| matches!(member.kind, MemberKind::ForeignAuthority | MemberKind::Open))
+        let is_outside = |kind| matches!(kind, MemberKind::ForeignAuthority | MemberKind::Open);
+        self.members.iter().any(|member| is_outside(member.kind) || member.expiry.is_some())
     }
 }
 
@@ -67,8 +77,31 @@ pub struct MemberPlan {
     pub has_deny_rule: bool,
     /// Algorithm of the private key.
     pub algorithm: KeyAlgorithm,
-    /// Time at which the process gets another certificate with the same rights, if any.
+    /// Document that expires during the simulation, if any.
+    pub expiry: Option<ExpiryPlan>,
+    /// Time at which the process gets another certificate and other permissions, if any. Both are
+    /// valid until the end of the simulation.
     pub renews_at: Option<Nanos>,
+    /// Rights of the other permissions: the same, or a part of them.
+    pub renewed_rights: Rights,
+}
+
+/// Expiry of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpiryPlan {
+    /// Whether the permissions expire; otherwise the certificate.
+    pub is_of_permissions: bool,
+    /// First second after the start of the simulation at which the document is not valid.
+    pub second: u32,
+}
+
+impl ExpiryPlan {
+    /// Returns the time at which the document is no longer valid. Wall clocks start at a whole
+    /// second.
+    #[must_use]
+    pub fn at(self) -> Nanos {
+        Nanos::from(self.second) * SECOND
+    }
 }
 
 /// Compliance of a process with the rules of the domain.
@@ -84,6 +117,14 @@ pub enum MemberKind {
     Open,
 }
 
+impl MemberKind {
+    /// Reports whether the process has an identity of the domain.
+    #[must_use]
+    pub fn has_identity(self) -> bool {
+        matches!(self, Self::Honest | Self::Insider)
+    }
+}
+
 /// Security configuration with which a process starts.
 pub struct SecurityConfig {
     /// GUID prefix of the participant.
@@ -92,8 +133,6 @@ pub struct SecurityConfig {
     pub security: Option<Box<dyn Security>>,
     /// Handle that replaces the documents of the plugins.
     pub renewer: Option<Renewer>,
-    /// Topics that the process may write and read.
-    pub rights: Rights,
     /// Whether the process refuses endpoints that its own permissions do not allow.
     pub is_honest: bool,
 }
@@ -105,6 +144,8 @@ pub struct Domain {
     settings: Vec<Settings>,
     /// Settings that replace the current ones at a renewal, indexed by process.
     renewed: Vec<Option<Settings>>,
+    /// Expiry of the current settings, indexed by process.
+    expiries: Vec<Option<ExpiryPlan>>,
 }
 
 impl Domain {
@@ -120,12 +161,20 @@ impl Domain {
         let pem = |issuer: &Issuer| issuer.certificate_pem().expect("a certificate in PEM");
         let signed = |xml: &str| sign_document(&permissions_authority, xml).expect("a signature");
         let governance = signed(&governance_xml(&Governance { domain_rules: vec![domain_rule(plan)] }));
-        let settings = |(process, member): (usize, &MemberPlan)| {
+        let settings = |process: usize, member: &MemberPlan, rights: Rights, expiry: Option<ExpiryPlan>| {
+            let until = |is_of_permissions: bool, last: i64| match expiry {
+                Some(expiry) if expiry.is_of_permissions == is_of_permissions => {
+                    Validity { not_after: now + i64::from(expiry.second) - last, ..validity }
+                }
+                _ => validity,
+            };
             let issuer = if member.kind == MemberKind::ForeignAuthority { &other } else { &identity_authority };
             let name = subject(process);
             let (identity_certificate, private_key) =
-                issuer.issue(&name, member.algorithm, validity).expect("an identity");
-            let permissions = Permissions { grants: vec![grant(&name, member, topics, validity)] };
+                issuer.issue(&name, member.algorithm, until(false, 0)).expect("an identity");
+            // A grant is valid in its last second.
+            let member = MemberPlan { rights, ..*member };
+            let permissions = Permissions { grants: vec![grant(&name, &member, topics, until(true, 1))] };
             Settings {
                 identity_certificate,
                 private_key,
@@ -138,10 +187,14 @@ impl Domain {
             }
         };
         let members = plan.members.iter().enumerate();
-        let renewed = |(process, member): (usize, &MemberPlan)| member.renews_at.map(|_| settings((process, member)));
+        let first = |(process, member): (usize, &MemberPlan)| settings(process, member, member.rights, member.expiry);
+        let renewed = |(process, member): (usize, &MemberPlan)| {
+            member.renews_at.map(|_| settings(process, member, member.renewed_rights, None))
+        };
         Self {
-            settings: members.clone().map(&settings).collect(),
+            settings: members.clone().map(first).collect(),
             renewed: members.map(renewed).collect(),
+            expiries: plan.members.iter().map(|member| member.expiry).collect(),
             plan: plan.clone(),
         }
     }
@@ -151,7 +204,24 @@ impl Domain {
     pub fn renew(&mut self, process: usize) -> Option<&Settings> {
         let renewed = self.renewed[process].take().filter(|_| self.plan.members[process].kind != MemberKind::Open)?;
         self.settings[process] = renewed;
+        self.expiries[process] = None;
+        let member = &mut self.plan.members[process];
+        member.rights = member.renewed_rights;
         Some(&self.settings[process])
+    }
+
+    /// Returns the time at which the current documents of a process expire, if they do.
+    #[must_use]
+    pub fn expires_at(&self, process: usize) -> Option<Nanos> {
+        self.expiries[process].map(ExpiryPlan::at)
+    }
+
+    /// Returns the rights that the current permissions give to a process.
+    #[must_use]
+    pub fn rights(&self, process: usize) -> Rights {
+        let member = &self.plan.members[process];
+        let is_outside = matches!(member.kind, MemberKind::ForeignAuthority | MemberKind::Open);
+        if is_outside { Rights::NONE } else { member.rights }
     }
 
     /// Returns the security configuration of a process. Without security, its GUID prefix is
@@ -160,8 +230,7 @@ impl Domain {
     pub fn security_config(&self, process: usize, candidate: GuidPrefix, now: Timestamp) -> SecurityConfig {
         let (member, settings) = (self.plan.members[process], &self.settings[process]);
         if member.kind == MemberKind::Open {
-            let rights = Rights::NONE;
-            return SecurityConfig { prefix: candidate, security: None, renewer: None, rights, is_honest: false };
+            return SecurityConfig { prefix: candidate, security: None, renewer: None, is_honest: false };
         }
         let certificate = Certificate::from_pem(&settings.identity_certificate).expect("it was issued so");
         let prefix = secure_guid_prefix(&certificate, candidate).expect("the subject has a name");
@@ -172,14 +241,7 @@ impl Domain {
             MemberKind::Insider => Box::new(Insider(plugin)),
             _ => Box::new(plugin),
         };
-        let rights = if member.kind == MemberKind::ForeignAuthority { Rights::NONE } else { member.rights };
-        SecurityConfig {
-            prefix,
-            security: Some(security),
-            renewer,
-            rights,
-            is_honest: member.kind == MemberKind::Honest,
-        }
+        SecurityConfig { prefix, security: Some(security), renewer, is_honest: member.kind == MemberKind::Honest }
     }
 }
 

@@ -8,6 +8,11 @@
 //! cannot be detected, so that only the safety rules are checked
 //! ([`crate::check::Rule::is_safety`]).
 //!
+//! In a domain under DDS Security it overhears all datagrams. It repeats handshakes and protected
+//! messages, with and without changed bits, in the names of their senders and in its own. It sends
+//! handshake messages with other sequence numbers, and floods participants with the identity tokens
+//! of others. All rules then hold if the domain signs its messages.
+//!
 //! The host does not match endpoints of the applications. A reliable reader that never acknowledges
 //! may block its writer, and the samples of a matched writer are valid data.
 
@@ -31,6 +36,10 @@ use crate::rng::Rng;
 
 /// Maximum number of remembered datagrams.
 const RECENT_MAX: usize = 64;
+/// Maximum number of overheard datagrams. Later ones replace random ones, so that old ones remain.
+const OVERHEARD_MAX: usize = 256;
+/// Maximum number of overheard handshake messages, or fragments of them.
+const HANDSHAKES_MAX: usize = 64;
 /// Number of GUID prefixes that the host reuses. The first one, the hoarder, announces many
 /// endpoints and conforms to the protocol otherwise.
 const NAMES: usize = 6;
@@ -54,6 +63,8 @@ pub struct HostilePlan {
     pub burst: u64,
     /// Whether the host uses GUID prefixes of others.
     pub impostor: bool,
+    /// Whether the host overhears all datagrams, and attacks handshakes and protected messages.
+    pub attacks_domain: bool,
 }
 
 impl HostilePlan {
@@ -67,6 +78,21 @@ impl HostilePlan {
             period: rng.between(1, 40) * MILLISECOND,
             burst: rng.between(1, 20),
             impostor: rng.chance(400_000),
+            attacks_domain: false,
+        }
+    }
+
+    /// Creates a plan for a domain under DDS Security. The bursts are few, since their datagrams
+    /// cost signatures.
+    #[must_use]
+    pub fn of_domain(rng: &mut Rng, hosts: usize, active: Nanos) -> Self {
+        Self {
+            host: rng.below(hosts as u64) as usize,
+            start: if rng.chance(500_000) { 0 } else { rng.below(active / 2) },
+            period: rng.between(5, 40) * MILLISECOND,
+            burst: rng.between(1, 6),
+            impostor: true,
+            attacks_domain: true,
         }
     }
 }
@@ -104,6 +130,9 @@ pub struct Hostile {
     own_address: Locator,
     rng: Rng,
     recent: VecDeque<Rc<[u8]>>,
+    /// Overheard datagrams, those of the stateless endpoints apart.
+    overheard: Vec<Rc<[u8]>>,
+    handshakes: VecDeque<Rc<[u8]>>,
     /// Participants from which the host has received, with their addresses.
     participants: Vec<(GuidPrefix, Locator)>,
     names: Vec<GuidPrefix>,
@@ -124,6 +153,8 @@ impl Hostile {
             own_address: address(plan.host, index),
             rng: Rng::new(seed ^ 0x6576_696c),
             recent: VecDeque::new(),
+            overheard: Vec::new(),
+            handshakes: VecDeque::new(),
             participants: Vec::new(),
             names: (0..NAMES).map(name).collect(),
             count: 0,
@@ -156,6 +187,21 @@ impl Hostile {
         }
     }
 
+    /// Stores a datagram that is sent to somebody else.
+    pub fn overhear(&mut self, datagram: &Rc<[u8]>) {
+        if writer_sn_offset(datagram, EntityId::STATELESS_MESSAGE_WRITER).is_some() {
+            if self.handshakes.len() == HANDSHAKES_MAX {
+                self.handshakes.pop_front();
+            }
+            self.handshakes.push_back(Rc::clone(datagram));
+        } else if self.overheard.len() < OVERHEARD_MAX {
+            self.overheard.push(Rc::clone(datagram));
+        } else if self.rng.chance(50_000) {
+            let at = self.rng.below(OVERHEARD_MAX as u64) as usize;
+            self.overheard[at] = Rc::clone(datagram);
+        }
+    }
+
     /// Answers a challenge. Most of the prefixes validate the real address of the host.
     fn answer(&mut self, name: GuidPrefix, from: GuidPrefix, at: Locator, challenge: &Heartbeat) {
         if !self.names.contains(&name) || self.rng.chance(200_000) {
@@ -184,7 +230,9 @@ impl Hostile {
     pub fn send_burst(&mut self) {
         for _ in 0..self.plan.burst {
             let name = self.name();
+            let is_on_domain = self.plan.attacks_domain && self.rng.chance(600_000);
             let bytes = match self.rng.below(11) {
+                _ if is_on_domain => self.attack_domain(name),
                 0 => self.flood(),
                 10 => self.announce_many_endpoints(),
                 1 | 2 => self.announce(name),
@@ -480,6 +528,72 @@ impl Hostile {
         bytes.into()
     }
 
+    /// Repeats an overheard datagram: unchanged, or with changed bits, another sequence number or
+    /// another sender.
+    fn attack_domain(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+        match self.rng.below(7) {
+            0 | 1 => self.overheard_datagram().unwrap_or_else(|| self.flood()),
+            2 => {
+                let Some(bytes) = self.overheard_datagram() else { return self.flood() };
+                self.flip_bits(bytes.to_vec())
+            }
+            3 => self.handshake_message().unwrap_or_else(|| self.flood()),
+            4 => {
+                let Some(bytes) = self.handshake_message() else { return self.flood() };
+                let bytes = self.with_other_number(&bytes);
+                if self.rng.chance(500_000) { self.flip_bits(bytes) } else { bytes.into() }
+            }
+            5 => {
+                let Some(bytes) = self.handshake_message() else { return self.flood() };
+                let bytes = self.with_other_number(&bytes);
+                self.impersonate(name, bytes)
+            }
+            _ => {
+                // A participant with an identity token, so that a handshake with it begins.
+                self.fresh += 1;
+                let (fresh, spdp) = (own_name(1, self.fresh), EntityId::SPDP_WRITER);
+                let announcements = self.recent.iter().filter(|bytes| writer_sn_offset(bytes, spdp).is_some());
+                let all: Vec<_> = announcements.cloned().collect();
+                if all.is_empty() {
+                    return self.flood();
+                }
+                let bytes = self.rng.pick(&all).to_vec();
+                self.impersonate(fresh, bytes)
+            }
+        }
+    }
+
+    fn overheard_datagram(&mut self) -> Option<Rc<[u8]>> {
+        let at = self.rng.below((self.overheard.len() as u64).max(1)) as usize;
+        self.overheard.get(at).cloned()
+    }
+
+    fn handshake_message(&mut self) -> Option<Rc<[u8]>> {
+        let at = self.rng.below((self.handshakes.len() as u64).max(1)) as usize;
+        self.handshakes.get(at).cloned()
+    }
+
+    /// Replaces the sequence number of a handshake message by one that was not received before.
+    fn with_other_number(&mut self, datagram: &[u8]) -> Vec<u8> {
+        let mut bytes = datagram.to_vec();
+        if let Some(at) = writer_sn_offset(datagram, EntityId::STATELESS_MESSAGE_WRITER) {
+            let bits = self.rng.between(3, 31);
+            let low = self.rng.below(1 << bits) as u32;
+            bytes[at + 4..at + 8].copy_from_slice(&low.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn flip_bits(&mut self, mut bytes: Vec<u8>) -> Rc<[u8]> {
+        for _ in 0..self.rng.between(1, 3) {
+            let at = self.rng.below(bytes.len().max(1) as u64) as usize;
+            if let Some(octet) = bytes.get_mut(at) {
+                *octet ^= 1 << self.rng.below(8);
+            }
+        }
+        bytes.into()
+    }
+
     fn addressee(&mut self) -> GuidPrefix {
         let others = self.participants.len() as u64;
         if others == 0 { GuidPrefix::default() } else { self.participants[self.rng.below(others) as usize].0 }
@@ -494,6 +608,12 @@ impl Hostile {
             EntityId::TYPE_LOOKUP_REPLY_WRITER,
         ])
     }
+}
+
+/// Returns the offset of the sequence number of the first DATA or DATA_FRAG of a writer.
+fn writer_sn_offset(datagram: &[u8], writer: EntityId) -> Option<usize> {
+    let found = datagram.get(20..)?.windows(4).position(|octets| *octets == writer.0)?;
+    (found + 20 + 12 <= datagram.len()).then_some(found + 20 + 4)
 }
 
 fn own_name(kind: u8, number: u32) -> GuidPrefix {

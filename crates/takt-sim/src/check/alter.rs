@@ -53,7 +53,7 @@ impl Endpoint {
 /// Reports whether a writer and a reader may match, and have ever had compatible policies, which
 /// other participants may still know.
 pub(super) fn ever_matched(from: &Endpoint, to: &Endpoint) -> bool {
-    from.may_match(to)
+    from.might_match(to, 0)
         && from.policies().any(|offered| to.policies().any(|requested| model::matches(offered, requested)))
 }
 
@@ -123,7 +123,10 @@ impl Checker {
 
     /// Reports whether the endpoints must match in the end.
     pub(super) fn must_match(&self, from: &Endpoint, to: &Endpoint) -> bool {
-        from.may_match(to) && model::matches(&from.qos, &to.qos) && !self.ignored_entities.separates(from, to)
+        from.may_match(to)
+            && model::matches(&from.qos, &to.qos)
+            && !self.ignored_entities.separates(from, to)
+            && !self.is_separated(from.guid.prefix, to.guid.prefix, 0)
     }
 
     /// Reports whether a sample was written in a partition in which the reader has been, or may be

@@ -3,12 +3,24 @@
 //!
 //! An endpoint is entitled if the permissions of its participant allow it. An honest participant
 //! has only entitled endpoints. An insider may have others, and may consider them as matched. No
-//! other participant matches them.
+//! other participant matches them. The same holds for endpoints that renewed permissions no longer
+//! allow.
+//!
+//! Matches end, and no more samples are taken, [`EXPIRY_TOLERANCE`] after the certificate or the
+//! permissions of one of both participants have expired.
 
 use takt_wire::GuidPrefix;
 
+use takt_wire::Guid;
+
 use super::{Checker, Endpoint, EndpointId, Rule};
-use crate::clock::Nanos;
+use crate::clock::{MILLISECOND, Nanos};
+
+/// Time after the expiry of a document within which participants check it.
+pub const EXPIRY_TOLERANCE: Nanos = 10 * MILLISECOND;
+
+/// Time after renewed permissions within which all others apply them if no fault occurs.
+const RENEWAL_TIME_MAX: Nanos = 500 * MILLISECOND;
 
 /// Permissions of a participant, as bit sets of topics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +54,13 @@ impl Endpoint {
     pub(super) fn may_match(&self, other: &Self) -> bool {
         self.is_entitled && other.is_entitled || self.guid.prefix == other.guid.prefix
     }
+
+    /// Reports whether permissions have ever allowed a match that others may still have at this
+    /// time.
+    pub(super) fn might_match(&self, other: &Self, at: Nanos) -> bool {
+        let might = |endpoint: &Self| endpoint.is_entitled || endpoint.was_entitled_until.is_some_and(|end| at < end);
+        might(self) && might(other) || self.guid.prefix == other.guid.prefix
+    }
 }
 
 impl Checker {
@@ -50,11 +69,62 @@ impl Checker {
         self.rights.insert(prefix, rights);
     }
 
+    /// Sets the time at which a document of a participant expires. Other participants never expire.
+    pub fn set_expiry(&mut self, prefix: GuidPrefix, at: Option<Nanos>) {
+        match at {
+            Some(at) => _ = self.expires_at.insert(prefix, at),
+            None => _ = self.expires_at.remove(&prefix),
+        }
+    }
+
+    /// Records that a participant uses permissions with these rights. `is_reliable` if no fault
+    /// prevents that all others apply them soon.
+    pub fn renewed(&mut self, prefix: GuidPrefix, rights: Rights, is_reliable: bool) {
+        self.set_expiry(prefix, None);
+        self.set_rights(prefix, rights);
+        let until = if is_reliable { self.now + RENEWAL_TIME_MAX } else { Nanos::MAX };
+        for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.guid.prefix == prefix) {
+            let may =
+                if endpoint.is_writer { rights.publishes(endpoint.topic) } else { rights.subscribes(endpoint.topic) };
+            if endpoint.is_entitled && !may {
+                (endpoint.is_entitled, endpoint.was_entitled_until) = (false, Some(until));
+            }
+        }
+    }
+
+    /// Reports whether a document of a participant expired at least `time` ago.
+    pub(super) fn has_expired(&self, prefix: GuidPrefix, time: Nanos) -> bool {
+        self.expires_at.get(&prefix).is_some_and(|at| at + time <= self.now)
+    }
+
+    /// Reports whether an endpoint has no matches with those of other participants, since the
+    /// documents of one of both have expired at least `time` ago.
+    pub(super) fn is_separated(&self, of: GuidPrefix, other: GuidPrefix, time: Nanos) -> bool {
+        of != other && (self.has_expired(of, time) || self.has_expired(other, time))
+    }
+
+    /// Checks that an endpoint is matched with no endpoint of a participant if the documents of one
+    /// of both have expired.
+    pub fn must_be_separated(&mut self, at: Nanos, id: EndpointId, peers: &[Guid]) {
+        let own = self.endpoints[id as usize].guid.prefix;
+        let expired = peers.iter().find(|peer| self.is_separated(own, peer.prefix, EXPIRY_TOLERANCE)).copied();
+        if let Some(peer) = expired {
+            self.report(at, Rule::Grant, format!("endpoint {id} is matched with {peer:?} after a document expired"));
+        }
+    }
+
     /// Reports whether permissions allow an endpoint of a topic to a participant.
     #[must_use]
     pub fn is_entitled(&self, prefix: GuidPrefix, topic: usize, is_writer: bool) -> bool {
         let may = |rights: &Rights| if is_writer { rights.publishes(topic) } else { rights.subscribes(topic) };
         self.rights.get(&prefix).is_none_or(may)
+    }
+
+    /// Reports whether permissions that have not expired allow an endpoint of a topic to a
+    /// participant.
+    #[must_use]
+    pub fn is_allowed(&self, prefix: GuidPrefix, topic: usize, is_writer: bool) -> bool {
+        self.is_entitled(prefix, topic, is_writer) && !self.has_expired(prefix, 0)
     }
 
     /// Reports whether others refuse a participant or some of its endpoints. It then keeps
@@ -67,8 +137,12 @@ impl Checker {
     /// Checks that a writer and a reader that matched, or exchanged a sample, are entitled.
     pub(super) fn check_grants(&self, writer: EndpointId, reader: EndpointId) -> Result<(), (Rule, String)> {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        if self.is_separated(from.guid.prefix, to.guid.prefix, EXPIRY_TOLERANCE) {
+            let text = format!("writer {writer} reaches reader {reader} after a document expired");
+            return Err((Rule::Grant, text));
+        }
         match from.is_entitled {
-            _ if from.may_match(to) => Ok(()),
+            _ if from.might_match(to, self.now) => Ok(()),
             false => Err((Rule::Grant, format!("writer {writer} may not write what reader {reader} has"))),
             true => Err((Rule::Grant, format!("reader {reader} may not read what writer {writer} writes"))),
         }
@@ -128,5 +202,38 @@ mod tests {
         assert!(checker.is_refused_in_part(guid(1).prefix) && !checker.is_refused_in_part(guid(2).prefix));
         checker.must_refuse(0, 0);
         assert_eq!(checker.violation().map(|violation| violation.rule), Some(Rule::Grant));
+    }
+
+    #[test]
+    fn match_after_an_expiry_is_a_violation() {
+        let after = |expired: u8, late: Nanos, renewal: Option<Rights>| {
+            let mut checker = checker(ALL, ALL);
+            checker.set_expiry(guid(expired).prefix, Some(100));
+            checker.now = 100 + late;
+            if let Some(rights) = renewal {
+                checker.renewed(guid(expired).prefix, rights, true);
+            }
+            checker.must_be_separated(checker.now, 1, &[guid(1)]);
+            checker.violation().map(|violation| violation.rule)
+        };
+        for expired in [1, 2] {
+            assert_eq!(after(expired, EXPIRY_TOLERANCE - 1, None), None);
+            assert_eq!(after(expired, EXPIRY_TOLERANCE, None), Some(Rule::Grant));
+            assert_eq!(after(expired, EXPIRY_TOLERANCE, Some(ALL)), None, "its documents are renewed");
+        }
+    }
+
+    #[test]
+    fn match_outside_of_renewed_permissions_is_a_violation() {
+        let after = |late: Nanos, is_reliable: bool| {
+            let mut checker = checker(ALL, ALL);
+            checker.renewed(guid(1).prefix, Rights { writes: 1, reads: 3 }, is_reliable);
+            checker.now = late;
+            checker.matched(late, 1, &[guid(1)], 1);
+            checker.violation().map(|violation| violation.rule)
+        };
+        assert_eq!(after(RENEWAL_TIME_MAX - 1, true), None);
+        assert_eq!(after(RENEWAL_TIME_MAX, true), Some(Rule::Grant));
+        assert_eq!(after(RENEWAL_TIME_MAX, false), None, "a fault may delay the renewal");
     }
 }

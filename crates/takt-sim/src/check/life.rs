@@ -114,7 +114,10 @@ impl Checker {
         let mut wrong = None;
         for (&(reader, instance), &state) in &self.states {
             // A reader has not seen the changes that it has not taken in time.
-            let known = self.endpoints[reader as usize].alive && self.takes_in_time(reader);
+            let of_reader = &self.endpoints[reader as usize];
+            // A reader that is no longer allowed does not learn that its matches have ended.
+            let is_revoked = of_reader.was_entitled_until.is_some();
+            let known = of_reader.alive && !is_revoked && self.takes_in_time(reader);
             if known && !self.may_be(reader, instance, state) {
                 wrong.get_or_insert((reader, instance, state));
             }

@@ -31,7 +31,7 @@ use crate::clock::Nanos;
 use crate::scenario::QosPlan;
 use exact::Exact;
 use fragments::PartialSamples;
-pub use grants::Rights;
+pub use grants::{EXPIRY_TOLERANCE, Rights};
 pub use ignored::Ignored;
 use ignored::IgnoredEntities;
 use info::ViewedInstance;
@@ -80,6 +80,8 @@ pub enum Rule {
     UnexpectedSample,
     /// A sample, a match or an endpoint is outside of a grant.
     Grant,
+    /// A protected message was accepted a second time.
+    Replay,
     /// A member of SampleInfo is wrong.
     Info,
     /// A read changed or omitted a sample, or ranks do not agree with the collection.
@@ -133,7 +135,7 @@ impl Rule {
     /// Reports whether the rule holds for signed messages, whatever damage they suffer in transit.
     #[must_use]
     pub fn is_authentic(self) -> bool {
-        matches!(self, Self::UnknownSample | Self::Duplicate | Self::Order | Self::Grant)
+        matches!(self, Self::UnknownSample | Self::Duplicate | Self::Order | Self::Grant | Self::Replay)
     }
 }
 
@@ -173,6 +175,8 @@ struct Endpoint {
     is_writer: bool,
     /// Whether permissions allow the endpoint.
     is_entitled: bool,
+    /// Time at which all others apply the permissions that no longer allow it.
+    was_entitled_until: Option<Nanos>,
     alive: bool,
     created_at: Nanos,
     /// Time of its deletion, or of the end of its process.
@@ -241,6 +245,8 @@ pub struct Checker {
     untaken_samples: BTreeMap<EndpointId, UntakenSamples>,
     /// Rights of the participants with restricted permissions.
     rights: BTreeMap<GuidPrefix, Rights>,
+    /// Times at which documents of participants expire.
+    expires_at: BTreeMap<GuidPrefix, Nanos>,
     /// Participants that have ended.
     ended_participants: BTreeSet<GuidPrefix>,
     /// Writers that wait for space, with the start of the wait.
@@ -296,6 +302,7 @@ impl Checker {
             written_in: Vec::new(),
             is_writer,
             is_entitled: self.is_entitled(guid.prefix, topic, is_writer),
+            was_entitled_until: None,
             alive: true,
             created_at: self.now,
             ended_at: None,

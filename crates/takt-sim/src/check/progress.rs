@@ -96,6 +96,7 @@ impl Checker {
             let pause = readers.iter().map(longest).max().unwrap_or(0);
             for pair in writers.iter().flat_map(|writer| readers.iter().map(move |reader| (*writer, *reader))) {
                 if !self.is_compatible(pair) {
+                    seen.remove(&pair);
                     continue;
                 }
                 let before = seen.entry(pair).or_insert(PairState { since: at, ..PairState::default() });

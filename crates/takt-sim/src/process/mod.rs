@@ -5,6 +5,7 @@ mod alter;
 mod durable;
 mod listing;
 mod partner;
+mod protected;
 mod reading;
 mod site;
 mod spec;
@@ -35,6 +36,7 @@ use crate::scenario::{EndpointPlan, Role, Scenario, TopicPlan};
 use crate::work::Meter;
 use durable::DurableEndpoint;
 use partner::Partner;
+use protected::ProtectedMessages;
 pub use reading::TAKES_EVERY;
 pub use site::{GROUP, HostLocation, address, at_address};
 use spec::{reader_spec, writer_spec};
@@ -148,6 +150,9 @@ pub struct Process {
     type_request: Option<(TypeRequestId, PendingTypeRequest)>,
     /// Open coherent set.
     open_set: Option<SetId>,
+    /// Protected messages that the participant has accepted, in worlds in which a hostile host
+    /// repeats them.
+    pub accepted: Option<ProtectedMessages>,
     /// Number of datagrams sent.
     pub sent: u64,
     /// Check of the work and of the kept state of the core.
@@ -182,6 +187,7 @@ impl Process {
             durable: None,
             type_request: None,
             open_set: None,
+            accepted: None,
             sent: 0,
             meter: Meter::default(),
             rng,
@@ -229,6 +235,7 @@ impl Process {
         let mut core = core.expect("the configuration is good");
         core.set_wall_clock(clock.local(now), clock.wall(now));
         self.open_set = None;
+        self.accepted = scenario.repeats_protected_messages().then(ProtectedMessages::default);
         let recorded = scenario.services.recorded.filter(|plan| self.index < plan.matching_processes);
         self.partner = recorded.map(|_| Partner::create(&mut core, Moment { now, clock }));
         self.group = scenario.presentation.map(|presentation| {
@@ -347,7 +354,7 @@ impl Process {
                     checker.must_refuse(clock.now, endpoint.id());
                 }
             }
-            Err(Error::NotAllowedBySecurity { .. }) if !checker.is_entitled(self.prefix, plan.topic, is_writer) => {}
+            Err(Error::NotAllowedBySecurity { .. }) if !checker.is_allowed(self.prefix, plan.topic, is_writer) => {}
             Err(error) => checker.report(clock.now, Rule::CallFailed, format!("{plan:?} cannot be created: {error}")),
         }
     }
@@ -394,6 +401,19 @@ impl Process {
                 Endpoint::Reader { handle, .. } => core.matched_publications(handle),
             };
             checker.check_unmatched(now, endpoint.id(), &peers.unwrap_or_default(), gone);
+        }
+    }
+
+    /// Checks that no endpoint is matched with one of another participant if the documents of one
+    /// of both have expired.
+    pub fn must_be_separated(&mut self, now: Nanos, checker: &mut Checker) {
+        let Some(core) = &mut self.core else { return };
+        for endpoint in self.endpoints.iter().flatten() {
+            let peers = match *endpoint {
+                Endpoint::Writer { handle, .. } => core.matched_subscriptions(handle),
+                Endpoint::Reader { handle, .. } => core.matched_publications(handle),
+            };
+            checker.must_be_separated(now, endpoint.id(), &peers.unwrap_or_default());
         }
     }
 

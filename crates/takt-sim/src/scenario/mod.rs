@@ -395,6 +395,7 @@ impl Scenario {
         self.network.path_mtu == usize::MAX
             && self.faults.iter().all(|fault| fault.from >= self.active)
             && self.processes.iter().all(|process| process.stalls.is_empty() && process.cost == 0)
+            && !self.domain.as_ref().is_some_and(DomainPlan::ends_matches)
     }
 
     /// Reports whether an alteration only delays samples or changes which of them a reader wants.
@@ -411,7 +412,14 @@ impl Scenario {
     #[must_use]
     pub fn has_falsified(&self) -> bool {
         let flips = |fault: &Fault| matches!(fault.kind, FaultKind::Link { impairment: Impairment::Flips(_), .. });
-        self.hostile.is_some_and(|plan| plan.impostor) || self.faults.iter().any(flips)
+        let is_exposed = !self.domain.as_ref().is_some_and(DomainPlan::signs_messages);
+        self.hostile.is_some_and(|plan| plan.impostor && is_exposed) || self.faults.iter().any(flips)
+    }
+
+    /// Reports whether a hostile host repeats protected messages.
+    #[must_use]
+    pub fn repeats_protected_messages(&self) -> bool {
+        self.hostile.is_some_and(|plan| plan.attacks_domain)
     }
 
     /// Reports whether no wall clock is set.

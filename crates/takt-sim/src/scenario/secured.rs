@@ -6,7 +6,8 @@ use takt_security::identity::KeyAlgorithm;
 use super::{Direction, EndPlan, Fault, FaultKind, Impairment, ProcessPlan, QosPlan, Role, Scenario, TopicPlan};
 use crate::check::Rights;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
-use crate::domain::{DomainPlan, MemberKind, MemberPlan};
+use crate::domain::{DomainPlan, ExpiryPlan, MemberKind, MemberPlan};
+use crate::hostile::HostilePlan;
 use crate::process::LEASE;
 use crate::rng::Rng;
 
@@ -45,6 +46,47 @@ impl Scenario {
         self.plan_fault(rng);
         self.vary_algorithms(rng);
         self.plan_renewals(rng);
+        // Separate random numbers, so that worlds without these events stay unchanged.
+        self.plan_expiries(&mut Rng::new(self.seed ^ 0x6578_7069));
+        self.plan_revocations(&mut Rng::new(self.seed ^ 0x7265_766f));
+        self.plan_hostile(&mut Rng::new(self.seed ^ 0x7365_6861));
+    }
+
+    /// Makes certificates or permissions of some members expire, in 25 % of the worlds. Two thirds
+    /// of them get other documents, before or after that.
+    fn plan_expiries(&mut self, rng: &mut Rng) {
+        let seconds = self.active / SECOND;
+        let active = self.active;
+        let Some(domain) = self.domain.as_mut().filter(|_| rng.chance(250_000)) else { return };
+        for member in domain.members.iter_mut().filter(|member| member.kind.has_identity()) {
+            if !rng.chance(500_000) {
+                continue;
+            }
+            let second = rng.between(1, seconds.max(1)) as u32;
+            member.expiry = Some(ExpiryPlan { is_of_permissions: rng.chance(500_000), second });
+            member.renews_at = rng.chance(650_000).then(|| rng.below(active));
+        }
+    }
+
+    /// Makes renewed permissions of some members allow less, in 15 % of the worlds.
+    fn plan_revocations(&mut self, rng: &mut Rng) {
+        let active = self.active;
+        let Some(domain) = self.domain.as_mut().filter(|_| rng.chance(150_000)) else { return };
+        for member in domain.members.iter_mut().filter(|member| member.kind.has_identity()) {
+            if rng.chance(600_000) {
+                member.renews_at.get_or_insert_with(|| rng.below(active));
+                let Rights { writes, reads } = member.rights;
+                member.renewed_rights = Rights { writes: writes & rng.next(), reads: reads & rng.next() };
+            }
+        }
+    }
+
+    /// Puts a hostile host into 25 % of the worlds, which overhears everything and attacks
+    /// handshakes and sessions in the names of others.
+    fn plan_hostile(&mut self, rng: &mut Rng) {
+        if rng.chance(250_000) {
+            self.hostile = Some(HostilePlan::of_domain(rng, self.hosts.len(), self.active));
+        }
     }
 
     /// Plans renewals of certificates, in 30 % of the worlds.
@@ -98,7 +140,7 @@ impl Scenario {
                 kind = MemberKind::Insider;
             }
             let (has_deny_rule, algorithm) = (rng.chance(500_000), KeyAlgorithm::EcP256);
-            MemberPlan { kind, rights, has_deny_rule, algorithm, renews_at: None }
+            MemberPlan { kind, rights, has_deny_rule, algorithm, expiry: None, renews_at: None, renewed_rights: rights }
         };
         let members = (0..self.processes.len()).map(&mut member).collect();
         let payloads = [BasicProtectionKind::None, BasicProtectionKind::Sign, BasicProtectionKind::Encrypt];

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use takt_core::{Priority, Received};
 use takt_wire::Guid;
 
+use crate::check::EXPIRY_TOLERANCE;
 use crate::check::exact::{DISPOSAL_MAX, LEASE_END_MAX};
 use crate::check::progress::{HANDSHAKE_PERIODS, HEARTBEAT_PERIOD};
 use crate::check::silence::{LastSecond, SILENCE};
@@ -65,8 +66,10 @@ const FRAME_LEN: usize = 65_507;
 enum Event {
     Start(usize),
     End(usize, bool),
-    /// Replacement of the certificate of a process.
+    /// Replacement of the certificate and the permissions of a process.
     Renew(usize),
+    /// End of the time in which matches with a process whose documents have expired must end.
+    MustBeSeparated,
     /// End of the time in which all processes must unmatch these endpoints.
     MustBeUnmatched(Vec<Guid>),
     Stall(usize, Nanos),
@@ -348,6 +351,9 @@ impl<'a> World<'a> {
             if let Some(at) = member.renews_at {
                 self.at(at, Event::Renew(index));
             }
+            if let Some(expiry) = member.expiry {
+                self.at(expiry.at() + EXPIRY_TOLERANCE, Event::MustBeSeparated);
+            }
         }
         for (index, fault) in scenario.faults.iter().enumerate() {
             self.at(fault.from, Event::Fault(index, true));
@@ -401,6 +407,11 @@ impl<'a> World<'a> {
             Event::Start(process) => self.start(process),
             Event::End(process, farewell) => self.end(process, farewell),
             Event::Renew(process) => self.renew(process),
+            Event::MustBeSeparated => {
+                for process in &mut self.processes {
+                    process.must_be_separated(self.now, &mut self.checker);
+                }
+            }
             Event::MustBeUnmatched(guids) => {
                 for process in &mut self.processes {
                     process.must_have_unmatched(self.now, &guids, &mut self.checker);
@@ -470,16 +481,22 @@ impl<'a> World<'a> {
         if process.core.is_some() {
             return;
         }
+        let expires_at = self.domain.as_ref().and_then(|domain| domain.expires_at(index));
+        if expires_at.is_some_and(|at| at <= self.now) {
+            self.timeline.note(self.now, index, "cannot start with expired documents");
+            return self.await_renewal(index);
+        }
         self.timeline.note(self.now, index, "starts");
         let clock = &self.clocks[process.host];
         let admission = self
             .domain
             .as_ref()
             .map(|domain| domain.security_config(index, process.next_candidate(), clock.wall(self.now)));
-        let rights = admission.as_ref().map(|admission| admission.rights);
+        let rights = self.domain.as_ref().map(|domain| domain.rights(index));
         process.start(self.now, clock, self.scenario, &self.locations, admission);
         if let Some(rights) = rights {
             self.checker.set_rights(process.prefix, rights);
+            self.checker.set_expiry(process.prefix, expires_at);
         }
         let life = process.incarnation;
         self.start_durable(index);
@@ -495,6 +512,14 @@ impl<'a> World<'a> {
         self.process_outputs(index);
     }
 
+    /// Schedules the start of a process after its renewal, if it has one.
+    fn await_renewal(&mut self, index: usize) {
+        let members = self.scenario.domain.as_ref().map(|domain| &domain.members);
+        if let Some(at) = members.and_then(|members| members[index].renews_at).filter(|at| *at > self.now) {
+            self.at(at + 1, Event::Start(index));
+        }
+    }
+
     fn renew(&mut self, index: usize) {
         let process = &mut self.processes[index];
         let resumes = process.stalled_until;
@@ -504,6 +529,10 @@ impl<'a> World<'a> {
         let Some(settings) = self.domain.as_mut().and_then(|domain| domain.renew(index)) else { return };
         self.timeline.note(self.now, index, "has another certificate");
         process.renew(settings, Moment { now: self.now, clock: &self.clocks[process.host] });
+        if let Some(domain) = self.domain.as_ref().filter(|_| process.core.is_some()) {
+            let is_reliable = self.scenario.faults.is_empty() && self.scenario.hostile.is_none();
+            self.checker.renewed(process.prefix, domain.rights(index), is_reliable);
+        }
         self.process_outputs(index);
     }
 
@@ -656,8 +685,14 @@ impl<'a> World<'a> {
         }
         self.checker.received(self.now, &frame.bytes, process.readers());
         let from = Received { source: frame.source, multicast: frame.to.is_multicast() };
-        if let Some(core) = &mut process.core {
-            core.handle_datagram(local, from, &frame.bytes);
+        let Some(core) = &mut process.core else { return };
+        let refused = core.counters().unauthentic_messages;
+        core.handle_datagram(local, from, &frame.bytes);
+        let is_refused = core.counters().unauthentic_messages > refused;
+        let accepted = process.accepted.as_mut().filter(|_| !is_refused);
+        if accepted.is_some_and(|accepted| accepted.is_repeated(process.prefix, &frame.bytes)) {
+            let text = format!("process {index} accepts a protected message of {} octets again", frame.bytes.len());
+            self.checker.report(self.now, Rule::Replay, text);
         }
     }
 
@@ -748,6 +783,9 @@ impl<'a> World<'a> {
         let to = at_address(&head.to).filter(|to| !is_multicast && *to <= self.processes.len());
         let target = to.and_then(host_of);
         let frame = Frame::new(Head { host: target, ..head });
+        if let Some(hostile) = self.hostile.as_mut().filter(|hostile| hostile.plan.attacks_domain && !frame.hostile) {
+            hostile.overhear(&frame.bytes);
+        }
         self.timeline.sent(self.now, sender, &frame);
         if is_multicast {
             for at in 0..self.of_host[host].len() {
