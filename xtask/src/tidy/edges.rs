@@ -109,7 +109,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "takt-config",
-        internal: &["takt", "takt-calculus", "takt-exec", "takt-wire"],
+        internal: &["takt", "takt-calculus", "takt-exec", "takt-schedule", "takt-wire"],
         internal_in_tests: &[],
         external: Some(&["roxmltree", "serde", "serde_json", "toml"]),
     },

@@ -314,8 +314,10 @@ impl<'a, T: TypeSupport> SampleChange<'a, T> {
             }
         }
         let mut failure: Option<EncodeError> = None;
-        let fill = |out: &mut [u8]| self.serialize(out).map_err(|error| failure = Some(error)).ok();
-        match (driver.core.write(now, handle, &self.change, fill), failure) {
+        let written = driver
+            .core
+            .write(now, handle, &self.change, |out| self.serialize(out).map_err(|error| failure = Some(error)).ok());
+        match (written, failure) {
             (Ok(_), _) => Ok(true),
             (Err(WriteError::WouldBlock), _) => Ok(false),
             (Err(WriteError::Refused(error)), _) => Err(self.core.length_error(error, payload_len)),
