@@ -588,7 +588,11 @@ impl Discovery {
         if let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) {
             if self.is_authenticated(data.guid.prefix) {
                 ctx.counters.unprotected_announcements += 1;
-                return self.renew_lease(now, ctx, index);
+                // From another address it may be recorded, and the participant may have ended.
+                if self.accepts_source(ctx, &from.source, data.guid.prefix) {
+                    self.renew_lease(now, ctx, index);
+                }
+                return;
             }
             return self.refresh_participant(now, ctx, endpoints, from, data, payload);
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use openssl::rand::rand_bytes;
+use openssl::sha::Sha256;
 use takt_wire::{Cursor, Endianness};
 
 use crate::cdr::CdrWriter;
@@ -144,6 +145,16 @@ impl KeyMaterial {
     /// Returns the key id in the crypto header of messages protected by the key.
     pub const fn sender_key_id(&self) -> KeyId {
         self.sender_key_id
+    }
+
+    /// Returns a digest of the master key without its receiver-specific key. It outlives the key
+    /// where a replay window does.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        digest.update(&self.sender_key_id);
+        digest.update(self.salt.octets(self.kind));
+        digest.update(self.sender_key.octets(self.kind));
+        digest.finish()
     }
 
     /// Returns the key id of the receiver-specific MAC, if there is one.

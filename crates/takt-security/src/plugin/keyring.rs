@@ -5,13 +5,17 @@
 //! origin authentication the sender gives each local receiver a receiver-specific key. The key then
 //! has one opener per local receiver. Content opens if one of them finds its code, since all of
 //! them belong to this participant.
+//!
+//! A sender keeps its keys when it authenticates again, or when an endpoint is matched again. The
+//! replay windows of removed keys are therefore kept, so that recorded content does not open a second
+//! time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use takt_wire::{EntityId, GuidPrefix};
 
 use crate::keys::{KeyId, KeyMaterial};
-use crate::transform::{Opener, Replays, TransformError};
+use crate::transform::{Opener, ReplayState, Replays, TransformError};
 
 /// Kinds of content that a key opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,10 +84,22 @@ struct Key {
     slots: Vec<Slot>,
 }
 
+/// Most removed keys whose replay windows are kept: the latest ones. Each takes up to 400 octets.
+const REMOVED_KEYS_MAX: usize = 1_024;
+
+/// Replay windows of a removed key.
+struct Removed {
+    sender: GuidPrefix,
+    /// Digest of the master key.
+    digest: [u8; 32],
+    state: ReplayState,
+}
+
 /// Keys of all senders.
 #[derive(Default)]
 pub(super) struct Keyring {
     keys: HashMap<(GuidPrefix, KeyId), Key>,
+    removed: VecDeque<Removed>,
 }
 
 impl Keyring {
@@ -105,10 +121,20 @@ impl Keyring {
             }
             return Ok(());
         }
-        let opener = Opener::new(new.material).map_err(|error| error.to_string());
-        match opener {
+        let digest = new.material.digest();
+        let opener = Opener::new(new.material).and_then(|opener| {
+            let mut opener = opener.with_replays(new.replays);
+            let removed =
+                self.removed.iter().filter(|removed| removed.sender == new.sender && removed.digest == digest);
+            let present = key.slots.iter().filter(|slot| slot.opener.material().digest() == digest);
+            let present = present.filter_map(|slot| slot.opener.replay_state());
+            for state in removed.map(|removed| removed.state.clone()).chain(present) {
+                opener.merge(&state)?;
+            }
+            Ok(opener)
+        });
+        match opener.map_err(|error| error.to_string()) {
             Ok(opener) => {
-                let opener = opener.with_replays(new.replays);
                 key.slots.push(Slot { opener, receivers: vec![new.receiver] });
                 Ok(())
             }
@@ -128,9 +154,36 @@ impl Keyring {
         for slot in key.slots.iter_mut().filter(|slot| slot.opener.material() == material) {
             slot.receivers.retain(|one| *one != receiver);
         }
-        key.slots.retain(|slot| !slot.receivers.is_empty());
+        let (gone, kept): (Vec<_>, Vec<_>) = key.slots.drain(..).partition(|slot| slot.receivers.is_empty());
+        key.slots = kept;
         if key.slots.is_empty() {
             self.keys.remove(&id);
+        }
+        gone.iter().for_each(|slot| self.keep_windows(sender, slot));
+    }
+
+    /// Keeps the replay windows of a removed key, also for its other openers.
+    fn keep_windows(&mut self, sender: GuidPrefix, slot: &Slot) {
+        let Some(state) = slot.opener.replay_state() else { return };
+        let digest = slot.opener.material().digest();
+        let others = self.keys.get_mut(&(sender, slot.opener.material().sender_key_id()));
+        for other in others.into_iter().flat_map(|key| &mut key.slots) {
+            if other.opener.material().digest() == digest {
+                // A session key was derived before, so it can be derived again.
+                let _ = other.opener.merge(&state); // tidy-allow(dropped-cause): cannot fail
+            }
+        }
+        if self.removed.len() >= REMOVED_KEYS_MAX {
+            self.removed.pop_front();
+        }
+        self.removed.push_back(Removed { sender, digest, state });
+    }
+
+    /// Removes keys, whose replay windows are kept.
+    fn remove_where(&mut self, is_removed: impl Fn(GuidPrefix, &Key) -> bool) {
+        let removed: Vec<_> = self.keys.extract_if(|(sender, _), key| is_removed(*sender, key)).collect();
+        for ((sender, _), key) in removed {
+            key.slots.iter().for_each(|slot| self.keep_windows(sender, slot));
         }
     }
 
@@ -141,12 +194,12 @@ impl Keyring {
 
     /// Removes the keys of an entity of a sender.
     pub(super) fn remove_owner(&mut self, sender: GuidPrefix, owner: EntityId) {
-        self.keys.retain(|(prefix, _), key| *prefix != sender || key.owner != owner);
+        self.remove_where(|prefix, key| prefix == sender && key.owner == owner);
     }
 
     /// Removes the keys of a participant.
     pub(super) fn remove_sender(&mut self, sender: GuidPrefix) {
-        self.keys.retain(|(prefix, _), _| *prefix != sender);
+        self.remove_where(|prefix, _| prefix == sender);
     }
 
     /// Opens content with the key that its header names. `owner` is the entity that must own the

@@ -31,7 +31,7 @@ use std::fmt;
 
 pub use header::{CryptoHeader, peek_message, peek_payload, peek_submessage};
 pub use layout::{BODY_LEN_MAX, Form};
-pub use opener::{Opened, Opener, Replays};
+pub use opener::{Opened, Opener, ReplayState, Replays};
 pub use replay::REPLAY_WINDOW;
 pub use sealer::{BLOCKS_PER_SESSION, RECEIVERS_MAX, Receivers, Sealer};
 

@@ -5,6 +5,7 @@
 //! of its messages is authentic. A forged session id costs one derivation and one code
 //! verification.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::cipher::SessionCipher;
@@ -63,6 +64,11 @@ const SESSIONS_MISSED_MAX: u32 = 1 << 16;
 #[derive(Default)]
 struct Series([Option<Session>; 2]);
 
+/// Sessions of an opener with their replay windows. Another opener of the same master key refuses
+/// the same content with them.
+#[derive(Clone, Debug)]
+pub struct ReplayState(Vec<Vec<([u8; 4], ReplayWindow)>>);
+
 /// Opener of content protected with one master key.
 pub struct Opener {
     material: KeyMaterial,
@@ -102,6 +108,35 @@ impl Opener {
     /// Returns the master key.
     pub const fn material(&self) -> &KeyMaterial {
         &self.material
+    }
+
+    /// Returns what was opened; `None` if replays are accepted.
+    pub fn replay_state(&self) -> Option<ReplayState> {
+        let state = |Series(known): &Series| {
+            known.iter().flatten().map(|session| (session.id, session.window.clone())).collect()
+        };
+        self.refuses_replays.then(|| ReplayState(self.series.iter().map(state).collect()))
+    }
+
+    /// Refuses what another opener of this master key has opened.
+    ///
+    /// # Errors
+    /// No session key can be derived.
+    pub fn merge(&mut self, state: &ReplayState) -> Result<()> {
+        for (Series(known), others) in self.series.iter_mut().zip(&state.0) {
+            let mut sessions: Vec<Session> = known.iter_mut().filter_map(Option::take).collect();
+            for (id, window) in others {
+                match sessions.iter_mut().find(|session| session.id == *id) {
+                    Some(session) => session.window.merge(window),
+                    None => sessions.push(Session { window: window.clone(), ..Session::derive(&self.material, *id)? }),
+                }
+            }
+            sessions.sort_by(|a, b| later_first(a.id, b.id));
+            for (place, session) in known.iter_mut().zip(sessions) {
+                *place = Some(session);
+            }
+        }
+        Ok(())
     }
 
     /// Checks the content of `octets` in the range `plain`, and decrypts it to the same range of
@@ -194,6 +229,18 @@ impl Opener {
             }
             _ => Ok(None),
         }
+    }
+}
+
+/// Orders the ids of sessions that follow one another. Ids wrap around.
+fn later_first(a: [u8; 4], b: [u8; 4]) -> Ordering {
+    let distance = u32::from_be_bytes(a).wrapping_sub(u32::from_be_bytes(b));
+    if distance == 0 {
+        Ordering::Equal
+    } else if distance < 1 << 31 {
+        Ordering::Less
+    } else {
+        Ordering::Greater
     }
 }
 

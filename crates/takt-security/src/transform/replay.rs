@@ -42,6 +42,26 @@ impl ReplayWindow {
         true
     }
 
+    /// Adds the counters that another window of the same session has accepted.
+    pub(super) fn merge(&mut self, other: &Self) {
+        let (Some(highest), Some(other_highest)) = (self.highest, other.highest) else {
+            if self.highest.is_none() {
+                self.clone_from(other);
+            }
+            return;
+        };
+        let is_older = other_highest.wrapping_sub(highest) < 1 << 63;
+        let (newest, oldest) = if is_older { (other_highest, highest) } else { (highest, other_highest) };
+        let (mut merged, older) = if is_older { (other.clone(), &*self) } else { (self.clone(), other) };
+        let counters = (0..REPLAY_WINDOW).map(|below| oldest.wrapping_sub(below));
+        for counter in counters.filter(|counter| newest.wrapping_sub(*counter) < REPLAY_WINDOW) {
+            if older.has(counter) {
+                merged.set(counter, true);
+            }
+        }
+        *self = merged;
+    }
+
     const fn place(counter: u64) -> (usize, u64) {
         let bit = counter % REPLAY_WINDOW;
         ((bit / 64) as usize, 1 << (bit % 64))
@@ -69,6 +89,22 @@ mod tests {
     use takt_testkit::Random;
 
     use super::{REPLAY_WINDOW, ReplayWindow};
+
+    #[test]
+    fn merged_window_refuses_what_either_accepted() {
+        for (first, second) in [(10, 30), (30, 10), (10, 5_000), (5_000, 10), (u64::MAX - 2, 4)] {
+            let (mut a, mut b) = (ReplayWindow::default(), ReplayWindow::default());
+            assert!(a.accept(first) && b.accept(second));
+            a.merge(&b);
+            assert!(!a.accept(first) && !a.accept(second), "{first}, {second}");
+        }
+        let mut empty = ReplayWindow::default();
+        let mut other = ReplayWindow::default();
+        assert!(other.accept(7));
+        empty.merge(&other);
+        other.merge(&ReplayWindow::default());
+        assert!(!empty.accept(7) && !other.accept(7) && other.accept(8));
+    }
 
     #[test]
     fn window_agrees_with_a_set_of_all_counters() {

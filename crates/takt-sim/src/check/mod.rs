@@ -264,6 +264,9 @@ pub struct Checker {
     /// Whether a hostile host uses the GUID prefixes of others, so that only safety rules are
     /// checked.
     pub only_safety: bool,
+    /// Whether a hostile host sends from the addresses of others. Its repeated announcements, which
+    /// are never protected, can then keep an ended participant from being lost.
+    pub forges_addresses: bool,
     /// Whether messages are signed, so that their statements about samples are authentic even with
     /// an impostor.
     pub signed: bool,

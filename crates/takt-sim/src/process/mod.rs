@@ -228,6 +228,9 @@ impl Process {
         config.limits.endpoint_memory_bytes = 24 << 20;
         let (security, renewer) = admission.map_or((None, None), |admission| (admission.security, admission.renewer));
         self.renewer = renewer;
+        // A participant without security ignores protected messages, which is not counted.
+        let records = security.is_some() && scenario.repeats_protected_messages();
+        self.accepted = records.then(ProtectedMessages::default);
         let core = match security {
             Some(security) => Participant::with_security(config, security, clock.local(now)),
             None => Participant::new(config, clock.local(now)),
@@ -235,7 +238,6 @@ impl Process {
         let mut core = core.expect("the configuration is good");
         core.set_wall_clock(clock.local(now), clock.wall(now));
         self.open_set = None;
-        self.accepted = scenario.repeats_protected_messages().then(ProtectedMessages::default);
         let recorded = scenario.services.recorded.filter(|plan| self.index < plan.matching_processes);
         self.partner = recorded.map(|_| Partner::create(&mut core, Moment { now, clock }));
         self.group = scenario.presentation.map(|presentation| {

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-use takt_core::{Priority, Received};
+use takt_core::{Participant, Priority, Received};
 use takt_wire::Guid;
 
 use crate::check::EXPIRY_TOLERANCE;
@@ -379,6 +379,7 @@ impl<'a> World<'a> {
             self.schedule_recorded();
         }
         self.checker.only_safety = scenario.has_falsified();
+        self.checker.forges_addresses = scenario.hostile.is_some_and(|plan| plan.impostor);
         self.checker.signed = scenario.domain.as_ref().is_some_and(DomainPlan::signs_messages);
         self.checker.introduced = scenario.services.discovery_server.is_some();
         self.checker.authenticated = scenario.domain.is_some();
@@ -686,9 +687,13 @@ impl<'a> World<'a> {
         self.checker.received(self.now, &frame.bytes, process.readers());
         let from = Received { source: frame.source, multicast: frame.to.is_multicast() };
         let Some(core) = &mut process.core else { return };
-        let refused = core.counters().unauthentic_messages;
+        let refusals = |core: &Participant| {
+            let counters = core.counters();
+            counters.unauthentic_messages + counters.malformed_messages + counters.malformed_submessages
+        };
+        let before = refusals(core);
         core.handle_datagram(local, from, &frame.bytes);
-        let is_refused = core.counters().unauthentic_messages > refused;
+        let is_refused = refusals(core) > before;
         let accepted = process.accepted.as_mut().filter(|_| !is_refused);
         if accepted.is_some_and(|accepted| accepted.is_repeated(process.prefix, &frame.bytes)) {
             let text = format!("process {index} accepts a protected message of {} octets again", frame.bytes.len());

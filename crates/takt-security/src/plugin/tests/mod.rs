@@ -3,6 +3,7 @@
 mod access;
 mod authentication;
 mod exchange;
+mod keyring;
 mod protection;
 mod renewal;
 mod returning;
