@@ -7,8 +7,8 @@
 //! them belong to this participant.
 //!
 //! A sender keeps its keys when it authenticates again, or when an endpoint is matched again. The
-//! replay windows of removed keys are therefore kept, so that recorded content does not open a second
-//! time.
+//! replay windows of removed keys are therefore kept, so that recorded content does not open a
+//! second time.
 
 use std::collections::{HashMap, VecDeque};
 
