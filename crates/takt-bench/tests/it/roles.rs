@@ -20,7 +20,7 @@ pick) echo '{"ev":"ready"}'
 crowd) echo '{"ev":"ready"}'
   echo '{"ev":"result","role":"crowd","bare_kib":100,"participants_kib":400,"endpoints_kib":80,"instances_kib":1000,"resident_kib":2000,"private_kib":1500}' ;;
 seek) echo '{"ev":"ready"}'; echo '{"ev":"matched","main_ms":1,"init_ms":3,"match_ms":9}' ;;
-keep|hold) echo '{"ev":"ready"}'; trap 'echo "end of $1" >> "$0.calls"; exit' TERM; sleep 60 & wait ;;
+keep|hold) trap 'echo "end of $1" >> "$0.calls"; exit' TERM; echo '{"ev":"ready"}'; sleep 60 & wait ;;
 join) echo '{"ev":"ready"}'; echo '{"ev":"result","role":"join","n":99,"first_ms":4.5,"last_ms":7.5}' ;;
 esac
 exec sleep 60
