@@ -19,6 +19,7 @@ use alloc::string::ToString;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{Durability, History, Reliability, ReliabilityKind, ResourceLimits};
 use takt_wire::{EntityId, Guid};
+
 /// Payload memory of a builtin endpoint in bytes, unless the limit of endpoints is lower.
 const BUILTIN_MEMORY_BYTES: usize = 16 << 20;
 
@@ -32,25 +33,13 @@ impl Endpoints {
             ("DCPSSubscription", EntityId::SEDP_SUB_WRITER, EntityId::SEDP_SUB_READER),
             ("DCPSParticipantMessage", EntityId::P2P_MESSAGE_WRITER, EntityId::P2P_MESSAGE_READER),
         ] {
-            let qos = BuiltinQos {
-                durability: Durability::TransientLocal,
-                written: History::default(),
-                samples: None,
-                sample_len_max: None,
-            };
-            self.create_builtin_pair(ctx, topic_name, writer_id, reader_id, &qos);
+            self.create_builtin_pair(ctx, topic_name, writer_id, reader_id, &BuiltinQos::KEPT);
         }
         for (topic_name, writer_id, reader_id) in [
             ("TypeLookupRequest", EntityId::TYPE_LOOKUP_REQUEST_WRITER, EntityId::TYPE_LOOKUP_REQUEST_READER),
             ("TypeLookupReply", EntityId::TYPE_LOOKUP_REPLY_WRITER, EntityId::TYPE_LOOKUP_REPLY_READER),
         ] {
-            let qos = BuiltinQos {
-                durability: Durability::Volatile,
-                written: History::KeepLast(REPLY_DEPTH),
-                samples: Some(REPLY_DEPTH),
-                sample_len_max: Some(MAX_REPLY_BYTES),
-            };
-            self.create_builtin_pair(ctx, topic_name, writer_id, reader_id, &qos);
+            self.create_builtin_pair(ctx, topic_name, writer_id, reader_id, &BuiltinQos::EXCHANGED);
         }
         for index in [SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS] {
             if let Some(writer) = self.writers.get_mut(index) {
@@ -71,13 +60,7 @@ impl Endpoints {
             ("DCPSParticipantMessageSecure", EntityId::P2P_MESSAGE_SECURE_WRITER, EntityId::P2P_MESSAGE_SECURE_READER),
             ("DCPSParticipantsSecure", EntityId::SPDP_SECURE_WRITER, EntityId::SPDP_SECURE_READER),
         ] {
-            let qos = BuiltinQos {
-                durability: Durability::TransientLocal,
-                written: History::default(),
-                samples: None,
-                sample_len_max: None,
-            };
-            self.create_builtin_pair(ctx, topic_name, writer_id, reader_id, &qos);
+            self.create_builtin_pair(ctx, topic_name, writer_id, reader_id, &BuiltinQos::KEPT);
             let (written, read) = (ctx.builtin_protection(writer_id), ctx.builtin_protection(reader_id));
             let (writer, reader) = (self.writers.len() as u32 - 1, self.readers.len() as u32 - 1);
             if let Some(writer) = self.writers.get_mut(writer) {
@@ -144,4 +127,21 @@ struct BuiltinQos {
     samples: Option<u32>,
     /// Longest sample in bytes.
     sample_len_max: Option<usize>,
+}
+
+impl BuiltinQos {
+    /// Topics whose last state of each endpoint is kept for late joiners.
+    const KEPT: Self = Self {
+        durability: Durability::TransientLocal,
+        written: History::KeepLast(1),
+        samples: None,
+        sample_len_max: None,
+    };
+    /// Requests and replies of the TypeLookup service.
+    const EXCHANGED: Self = Self {
+        durability: Durability::Volatile,
+        written: History::KeepLast(REPLY_DEPTH),
+        samples: Some(REPLY_DEPTH),
+        sample_len_max: Some(MAX_REPLY_BYTES),
+    };
 }

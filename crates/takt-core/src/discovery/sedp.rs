@@ -245,13 +245,8 @@ impl Discovery {
         }
         self.builtin_topics.present_publication(now, ctx, endpoints, &data);
         if let Some(former) = former {
-            self.builtin_topics.withdraw_topic(
-                now,
-                ctx,
-                endpoints,
-                (&former.topic_name, &former.type_name),
-                Departure::Deleted,
-            );
+            let names = (&*former.topic_name, &*former.type_name);
+            self.builtin_topics.withdraw_topic(now, ctx, endpoints, names, Departure::Deleted);
         }
         self.schedule_introduction(now, ctx, data.guid.prefix);
         self.publications.insert(data.guid, data);
@@ -306,13 +301,8 @@ impl Discovery {
         }
         self.builtin_topics.present_subscription(now, ctx, endpoints, &data);
         if let Some(former) = former {
-            self.builtin_topics.withdraw_topic(
-                now,
-                ctx,
-                endpoints,
-                (&former.topic_name, &former.type_name),
-                Departure::Deleted,
-            );
+            let names = (&*former.topic_name, &*former.type_name);
+            self.builtin_topics.withdraw_topic(now, ctx, endpoints, names, Departure::Deleted);
         }
         self.schedule_introduction(now, ctx, data.guid.prefix);
         self.subscriptions.insert(data.guid, data);
