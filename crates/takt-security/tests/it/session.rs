@@ -394,3 +394,26 @@ fn forged_sequence_number_excludes_no_handshake() {
     network.fault = None;
     assert!(network.match_within(20_000, (0, writer), (1, reader)));
 }
+
+/// Regression: recorded announcements kept a crashed participant from being lost, although they came
+/// from a foreign address.
+#[test]
+fn announcement_from_a_foreign_address_does_not_renew_the_lease() {
+    let mut network = Network::new();
+    for name in ["talker", "listener"] {
+        Identity::new(name).join(&mut network, &encrypting());
+    }
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let reader = network.reader(1, reader_spec(TOPIC));
+    assert!(network.match_within(20_000, (0, writer), (1, reader)));
+    let (prefix, from) = (network.nodes[0].guid().prefix, crate::network::address(0));
+    let announcement = network.sent.iter().find(|datagram| datagram.from == from && datagram.to.is_multicast());
+    let foreign = Datagram { from: crate::network::address(5), ..announcement.expect("it announces itself").clone() };
+    network.fault = Some(Box::new(move |datagram: &mut Datagram| datagram.from != from));
+    let is_lost = (0..40).any(|_| {
+        network.inject(foreign.clone());
+        network.run_until(10_000, |network| !network.nodes[1].is_authenticated(prefix))
+    });
+    assert!(is_lost, "its lease ends");
+    assert!(network.nodes[1].counters().unprotected_announcements > 1, "the announcements arrive");
+}
