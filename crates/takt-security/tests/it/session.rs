@@ -395,8 +395,8 @@ fn forged_sequence_number_excludes_no_handshake() {
     assert!(network.match_within(20_000, (0, writer), (1, reader)));
 }
 
-/// Regression: recorded announcements kept a crashed participant from being lost, although they came
-/// from a foreign address.
+/// Regression: recorded announcements kept a crashed participant from being lost, although they
+/// came from a foreign address.
 #[test]
 fn announcement_from_a_foreign_address_does_not_renew_the_lease() {
     let mut network = Network::new();
