@@ -16,7 +16,7 @@ done
 # A copy, so that links to files outside docs/ lead somewhere in the site, too.
 rm -rf "$SITE" target/docs
 mkdir -p "$SITE/src"
-git ls-files -z -- '*.md' '*.rs' '*.toml' docs examples packaging LICENSE lab interop/README.md xtask .cargo .ci scripts | grep -zv '\.gz$' \
+git ls-files -z -- '*.md' '*.rs' '*.toml' docs examples packaging LICENSE lab xtask .cargo .ci scripts | grep -zv '\.gz$' \
     | xargs -0 cp --parents -t "$SITE/src"
 {
     printf '[Takt](README.md)\n'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How much of the parsers and of the protocol engine the committed corpora of fuzz/ reach: a table, one line a file.
+# How much of the parsers and of the protocol engine the committed corpora of lab/fuzz/ reach: a table, one line a file.
 #
 #   scripts/fuzz-coverage.sh
 #

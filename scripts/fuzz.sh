@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Fuzzes targets, each for a given processor time, so that other work on the machine does not shorten the search.
 #
-#   scripts/fuzz.sh [TARGET...]      (default: every target of fuzz/Cargo.toml)
+#   scripts/fuzz.sh [TARGET...]      (default: every target of lab/fuzz/Cargo.toml)
 #
 # FUZZ_SECONDS is the processor time of each target in seconds (default 60). The first finding ends the run; libFuzzer
-# prints the path of its input below fuzz/artifacts. Needs cargo-fuzz and a nightly compiler (`scripts/setup.sh nightly`).
+# prints the path of its input below lab/fuzz/artifacts. Needs cargo-fuzz and a nightly compiler (`scripts/setup.sh nightly`).
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
+cd "$(dirname "${BASH_SOURCE[0]}")/../lab/fuzz"
 
 readonly SECONDS_EACH=${FUZZ_SECONDS:-60}
 # Wall-clock time after which the processor time is read again.

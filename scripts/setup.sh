@@ -6,7 +6,7 @@
 # build  a C compiler, OpenSSL (DDS Security) and Rust (by rustup, only if there is no cargo)
 # demo   what `make demo` needs: Open vSwitch, CycloneDDS 11
 # peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 and Fast DDS 3.2 (pip, in a virtual environment below
-#        ~/.cache/takt), the packet vectors of os-ken (pip), the programs of interop/peers, DiscoDNC with a JDK
+#        ~/.cache/takt), the packet vectors of os-ken (pip), the programs of lab/interop/peers, DiscoDNC with a JDK
 #        and Maven (Maven Central), tshark, iperf3, sshd (not started),
 #        Open vSwitch, the tools for network namespaces, DPDK, Valgrind
 # bench-peers  the systems that `takt bench` compares Takt with (lab/peers): CycloneDDS 0.10 with iceoryx, Fast DDS 2.9 and
@@ -144,8 +144,8 @@ setup_build() {
 
 # The programs that tests and the demo talk to; their Makefile also makes the virtual environment.
 build_peers() {
-    say "building the peer programs (interop/peers, incremental)"
-    make --no-print-directory --keep-going -C interop/peers ||
+    say "building the peer programs (lab/interop/peers, incremental)"
+    make --no-print-directory --keep-going -C lab/interop/peers ||
         warn "not all peers could be built: tests that need the others will say so"
 }
 
@@ -154,13 +154,13 @@ fetch_oracle() {
     if ! command -v mvn >/dev/null || ! command -v javac >/dev/null; then
         apt_install "${ORACLE_PACKAGES[@]}"
     fi
-    make --no-print-directory -C crates/takt-calculus/tests/oracle ||
+    make --no-print-directory -C crates/timing/takt-calculus/tests/oracle ||
         warn "DiscoDNC cannot be fetched: tests that need it will say so"
 }
 
 setup_demo() {
     apt_install "${DEMO_PACKAGES[@]}"
-    make --no-print-directory -C interop/peers cyclone11 ||
+    make --no-print-directory -C lab/interop/peers cyclone11 ||
         die "the program of CycloneDDS cannot be built; the demo needs it"
 }
 

@@ -18,7 +18,7 @@ Commands:
   test [--ci] ...      build and run the tests, and count what did not run; what follows is for `cargo test`
   test --root DIR ...  the same for the workspace in a directory
   sim ...              Takt in a simulated world; `sim --help` says more (docs/design/simulation.md)
-  sim --teeth          whether the simulation finds each deliberate bug of crates/takt-sim/mutations, put into a copy
+  sim --teeth          whether the simulation finds each deliberate bug of lab/takt-sim/mutations, put into a copy
                        of the sources; --bug NAME for one, --seeds N (500), --from S (0), --jobs N (one a processor)
 ";
 

@@ -40,8 +40,8 @@ impl SourceFile {
         name.rsplit_once('.').map_or("", |(_, extension)| extension)
     }
 
-    /// Returns the directory of the crate (`crates/takt-wire`, `interop`), if the file is in its
-    /// `src/`.
+    /// Returns the directory of the crate (`crates/protocol/takt-wire`, `examples`), if the file is
+    /// in its `src/`.
     pub fn library_of(&self) -> Option<&str> {
         let at = self.path.find("/src/")?;
         Some(&self.path[..at])

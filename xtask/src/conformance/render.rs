@@ -110,7 +110,8 @@ fn cell(text: &str) -> String {
 }
 
 fn link(path: &str) -> String {
-    let short = path.strip_prefix("crates/").unwrap_or(path);
+    let in_group = path.strip_prefix("crates/").and_then(|path| path.split_once('/'));
+    let short = in_group.map_or(path, |(_, path)| path);
     format!("[{short}](../../{path})")
 }
 
@@ -126,11 +127,11 @@ mod tests {
     #[test]
     fn sections_are_ordered_by_number_with_their_files_joined() {
         let fixture = Fixture::new(&[
-            ("crates/a/src/lib.rs", "//! RTPS 2.5 §8.3.10, RTPS 2.5 §8.3.9, RFC 2474 §3\n"),
-            ("crates/b/src/lib.rs", "//! RTPS 2.5 §8.3.9, RTPS 2.5 §8.3.9\n"),
+            ("crates/api/a/src/lib.rs", "//! RTPS 2.5 §8.3.10, RTPS 2.5 §8.3.9, RFC 2474 §3\n"),
+            ("crates/api/b/src/lib.rs", "//! RTPS 2.5 §8.3.9, RTPS 2.5 §8.3.9\n"),
         ]);
         let text = render(&fixture.tree());
-        let nine = text.find("| 8.3.9 | [a/src/lib.rs](../../crates/a/src/lib.rs), [b/src/lib.rs]");
+        let nine = text.find("| 8.3.9 | [a/src/lib.rs](../../crates/api/a/src/lib.rs), [b/src/lib.rs]");
         let ten = text.find("| 8.3.10 |");
         assert!(nine.expect("both files in one row") < ten.expect("a row of its own"));
         assert!(text.contains("formal/2022-04-01 | 2 | 4 |"), "{text}");
@@ -141,8 +142,8 @@ mod tests {
     #[test]
     fn tags_are_written_with_their_file() {
         let source = "//! A.\n// DEVIATION(DDS 1.4 §2.2.3): a | b\n// INTEROP(Fast DDS 2.9.1): seen\n";
-        let text = render(&Fixture::new(&[("crates/a/src/lib.rs", source)]).tree());
-        let row = "| DDS 1.4 §2.2.3 | a \\| b | [a/src/lib.rs](../../crates/a/src/lib.rs) |";
+        let text = render(&Fixture::new(&[("crates/api/a/src/lib.rs", source)]).tree());
+        let row = "| DDS 1.4 §2.2.3 | a \\| b | [a/src/lib.rs](../../crates/api/a/src/lib.rs) |";
         assert!(text.contains(row), "{text}");
         assert!(text.contains("| Fast DDS 2.9.1 | seen | [a/src/lib.rs]"), "{text}");
     }

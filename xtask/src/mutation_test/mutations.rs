@@ -1,4 +1,4 @@
-//! Deliberate bugs, each a file in `crates/takt-sim/mutations/` with edits of the sources.
+//! Deliberate bugs, each a file in `lab/takt-sim/mutations/` with edits of the sources.
 //!
 //! A file names the guarantee that the bug breaks, describes the bug, and lists the edits. An edit
 //! replaces a snippet of one source file. In the replacement, `BUG` is true while this bug is
@@ -16,7 +16,7 @@ use toml::{Table, Value};
 use crate::tree::SourceTree;
 
 /// Directory of the mutation files.
-pub const DIRECTORY: &str = "crates/takt-sim/mutations/";
+pub const DIRECTORY: &str = "lab/takt-sim/mutations/";
 
 /// Placeholder in an edit for "this bug is active".
 const SWITCH: &str = "BUG";

@@ -167,13 +167,13 @@ mod tests {
     #[test]
     fn clean_tree_has_no_finding() {
         let files = [
-            ("crates/takt-wire/src/lib.rs", "//! Wire.\n#![no_std]\npub mod a;\n"),
-            ("crates/takt-wire/src/a.rs", "//! A.\npub fn f() {}\n"),
-            ("crates/takt-packet/src/lib.rs", "//! Packets.\n#![no_std]\n"),
-            ("crates/takt-openflow/src/lib.rs", "//! OpenFlow.\n#![no_std]\n"),
-            ("crates/takt-schedule/src/lib.rs", "//! Jobs.\n#![no_std]\n"),
-            ("crates/takt-xtypes/src/lib.rs", "//! Types.\n#![no_std]\n"),
-            ("crates/takt-core/src/lib.rs", "//! Core.\n#![no_std]\n"),
+            ("crates/protocol/takt-wire/src/lib.rs", "//! Wire.\n#![no_std]\npub mod a;\n"),
+            ("crates/protocol/takt-wire/src/a.rs", "//! A.\npub fn f() {}\n"),
+            ("crates/transport/takt-packet/src/lib.rs", "//! Packets.\n#![no_std]\n"),
+            ("crates/controller/takt-openflow/src/lib.rs", "//! OpenFlow.\n#![no_std]\n"),
+            ("crates/timing/takt-schedule/src/lib.rs", "//! Jobs.\n#![no_std]\n"),
+            ("crates/protocol/takt-xtypes/src/lib.rs", "//! Types.\n#![no_std]\n"),
+            ("crates/protocol/takt-core/src/lib.rs", "//! Core.\n#![no_std]\n"),
             ("README.md", "# Door\n"),
         ];
         assert_eq!(findings(&files, check_sources), Vec::<String>::new());

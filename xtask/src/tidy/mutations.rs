@@ -29,9 +29,9 @@ mod tests {
             format!("promise = 'p'\nbug = 'b'\n[[edit]]\nfile = '{file}'\nfind = '{find}'\nreplace = '!BUG'\n")
         };
         let (fits, outgrown) = (edit("true"), edit("false"));
-        assert_eq!(findings(&[code, ("crates/takt-sim/mutations/x.toml", &fits)], check), Vec::<String>::new());
-        let expected = ["mutation crates/takt-sim/mutations/x.toml"];
-        assert_eq!(findings(&[code, ("crates/takt-sim/mutations/x.toml", &outgrown)], check), expected);
-        assert_eq!(findings(&[code, ("crates/takt-sim/mutations/x.toml", "edit =")], check), expected);
+        assert_eq!(findings(&[code, ("lab/takt-sim/mutations/x.toml", &fits)], check), Vec::<String>::new());
+        let expected = ["mutation lab/takt-sim/mutations/x.toml"];
+        assert_eq!(findings(&[code, ("lab/takt-sim/mutations/x.toml", &outgrown)], check), expected);
+        assert_eq!(findings(&[code, ("lab/takt-sim/mutations/x.toml", "edit =")], check), expected);
     }
 }

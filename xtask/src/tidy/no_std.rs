@@ -10,12 +10,12 @@ use crate::tree::{SourceFile, SourceTree};
 
 /// Crates that must be `no_std`.
 const CRATES: &[&str] = &[
-    "crates/takt-wire",
-    "crates/takt-packet",
-    "crates/takt-openflow",
-    "crates/takt-schedule",
-    "crates/takt-xtypes",
-    "crates/takt-core",
+    "crates/protocol/takt-wire",
+    "crates/transport/takt-packet",
+    "crates/controller/takt-openflow",
+    "crates/timing/takt-schedule",
+    "crates/protocol/takt-xtypes",
+    "crates/protocol/takt-core",
 ];
 
 /// Checks the attribute of each crate, and that its library code does not name `std`.
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn attribute_must_be_present_and_unconditional() {
         assert_eq!(with("README.md", ""), Vec::<String>::new());
-        let root = "crates/takt-core/src/lib.rs";
+        let root = "crates/protocol/takt-core/src/lib.rs";
         for text in ["//! Root.\n", "//! #![no_std]\n", "#![cfg_attr(not(test), no_std)]\n"] {
             assert_eq!(with(root, text), [format!("no-std {root}")], "{text}");
         }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn library_code_must_not_name_std() {
-        let path = "crates/takt-wire/src/clock.rs";
+        let path = "crates/protocol/takt-wire/src/clock.rs";
         assert_eq!(with(path, "//! C.\nuse std::time;\n"), [format!("no-std {path}:2")]);
         assert_eq!(with(path, "//! C.\nextern crate std;\n"), [format!("no-std {path}:2")]);
     }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn tests_comments_and_other_crates_may_name_std() {
         let text = "//! Not std::time.\n#[cfg(test)]\nextern crate std;\n#[test]\nfn f() { std::process::id(); }\n";
-        assert_eq!(with("crates/takt-wire/src/a.rs", text), Vec::<String>::new());
-        assert_eq!(with("crates/takt/src/a.rs", "use std::time;\n"), Vec::<String>::new());
+        assert_eq!(with("crates/protocol/takt-wire/src/a.rs", text), Vec::<String>::new());
+        assert_eq!(with("crates/api/takt/src/a.rs", "use std::time;\n"), Vec::<String>::new());
     }
 }

@@ -57,10 +57,10 @@ fn is_bug_or_code(tree: &SourceTree, name: &str) -> bool {
 fn is_test(tree: &SourceTree, name: &str) -> bool {
     let mut parts = name.rsplit("::");
     let (Some(function), Some(module)) = (parts.next(), parts.next()) else { return false };
-    let directory = format!("crates/{}/", parts.next().unwrap_or(CRATE));
+    let directory = format!("/{}/", parts.next().unwrap_or(CRATE));
     let in_module = |file: &&SourceFile| {
         let stem = file.path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs"));
-        file.path.starts_with(&directory) && stem == Some(module)
+        file.path.contains(&directory) && stem == Some(module)
     };
     let mut modules = tree.files.iter().filter(in_module).filter_map(|file| file.rust.as_ref());
     parts.next().is_none()
@@ -73,13 +73,13 @@ mod tests {
     use super::{PAGE, check};
 
     const FILES: [(&str, &str); 4] = [
-        ("crates/takt-sim/mutations/ignore-deadline.toml", ""),
+        ("lab/takt-sim/mutations/ignore-deadline.toml", ""),
         (
-            "crates/takt-core/src/deadline.rs",
+            "crates/protocol/takt-core/src/deadline.rs",
             "//! D.\nfn keep() {}\n#[cfg(test)]\nmod tests {\n    fn only_a_test() {}\n}\n",
         ),
-        ("crates/takt-core/tests/it/deadline.rs", "//! D.\n#[test]\nfn each_period_is_counted() {}\n"),
-        ("crates/takt/tests/it/policies.rs", "//! P.\n#[test]\nfn unregistering_disposes() {}\n"),
+        ("crates/protocol/takt-core/tests/it/deadline.rs", "//! D.\n#[test]\nfn each_period_is_counted() {}\n"),
+        ("crates/api/takt/tests/it/policies.rs", "//! P.\n#[test]\nfn unregistering_disposes() {}\n"),
     ];
 
     fn of(rows: &str) -> Vec<String> {
