@@ -7,8 +7,8 @@
 
 pub use takt_transport::{
     Capabilities, Captured, Commit, ConnectionCounts, Control, FaultConfig, FaultCounts, FaultInjector, Faults, FlowId,
-    FlowSpec, Interface, Layer, LinkType, Locators, Lost, Observer, Payload, PcapFile, PcapTap, Reach, Receive,
-    RxFrame, RxMeta, Scan, SendErrors, Status, TraceEvent, Tracer, Transport, TransportError, TransportEvent,
+    FlowSpec, Interface, Layer, LinkType, Locators, Lost, MESSAGE_LEN_MIN, Observer, Payload, PcapFile, PcapTap, Reach,
+    Receive, RxFrame, RxMeta, Scan, SendErrors, Status, TraceEvent, Tracer, Transport, TransportError, TransportEvent,
     TransportStats, Warning,
 };
 

@@ -11,7 +11,9 @@ use takt_exec::{ProcessSettings, ThreadSettings};
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::tcp::{TcpConfig, TcpTransport};
 use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
-use takt_transport::{Capture, CaptureSummary, Control, Transport, TransportError, Warning};
+use takt_transport::{
+    Capabilities, Capture, CaptureSummary, Control, MESSAGE_LEN_MIN, Transport, TransportError, Warning,
+};
 use takt_wire::Locator;
 use takt_wire::discovery::{HOST_PROPERTY, PROCESS_PROPERTY};
 
@@ -472,7 +474,8 @@ impl DomainParticipantBuilder {
     /// # Errors
     /// [`Error::Transport`](crate::Error::Transport) if the machine refuses sockets, interfaces or
     /// threads, [`Error::RealTime`](crate::Error::RealTime) if it refuses scheduling or memory
-    /// settings, [`Error::BadParameter`](crate::Error::BadParameter) for malformed settings,
+    /// settings, [`Error::BadParameter`](crate::Error::BadParameter) for malformed settings and for
+    /// a transport with datagrams below [`MESSAGE_LEN_MIN`],
     /// [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) for an executor that has
     /// ended.
     pub fn build(mut self) -> Result<DomainParticipant> {
@@ -492,6 +495,7 @@ impl DomainParticipantBuilder {
         for wrap in std::mem::take(&mut self.wrappers) {
             transports = wrap_first(transports, wrap);
         }
+        transports.iter().try_for_each(|transport| check_message_len(transport.capabilities()))?;
         if let Some(path) = &network.capture {
             let bytes_max = network.capture_bytes_max.unwrap_or(CAPTURE_BYTES_MAX);
             transports = capture(transports, path, bytes_max as u64, &self.label())?;
@@ -742,6 +746,19 @@ fn longest_udp_message(transports: &[Box<dyn Transport>]) -> Option<usize> {
     let sample = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
     let those = transports.iter().filter(|transport| transport.reach(&sample).is_served());
     those.map(|transport| transport.capabilities().max_message_len).min()
+}
+
+/// Refuses a transport whose datagrams are shorter than the smallest fragments.
+fn check_message_len(transport: Capabilities) -> Result<()> {
+    let Capabilities { name, max_message_len, .. } = transport;
+    match max_message_len < MESSAGE_LEN_MIN {
+        true => {
+            let what =
+                format!("transport \"{name}\" sends at most {max_message_len} octets: {MESSAGE_LEN_MIN} are required");
+            Err(Error::bad_parameter(what))
+        }
+        false => Ok(()),
+    }
 }
 
 fn no_shared_memory(error: &TransportError) -> Warning {
