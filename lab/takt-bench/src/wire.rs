@@ -25,6 +25,8 @@ use takt_transport::readiness;
 
 /// Number of polls between two reads of the clock and between scans of sources outside memory.
 const SPINS_PER_CLOCK: u32 = 128;
+/// Maximum number of datagrams that a sender receives and drops at a time.
+const RECEIVED_PER_DRIVE: u32 = 128;
 /// First octets of each datagram.
 const MAGIC: &[u8] = b"RTPS";
 
@@ -134,7 +136,15 @@ impl Link for RawWire {
         }
     }
 
+    /// A sender also receives: a transport resolves the addresses of its peers while it does.
     fn drive(&mut self, timeout: Duration) -> Result<()> {
+        if self.ends.writers == 0 {
+            for _ in 0..RECEIVED_PER_DRIVE {
+                if self.transport.recv(Receive::Any(Scan::All)).map_err(takt::Error::from)?.is_none() {
+                    break;
+                }
+            }
+        }
         std::thread::park_timeout(timeout);
         Ok(())
     }
@@ -155,6 +165,62 @@ impl Link for RawWire {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use takt::transport::{Capabilities, Locators, Reach, RxFrame, RxMeta, Status, TransportError, TransportStats};
+
+    type TransportResult<T> = std::result::Result<T, TransportError>;
+
+    /// Transport with datagrams that nobody has received.
+    struct Unread {
+        datagrams: Arc<AtomicUsize>,
+        locators: Locators,
+    }
+
+    impl Transport for Unread {
+        fn capabilities(&self) -> Capabilities {
+            Capabilities { name: "unread", max_message_len: 1_000, scans_memory: true }
+        }
+
+        fn status(&self) -> Status<'_> {
+            Status::new(&self.locators, TransportStats::default())
+        }
+
+        fn reach(&self, _: &Locator) -> Reach {
+            Reach::from(true)
+        }
+
+        fn loan(&mut self) -> TransportResult<&mut [u8]> {
+            Ok(&mut [])
+        }
+
+        fn commit(&mut self, _: Commit<'_>) -> TransportResult<()> {
+            Ok(())
+        }
+
+        fn flush(&mut self) -> TransportResult<()> {
+            Ok(())
+        }
+
+        fn recv(&mut self, _: Receive) -> TransportResult<Option<RxFrame<'_>>> {
+            let left = self.datagrams.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
+            let source = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
+            let meta = RxMeta { source, local: source, flow: FlowId::DEFAULT, multicast: false };
+            Ok(left.ok().map(|_| RxFrame::new(&[], meta)))
+        }
+    }
+
+    #[test]
+    fn sender_receives_while_it_drives_and_a_receiver_keeps_its_datagrams() {
+        for (writers, left) in [(0, 0), (1, 3)] {
+            let datagrams = Arc::new(AtomicUsize::new(3));
+            let transport = Box::new(Unread { datagrams: Arc::clone(&datagrams), locators: Locators::default() });
+            let peer = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
+            let mut wire = RawWire { transport, peer, idle: Idle::Spin, ends: Matched { readers: 1, writers } };
+            wire.drive(Duration::ZERO).unwrap();
+            assert_eq!(datagrams.load(Relaxed), left);
+        }
+    }
 
     #[test]
     fn peer_locator_has_the_local_port() {
