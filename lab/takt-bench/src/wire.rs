@@ -171,7 +171,7 @@ mod tests {
 
     type TransportResult<T> = std::result::Result<T, TransportError>;
 
-    /// Transport with datagrams that nobody has received.
+    /// Transport with datagrams that are not received yet.
     struct Unread {
         datagrams: Arc<AtomicUsize>,
         locators: Locators,

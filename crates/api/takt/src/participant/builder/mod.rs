@@ -1,53 +1,28 @@
-//! Builder of domain participants.
+//! Builder of domain participants: its settings.
 
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc;
+mod build;
+mod network;
+mod protocol;
 
-use takt_core::{Config, Limits, Participant, StaticParticipant};
+use takt_core::{Limits, StaticParticipant};
 use takt_exec::{ProcessSettings, ThreadSettings};
-use takt_transport::shm::{ShmConfig, ShmTransport};
-use takt_transport::tcp::{TcpConfig, TcpTransport};
-use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
-use takt_transport::{
-    Capabilities, Capture, CaptureSummary, Control, MESSAGE_LEN_MIN, Transport, TransportError, Warning,
-};
-use takt_wire::Locator;
-use takt_wire::discovery::{HOST_PROPERTY, PROCESS_PROPERTY};
+use takt_transport::Transport;
+use takt_transport::shm::ShmConfig;
+use takt_transport::tcp::TcpConfig;
+use takt_transport::udp::{ParticipantIndex, UdpConfig};
 
 use super::config::NetworkConfig;
-use super::transports::{AdditionalTransports, Assembly, Configs, assemble};
-use super::{Defaults, DomainParticipant, Entities, ParticipantInner, TransportReport, environment, guid_prefix};
-use crate::builtin::BuiltinReaders;
-use crate::log::{self, Level};
-use crate::qos::{DomainParticipantQos, EntityName, Property};
-use crate::runtime::clock;
-use crate::runtime::diagnosis::Diagnosis;
-use crate::runtime::driver::{Driver, interfaces};
-use crate::runtime::engine::Engine;
-use crate::runtime::pi_mutex::PiMutex;
-use crate::runtime::poll::Waker;
-use crate::runtime::roles::Roles;
-use crate::security::log_topic::{LogTopic, Origin};
-use crate::security::watch::{Source, Watch};
-use crate::security::{SecurityConfig, plugin};
-use crate::{Duration, Error, Executor, Idle, Result, Runtime, TimingPlan};
-
-/// Minimum lease duration. Remote Takt participants raise a shorter lease to this value.
-const LEASE_MIN: std::time::Duration = std::time::Duration::from_millis(100);
-/// Minimum time between two announcements.
-const ANNOUNCEMENT_PERIOD_MIN: std::time::Duration = std::time::Duration::from_millis(1);
-/// Default of [`DomainParticipantBuilder::capture_bytes_max`].
-const CAPTURE_BYTES_MAX: usize = 1 << 30;
+use crate::qos::{DomainParticipantQos, EntityName};
+use crate::security::SecurityConfig;
+use crate::{Duration, Executor, Idle, Runtime, TimingPlan};
 
 type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
 type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
 type TcpChange = Box<dyn FnOnce(&mut TcpConfig)>;
 type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 
-/// Configuration of a new participant. Created by [`DomainParticipant::builder`].
+/// Configuration of a new participant. Created by
+/// [`DomainParticipant::builder`](crate::DomainParticipant::builder).
 ///
 /// Settings without a call are taken from the environment; otherwise they have their defaults:
 ///
@@ -136,7 +111,7 @@ impl DomainParticipantBuilder {
     }
 
     /// Sets whether the participant is enabled on creation (the default), or by
-    /// [`DomainParticipant::enable`].
+    /// [`DomainParticipant::enable`](crate::DomainParticipant::enable).
     pub fn enabled(mut self, is_enabled: bool) -> Self {
         self.is_enabled = is_enabled;
         self
@@ -166,7 +141,7 @@ impl DomainParticipantBuilder {
     /// participants on a host by their well-known ports, `HOST#4` or `HOST#0-29` those with these
     /// participant indices, `HOST:7410` a port, and `tcp/HOST:7410` a port that is connected to by
     /// TCP. A host is an address or a name, which is resolved by [`build`](Self::build). See also
-    /// [`DomainParticipant::add_peer`].
+    /// [`DomainParticipant::add_peer`](crate::DomainParticipant::add_peer).
     pub fn peers<S: Into<String>>(mut self, peers: impl IntoIterator<Item = S>) -> Self {
         self.network.peers = Some(peers.into_iter().map(Into::into).collect());
         self
@@ -466,377 +441,5 @@ impl DomainParticipantBuilder {
     pub fn wrap_transport(mut self, wrap: impl FnOnce(Box<dyn Transport>) -> Box<dyn Transport> + 'static) -> Self {
         self.wrappers.push(Box::new(wrap));
         self
-    }
-
-    /// Opens the sockets, joins the domain and, under [`Runtime::Shared`], starts the thread
-    /// `takt-rx`.
-    ///
-    /// # Errors
-    /// [`Error::Transport`](crate::Error::Transport) if the machine refuses sockets, interfaces or
-    /// threads, [`Error::RealTime`](crate::Error::RealTime) if it refuses scheduling or memory
-    /// settings, [`Error::BadParameter`](crate::Error::BadParameter) for malformed settings and for
-    /// a transport with datagrams below [`MESSAGE_LEN_MIN`],
-    /// [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) for an executor that has
-    /// ended.
-    pub fn build(mut self) -> Result<DomainParticipant> {
-        if self.executor.is_some() && self.runtime == Runtime::Inline {
-            return Err(Error::bad_parameter("Runtime::Inline supports no executor"));
-        }
-        let executor_name = self.executor_name();
-        let timing_plan = self.timing_plan.take().map(|plan| plan.for_executor(&executor_name)).transpose()?;
-        let mut network = std::mem::take(&mut self.network).or_environment(|name| std::env::var(name).ok())?;
-        network.choose_daemon();
-        let process_settings = self.process_settings.apply()?;
-        let mut udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
-        for change in std::mem::take(&mut self.udp_changes) {
-            change(&mut udp);
-        }
-        let Assembly { mut transports, roles, report, mut warnings } = self.open_transports(&network, &udp)?;
-        for wrap in std::mem::take(&mut self.wrappers) {
-            transports = wrap_first(transports, wrap);
-        }
-        transports.iter().try_for_each(|transport| check_message_len(transport.capabilities()))?;
-        if let Some(path) = &network.capture {
-            let bytes_max = network.capture_bytes_max.unwrap_or(CAPTURE_BYTES_MAX);
-            transports = capture(transports, path, bytes_max as u64, &self.label())?;
-        }
-        let mut config = self.configure(&network, &transports, &roles)?;
-        let (security, security_source) = self.security_config(&network)?.unzip();
-        let distributes_log = security.as_ref().is_some_and(|security| security.distributes_log);
-        let plugin = security.map(|security| plugin::open(&security, &mut config)).transpose()?;
-        let (plugin, renewal) = plugin.unzip();
-        let renewal = renewal.map(Arc::new);
-        let log_origin = distributes_log.then(|| self.log_origin(&config));
-        let has_tcp = config.has_tcp;
-        if config.checks_sources {
-            // Without source addresses the core accepts all datagrams at a user port.
-            for transport in &mut transports {
-                transport.control(Control::ReportSources)?;
-            }
-        }
-        warnings.extend(transports.iter().flat_map(|transport| transport.status().warnings.to_vec()));
-        let label = self.label();
-        warnings.iter().for_each(|warning| log::record(Level::Warn, format!("{label}: {warning}")));
-        warnings.extend(environment::warnings(self.is_from_settings));
-
-        let mut core = match plugin {
-            None => Participant::new(config, clock::now())?,
-            Some(plugin) => Participant::with_security(config, plugin, clock::now())?,
-        };
-        core.check_types();
-        let (moment, wall) = clock::both();
-        core.set_wall_clock(moment, wall);
-        let guid = core.guid();
-        let mut driver = Driver::new(core, transports, roles);
-        let (built, named) = (clock::now(), network.named(self.domain_id));
-        driver.diagnosis = Diagnosis::new(label.clone(), named, built);
-        let log_topic = log_origin.map(|origin| LogTopic::create(&mut driver.core, built, origin));
-        driver.diagnosis.log_topic = log_topic.transpose()?;
-        let waker = match &self.executor {
-            Some(executor) => executor.waker(),
-            None => Arc::new(Waker::new()?),
-        };
-        let engine = Arc::new(Engine::new(self.runtime, self.idle, driver, waker));
-        let thread = match (self.runtime, &self.executor) {
-            (Runtime::Inline, _) => {
-                self.thread_settings.apply()?;
-                None
-            }
-            (Runtime::Shared, Some(executor)) => {
-                executor.drive(&engine)?;
-                None
-            }
-            (Runtime::Shared, None) => Some(start_thread(&engine, self.thread_settings)?),
-        };
-        let watch = match (security_source.flatten(), &renewal) {
-            (Some(source), Some(renewal)) => Some(Watch::begin(label, source, Arc::clone(renewal), &engine)?),
-            _ => None,
-        };
-        let inner = ParticipantInner {
-            engine,
-            guid,
-            domain_id: self.domain_id,
-            is_enabled: AtomicBool::new(self.is_enabled),
-            qos: PiMutex::new(self.qos),
-            ipv6: udp.ipv6,
-            has_tcp,
-            warnings,
-            built,
-            transport_report: report,
-            topics: PiMutex::new(BTreeMap::new()),
-            entities: PiMutex::new(Entities::default()),
-            defaults: PiMutex::new(Defaults::default()),
-            builtin_readers: BuiltinReaders::new(),
-            thread: PiMutex::new(thread),
-            executor: self.executor,
-            executor_name,
-            timing_plan,
-            renewal,
-            _watch: watch,
-            _process_settings: process_settings,
-        };
-        Ok(DomainParticipant { inner: Arc::new(inner) })
-    }
-
-    /// Returns the security configuration, from the application, the policies or the environment,
-    /// and its source if it comes from files. `None` without security.
-    fn security_config(&mut self, network: &NetworkConfig) -> Result<Option<(SecurityConfig, Option<Source>)>> {
-        let (config, source) = if let Some(config) = self.security.take() {
-            (config, None)
-        } else if let Some(config) = SecurityConfig::from_properties(&self.qos.property)? {
-            (config, Source::of_properties(&self.qos.property))
-        } else if let Some(directory) = &network.security {
-            (SecurityConfig::from_enclave(directory)?, Some(Source::Directory(directory.into())))
-        } else {
-            return Ok(None);
-        };
-        let config = SecurityConfig {
-            accepts_clear_discovery: network.accepts_clear_discovery.unwrap_or(config.accepts_clear_discovery),
-            has_replay_window: network.has_replay_window.unwrap_or(config.has_replay_window),
-            distributes_log: network.distributes_log.unwrap_or(config.distributes_log),
-            ..config
-        };
-        Ok(Some((config, source)))
-    }
-
-    /// Returns the identity of the participant in its security log entries.
-    fn log_origin(&self, config: &Config) -> Origin {
-        let address = config.locators.default_unicast.iter().find_map(Locator::ip);
-        Origin {
-            hostname: hostname(),
-            hostip: address.map_or_else(String::new, |address| address.to_string()),
-            name: self.qos.entity_name.0.clone(),
-            domain_id: self.domain_id,
-        }
-    }
-
-    /// Returns a readable label of the participant.
-    fn label(&self) -> String {
-        match self.qos.entity_name.0.as_str() {
-            "" => format!("participant in domain {}", self.domain_id),
-            name => format!("\"{name}\" in domain {}", self.domain_id),
-        }
-    }
-
-    /// Returns the name of the executor; without one, that of the participant.
-    fn executor_name(&self) -> String {
-        let name = self.executor.as_ref().map_or(self.qos.entity_name.0.as_str(), Executor::name);
-        if name.is_empty() { "takt-rx".to_owned() } else { name.to_owned() }
-    }
-
-    /// Returns the protocol configuration for these transports.
-    fn configure(
-        &mut self,
-        network: &NetworkConfig,
-        transports: &[Box<dyn Transport>],
-        roles: &Roles,
-    ) -> Result<Config> {
-        let mut config = Config::new(self.domain_id, guid_prefix::generate()?);
-        config.secret = guid_prefix::secret()?;
-        config.qos = self.qos.clone();
-        announce_process(&mut config.qos.property);
-        config.limits = self.limits;
-        config.is_enabled = self.is_enabled;
-        if let Some(lease) = self.lease_duration {
-            config.lease_duration = at_least(LEASE_MIN, "lease_duration", lease)?;
-        }
-        if let Some(period) = self.announcement_period {
-            config.announcement_period = at_least(ANNOUNCEMENT_PERIOD_MIN, "announcement_period", period)?;
-        }
-        config.announcement_period = config.announcement_period.min(config.lease_duration / 4);
-        config.interfaces = interfaces(transports);
-        config.has_tcp = transports.iter().any(|transport| carries_tcp(transport.as_ref()));
-        config.has_udp = !transports.iter().all(|transport| carries_tcp(transport.as_ref()));
-        config.udp_message_max = longest_udp_message(transports).unwrap_or(usize::MAX);
-        config.locators = roles.locators(transports);
-        config.initial_peers = config.locators.metatraffic_multicast.clone();
-        config.initial_peers.extend(network.peer_locators(self.domain_id)?);
-        config.servers = network.server_locators(self.domain_id)?;
-        config.initial_peers.extend(&config.servers);
-        config.is_server = self.is_server;
-        config.multicast_readers_min = network.multicast_readers_min.unwrap_or(config.multicast_readers_min);
-        config.checks_sources = network.check_sources.unwrap_or(config.checks_sources);
-        config.static_endpoints = std::mem::take(&mut self.static_endpoints);
-        Ok(config)
-    }
-
-    /// Opens the transports: those of the caller, those requested by name, or UDP with its
-    /// companions.
-    fn open_transports(&mut self, network: &NetworkConfig, udp: &UdpConfig) -> Result<Assembly> {
-        let mut shm = ShmConfig::default();
-        std::mem::take(&mut self.shm_changes).into_iter().for_each(|change| change(&mut shm));
-        let has_tcp = !self.tcp_changes.is_empty() || network.has_tcp_peers();
-        let mut tcp =
-            TcpConfig { interfaces: udp.interfaces.clone(), names: network.tcp_names()?, ..TcpConfig::default() };
-        std::mem::take(&mut self.tcp_changes).into_iter().for_each(|change| change(&mut tcp));
-        // A discovery server, and a participant whose caller provides transports, choose none by
-        // name.
-        let is_chosen = network.transports.is_set() && self.transports.is_empty() && !self.is_server;
-        let is_plain = self.transports.is_empty() && self.wrappers.is_empty() && network.udp != Some(false);
-        let has_daemon = is_chosen && network.has_daemon();
-        let additional =
-            AdditionalTransports { tcp: has_tcp, shm: network.shared_memory.unwrap_or(is_plain && !has_daemon) };
-        if additional.shm || is_chosen {
-            shm.check().map_err(Error::bad_parameter)?;
-        }
-        if is_chosen {
-            let configs = Configs { udp, tcp: &tcp, shm: &shm };
-            return assemble(&network.transports, &configs, additional);
-        }
-        let mut transports = std::mem::take(&mut self.transports);
-        if transports.is_empty() && network.udp != Some(false) {
-            transports.push(Box::new(UdpTransport::open(udp)?));
-        }
-        if has_tcp {
-            transports.push(Box::new(TcpTransport::open(&tcp)?));
-        }
-        if transports.is_empty() {
-            let what = "no UDP and no TCP: add a peer tcp/HOST:PORT or a TCP listen address, or enable UDP".to_owned();
-            return Err(Error::bad_parameter(what));
-        }
-        let mut warnings = Vec::new();
-        if network.transports.is_set() {
-            warnings.push(no_choice());
-        }
-        if additional.shm {
-            match ShmTransport::open(&shm) {
-                Ok(shared_memory) => transports.push(Box::new(shared_memory)),
-                Err(error) => warnings.push(no_shared_memory(&error)),
-            }
-        }
-        Ok(Assembly { transports, roles: Roles::all(), report: TransportReport::default(), warnings })
-    }
-}
-
-/// Converts a duration of the builder to the core's type; an infinite one becomes the longest
-/// possible.
-fn at_least(minimum: std::time::Duration, name: &str, given: Duration) -> Result<std::time::Duration> {
-    let duration = given.as_nanos().map_or(std::time::Duration::MAX, std::time::Duration::from_nanos);
-    match duration < minimum {
-        true => Err(Error::bad_parameter(format!("{name} is {given}: it must be at least {minimum:?}"))),
-        false => Ok(duration),
-    }
-}
-
-/// Returns the name of the host; empty if it cannot be read.
-fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
-}
-
-/// Sets the properties that announce host and process to tools and logs, unless the application has
-/// set them.
-fn announce_process(property: &mut Property) {
-    let values = [(HOST_PROPERTY, hostname()), (PROCESS_PROPERTY, std::process::id().to_string())];
-    for (name, value) in values {
-        if !value.is_empty() && property.get(name).is_none() {
-            property.set(name, value, true);
-        }
-    }
-}
-
-/// Reports whether a transport is TCP.
-fn carries_tcp(transport: &dyn Transport) -> bool {
-    let somewhere = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
-    transport.reach(&Locator { kind: Locator::KIND_TCP_V4, ..somewhere }).is_served()
-}
-
-/// Returns the largest message in octets that every UDP transport can carry; `None` if there is
-/// none.
-fn longest_udp_message(transports: &[Box<dyn Transport>]) -> Option<usize> {
-    let sample = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
-    let those = transports.iter().filter(|transport| transport.reach(&sample).is_served());
-    those.map(|transport| transport.capabilities().max_message_len).min()
-}
-
-/// Refuses a transport whose datagrams are shorter than the smallest fragments.
-fn check_message_len(transport: Capabilities) -> Result<()> {
-    let Capabilities { name, max_message_len, .. } = transport;
-    match max_message_len < MESSAGE_LEN_MIN {
-        true => {
-            let what =
-                format!("transport \"{name}\" sends at most {max_message_len} octets: {MESSAGE_LEN_MIN} are required");
-            Err(Error::bad_parameter(what))
-        }
-        false => Ok(()),
-    }
-}
-
-fn no_shared_memory(error: &TransportError) -> Warning {
-    Warning {
-        what: format!("shared memory is unavailable, UDP carries all traffic: {error}"),
-        remedy: "use Linux 5.14 or later, permit Unix sockets and memfd_create, and run as a user other than 65534"
-            .into(),
-    }
-}
-
-fn no_choice() -> Warning {
-    Warning {
-        what: "transports are selected by name, but this participant is a server or has custom transports".into(),
-        remedy: "remove the transport settings of this participant".into(),
-    }
-}
-
-/// Wraps the first transport, which carries most of the traffic.
-fn wrap_first(transports: Vec<Box<dyn Transport>>, wrap: Wrapper) -> Vec<Box<dyn Transport>> {
-    let mut transports = transports.into_iter();
-    transports.next().map(wrap).into_iter().chain(transports).collect()
-}
-
-/// Captures the datagrams of all transports in a file.
-fn capture(
-    transports: Vec<Box<dyn Transport>>,
-    path: &str,
-    bytes_max: u64,
-    label: &str,
-) -> Result<Vec<Box<dyn Transport>>> {
-    let capture = Arc::new(Capture::open(path, bytes_max, report_capture)?);
-    Ok(transports.into_iter().map(|transport| capture.tap(transport, label)).collect())
-}
-
-/// Logs the result of a capture.
-fn report_capture(summary: &CaptureSummary) {
-    let CaptureSummary { path, packets, dropped_by_buffer, dropped_by_file, truncated, failure } = summary;
-    let is_whole = dropped_by_buffer + dropped_by_file == 0 && failure.is_none();
-    let mut text = format!("capture {}: {packets} datagrams", path.display());
-    if !is_whole {
-        let drops =
-            format!(", {dropped_by_buffer} dropped for lack of buffer space, {dropped_by_file} beyond the file");
-        text.push_str(&drops);
-    }
-    if *truncated > 0 {
-        text.push_str(&format!(", {truncated} truncated"));
-    }
-    if let Some(failure) = failure {
-        text.push_str(&format!(": {failure}"));
-    }
-    log::record(if is_whole { Level::Info } else { Level::Warn }, text);
-    // The process may end right after its last participant.
-    log::flush();
-}
-
-/// Starts `takt-rx`. The thread drives the participant once its settings are applied. If they
-/// cannot be applied, the thread has ended when this returns.
-fn start_thread(engine: &Arc<Engine>, settings: ThreadSettings) -> Result<std::thread::JoinHandle<()>> {
-    let engine = Arc::clone(engine);
-    let (applied_sender, applied_receiver) = mpsc::sync_channel(1);
-    let run = move || {
-        let applied = settings.apply();
-        let is_ready = applied.is_ok();
-        // A thread with custom settings must do the work itself.
-        if settings == ThreadSettings::default() && engine.idle == Idle::Block {
-            engine.leadership.open();
-        }
-        if applied_sender.send(applied).is_ok() && is_ready {
-            engine.run();
-        }
-    };
-    let thread = std::thread::Builder::new().name("takt-rx".to_owned()).spawn(run);
-    let thread = thread.map_err(|source| TransportError::new("start", "thread takt-rx", source))?;
-    match applied_receiver.recv().expect("the thread reports its result before it ends") {
-        Ok(()) => Ok(thread),
-        Err(refused) => {
-            thread.join().expect("the thread only reports the refused setting");
-            Err(refused.into())
-        }
     }
 }
