@@ -21,35 +21,36 @@ use crate::qos::{
     WirePolicy,
 };
 
-/// Names that an announcement must contain.
+/// Topic name and type name, which every announcement must contain.
 #[derive(Default)]
 struct Names {
-    topic: Option<String>,
-    of_type: Option<String>,
+    topic_name: Option<String>,
+    type_name: Option<String>,
 }
 
 impl Names {
-    /// Stores the parameter if it is one of these; otherwise returns `false`.
+    /// Stores the parameter if it is one of the two names; otherwise returns `false`.
     fn accept(&mut self, parameter: &Parameter<'_>) -> Result<bool, Malformed> {
         let name = match parameter.pid {
-            PID_TOPIC_NAME => &mut self.topic,
-            PID_TYPE_NAME => &mut self.of_type,
+            PID_TOPIC_NAME => &mut self.topic_name,
+            PID_TYPE_NAME => &mut self.type_name,
             _ => return Ok(false),
         };
         *name = Some(parse_name(&mut parameter.cursor())?);
         Ok(true)
     }
 
-    /// Returns the names of topic and type.
+    /// Returns the topic name and the type name.
     fn complete(self) -> Result<(String, String), Malformed> {
+        // An absent parameter has no offset.
         let missing = |what| Malformed { offset: 0, what };
-        let topic = self.topic.ok_or(missing("endpoint data without a topic name"))?;
-        Ok((topic, self.of_type.ok_or(missing("endpoint data without a type name"))?))
+        let topic_name = self.topic_name.ok_or(missing("endpoint data without a topic name"))?;
+        Ok((topic_name, self.type_name.ok_or(missing("endpoint data without a type name"))?))
     }
 }
 
-/// Defines the announcement data of an endpoint. The type has two functions of its own:
-/// `accept_own` stores its other parameters, and `put_own` adds them.
+/// Defines the announcement data of writers or of readers. Parameters that only one of the two
+/// kinds has are parsed by the function `accept_own` of the type, and written by `put_own`.
 macro_rules! endpoint_data {
     (
         $(#[$meta:meta])*
@@ -61,7 +62,7 @@ macro_rules! endpoint_data {
         pub struct $data {
             #[doc = concat!("GUID of the ", $endpoint, ".")]
             pub guid: Guid,
-            /// GUID of its participant.
+            /// GUID of its participant. If the announcement has none, it follows from `guid`.
             pub participant: Guid,
             #[doc = concat!("Entity id of its ", $group, ".")]
             pub group_entity_id: EntityId,
@@ -83,12 +84,14 @@ macro_rules! endpoint_data {
             pub topic_data: TopicData,
             #[doc = concat!("GROUP_DATA of the ", $group, ".")]
             pub group_data: GroupData,
-            /// Serialized `TypeInformation` of the type.
+            /// Serialized `TypeInformation` of the type: the value of the parameter, not parsed.
             pub type_information: Option<Vec<u8>>,
-            /// Reason why the network's controller refuses the endpoint to the receiver of this
-            /// announcement. It is not authenticated: any sender of announcements can set it.
+            /// Reason why the OpenFlow controller of the network prevents a match with the receiver
+            /// of this announcement. It is not authenticated: any sender of announcements can set
+            /// it.
             pub refusal: Option<String>,
-            /// Latency that its host adds to samples, if the timing analysis knows it.
+            /// Latency that the host of the endpoint adds to samples, if the timing analysis of
+            /// that host has computed it.
             pub host_stages: Option<HostStages>,
             /// Security attributes, if the participant can authenticate (PID 0x1004).
             pub security_info: Option<SecurityInfo>,
@@ -104,7 +107,8 @@ macro_rules! endpoint_data {
             /// Parses an announcement, encapsulation header included.
             pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
                 let (mut data, mut names) = (Self::default(), Names::default());
-                // An absent parameter means XCDR1 alone, which is the empty list.
+                // Without DATA_REPRESENTATION the endpoint uses XCDR1 alone: the empty list, which
+                // is not the default of `qos`.
                 data.qos.data_representation = DataRepresentation::default();
                 for parameter in parse_list(payload)? {
                     if !names.accept(&parameter)?
@@ -125,8 +129,8 @@ macro_rules! endpoint_data {
                 Ok(data)
             }
 
-            /// Stores the parameter if it is one of every endpoint, and no policy of the endpoint;
-            /// otherwise returns `false`.
+            /// Stores the parameter if writers and readers both have it and it is no policy in
+            /// `qos`; otherwise returns `false`.
             fn accept(&mut self, parameter: &Parameter<'_>) -> Result<bool, Malformed> {
                 let mut value = parameter.cursor();
                 match parameter.pid {
@@ -157,7 +161,7 @@ macro_rules! endpoint_data {
                 self.to_bytes_with(Endianness::Little)
             }
 
-            /// Returns the announcement in this byte order.
+            /// Returns the announcement in this byte order, encapsulation header included.
             pub fn to_bytes_with(&self, endianness: Endianness) -> Vec<u8> {
                 let mut list = begin_list(endianness);
                 list.put(PID_ENDPOINT_GUID, |value| value.guid(self.guid));
@@ -208,14 +212,14 @@ macro_rules! endpoint_data {
 }
 
 endpoint_data! {
-    /// Announced data of a writer.
+    /// Announced data of a writer (`DiscoveredWriterData` of RTPS).
     PublicationData of "writer" in "publisher" with DataWriterQos;
     /// Maximum serialized length of a sample, in octets.
     max_sample_serialized: Option<u32>,
 }
 
 endpoint_data! {
-    /// Announced data of a reader.
+    /// Announced data of a reader (`DiscoveredReaderData` of RTPS).
     SubscriptionData of "reader" in "subscriber" with DataReaderQos;
     /// True if the reader requests inline QoS in every DATA.
     expects_inline_qos: bool,

@@ -1,4 +1,4 @@
-//! Requests of the TypeLookup service: types, or the dependencies of types.
+//! Requests of the TypeLookup service: for type objects, or for the dependencies of types.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -8,8 +8,8 @@ use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::guid::Guid;
 
-/// Prefix of the instance name of every participant's service; the participant's GUID in
-/// hexadecimal follows.
+/// Prefix of the instance name of a participant's service. The participant's GUID follows, as 32
+/// hexadecimal digits.
 const INSTANCE_NAME_PREFIX: &str = "dds.builtin.TOS.";
 
 /// Addressee of a request.
@@ -17,9 +17,10 @@ const INSTANCE_NAME_PREFIX: &str = "dds.builtin.TOS.";
 pub enum Addressee {
     /// The service of this participant.
     Participant(Guid),
-    /// Any service: the request has no instance name.
+    /// Every service: the instance name is empty, or its GUID is zero.
     Any,
-    /// An instance name that is not a participant's service.
+    /// No service of a participant: any other instance name. [`TypeRequest::to_bytes`] writes an
+    /// empty one.
     Other,
 }
 
@@ -37,8 +38,7 @@ impl Addressee {
     }
 }
 
-/// Request of the TypeLookup service. It keeps only identifiers that have an object, at most
-/// [`TYPE_IDS_MAX`].
+/// Request of the TypeLookup service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeRequest {
     /// Identity of the request, which the reply refers to.
@@ -47,23 +47,26 @@ pub struct TypeRequest {
     pub addressee: Addressee,
     /// Requested operation and its arguments.
     pub operation: Operation,
-    /// Extensibility of the unions; the reply should use the same.
+    /// Extensibility of the unions in the request. The reply should use the same.
     pub form: UnionForm,
 }
 
 /// Requested operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// `getTypes`: the objects of these types.
+    /// `getTypes`: requests the type objects with these identifiers.
     Types(Vec<EquivalenceId>),
-    /// `getTypeDependencies`: all types that these refer to, directly or indirectly.
+    /// `getTypeDependencies`: requests the identifiers of all types that these refer to, directly
+    /// or indirectly. The continuation point is that of the last reply if the list was too long for
+    /// it.
     Dependencies(Vec<EquivalenceId>, ContinuationPoint),
-    /// Unknown operation.
+    /// An operation that is none of the two. Its hash and arguments are not kept.
     Unknown,
 }
 
 impl TypeRequest {
-    /// Parses a request, encapsulation header included.
+    /// Parses a request, encapsulation header included. Keeps the first [`TYPE_IDS_MAX`]
+    /// identifiers, without those that are not hashes and therefore have no object.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = xcdr::decapsulate(payload)?;
         let id = RequestId::parse(&mut cursor)?;
@@ -81,7 +84,7 @@ impl TypeRequest {
         Ok(Self { id, addressee, operation, form })
     }
 
-    /// Returns the payload.
+    /// Returns the payload, encapsulation header included. [`Operation::Unknown`] gets the hash 0.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = xcdr::Output::new();
@@ -122,6 +125,7 @@ fn emit_type_ids(out: &mut xcdr::Output, type_ids: &[EquivalenceId]) {
     });
 }
 
+/// Arguments of either operation. An absent member has its default value.
 #[derive(Default)]
 struct Arguments {
     type_ids: Vec<EquivalenceId>,
