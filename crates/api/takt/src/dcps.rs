@@ -1,5 +1,5 @@
 //! Read and take operations of DCPS by their names in the specification (DDS 1.4 §2.2.2.5.3), for
-//! programs that were written after it. [`DataReader::select`] does the same.
+//! programs that are ported from another DDS. [`DataReader::select`] offers the same operations.
 //!
 //! # Examples
 //! ```no_run
@@ -19,11 +19,17 @@ use crate::condition::ReadCondition;
 use crate::sample::Sample;
 use crate::{DataReader, InstanceHandle, Readable, Result};
 
-/// Operations of a DataReader on some of its samples. `max` is the maximum number of samples.
+/// Operations of a DataReader on some of its samples.
 ///
-/// All of them fail with [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
-/// [`close`](crate::AnyDataReader::close), and those with a condition with
-/// [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) if it belongs to another reader.
+/// `max` is the maximum number of samples. Without a matching sample the result is empty. The next
+/// instance is the first one after `previous`, by the order of handles, that has such samples; with
+/// `None` it is the first of all.
+///
+/// # Errors
+/// - [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
+///   [`close`](crate::AnyDataReader::close).
+/// - [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) if the condition belongs to
+///   another reader.
 pub trait ReadOperations {
     /// Type of the data.
     type Data: Readable;
@@ -34,10 +40,10 @@ pub trait ReadOperations {
     /// Reads samples of one instance without removing them.
     fn read_instance(&self, instance: InstanceHandle, max: usize) -> Result<Vec<Sample<Self::Data>>>;
 
-    /// Takes samples of the first instance after `previous` that has any.
+    /// Takes samples of the next instance.
     fn take_next_instance(&self, previous: Option<InstanceHandle>, max: usize) -> Result<Vec<Sample<Self::Data>>>;
 
-    /// Reads samples of the first instance after `previous` that has any, without removing them.
+    /// Reads samples of the next instance without removing them.
     fn read_next_instance(&self, previous: Option<InstanceHandle>, max: usize) -> Result<Vec<Sample<Self::Data>>>;
 
     /// Takes samples that match the condition.
@@ -46,7 +52,7 @@ pub trait ReadOperations {
     /// Reads samples that match the condition without removing them.
     fn read_w_condition(&self, condition: &ReadCondition, max: usize) -> Result<Vec<Sample<Self::Data>>>;
 
-    /// Takes samples that match the condition, of the next instance that has any.
+    /// Takes samples of the next instance that match the condition.
     fn take_next_instance_w_condition(
         &self,
         previous: Option<InstanceHandle>,
@@ -54,8 +60,7 @@ pub trait ReadOperations {
         max: usize,
     ) -> Result<Vec<Sample<Self::Data>>>;
 
-    /// Reads samples that match the condition, of the next instance that has any, without removing
-    /// them.
+    /// Reads samples of the next instance that match the condition, without removing them.
     fn read_next_instance_w_condition(
         &self,
         previous: Option<InstanceHandle>,

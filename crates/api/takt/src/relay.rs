@@ -17,7 +17,7 @@ use takt_wire::{Guid, SequenceNumber, Timestamp};
 pub use takt_core::{ChangeKind, DURABILITY_SERVICE};
 pub use takt_wire::inline_qos::SampleIdentity;
 
-use crate::dynamic::{DynamicTypeSupport, key_of};
+use crate::dynamic::{DynamicTypeSupport, key_extractor};
 use crate::qos::{
     DataReaderQos, DataWriterQos, EntityFactory, PublisherQos, SubscriberQos, TopicData, TopicQos, UserData,
 };
@@ -107,7 +107,7 @@ impl DomainParticipant {
                 subscriber: subscriber.qos(),
                 group: None,
                 topic_data: TopicData::default(),
-                key: key_of(type_),
+                key: key_extractor(type_),
                 type_information: type_.announce(&mut driver.core),
                 max_serialized_len: None,
                 unicast,

@@ -6,13 +6,15 @@ use takt_xtypes::Representation;
 use super::DynamicTypeSupport;
 
 /// Returns the key extractor of a type; `None` if the type has no key.
-pub(crate) fn key_of(type_: &DynamicTypeSupport) -> Option<Box<dyn KeyExtractor>> {
+pub(crate) fn key_extractor(type_: &DynamicTypeSupport) -> Option<Box<dyn KeyExtractor>> {
     type_.has_key().then(|| Box::new(DynamicKey(type_.clone())) as _)
 }
 
-/// Key extractor that decodes payloads. The key hash of an opaque type is known only if the writer
-/// sends it; all other samples belong to one instance.
-pub(super) struct DynamicKey(pub(super) DynamicTypeSupport);
+/// Key extractor that decodes payloads.
+///
+/// A payload of an opaque type cannot be decoded. Samples of such a type belong to the instance of
+/// the key hash that their writer sends. Samples without a key hash all belong to one instance.
+struct DynamicKey(DynamicTypeSupport);
 
 impl KeyExtractor for DynamicKey {
     fn key_hash(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash> {

@@ -22,7 +22,7 @@ pub use policies::{ReaderPolicies, WriterPolicies, reader_policies_for, writer_p
 pub use reader::{DynamicDataReader, DynamicSample};
 pub use writer::DynamicDataWriter;
 
-pub(crate) use key::key_of;
+pub(crate) use key::key_extractor;
 pub(crate) use learning::announce;
 
 use std::fmt;

@@ -9,7 +9,7 @@ use takt_xtypes::DecodeError;
 use takt_xtypes::dynamic::DynamicData;
 
 use super::DynamicTypeSupport;
-use super::key::DynamicKey;
+use super::key::key_extractor;
 use crate::content_filter;
 use crate::qos::{DataReaderQos, TopicData, TopicQos};
 use crate::status::StatusMask;
@@ -99,7 +99,7 @@ impl Subscriber {
                     subscriber: self.qos(),
                     group: Some(self.inner.group),
                     topic_data: TopicData::default(),
-                    key: type_.has_key().then(|| Box::new(DynamicKey(type_.clone())) as _),
+                    key: key_extractor(type_),
                     type_information: type_.announce(&mut driver.core),
                     max_serialized_len: None,
                     unicast,
