@@ -2,10 +2,10 @@
 //! match, with the reason.
 //!
 //! The command joins the domain with a participant without endpoints, receives discovery data for a
-//! while, and leaves. It concludes from the announced QoS whether two remote endpoints match, with
+//! while, and leaves. It derives from the announced QoS whether two remote endpoints match, with
 //! the check that endpoints apply themselves. If types of the same name differ, it requests and
-//! compares their definitions. Reasons why participants do not communicate (`crate::network`) are
-//! listed at the end.
+//! compares their definitions. The list ends with the reasons why participants do not communicate
+//! (`crate::network`).
 
 mod catalogue;
 #[cfg(feature = "security")]
@@ -28,7 +28,7 @@ use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 use takt_config::Settings;
 
-/// Time to wait for the definitions of two types that differ.
+/// Maximum time to wait for the definitions of two types that differ.
 const TYPE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval between two lists with `--watch`.
 const WATCH_PERIOD: Duration = Duration::from_secs(1);
@@ -66,14 +66,14 @@ pub struct Ls {
     json: bool,
 }
 
-/// Comparisons of types, cached for each pair of types.
-struct Types<'a> {
+/// View of the domain by the participant of the command.
+struct DomainView<'a> {
     participant: &'a DomainParticipant,
-    /// Earlier comparisons and their results.
+    /// Comparisons of types so far: a writer and a reader for each pair of types, and the result.
     compared: Vec<(PublicationData, SubscriptionData, TypeComparison)>,
 }
 
-impl Types<'_> {
+impl DomainView<'_> {
     /// Returns the entities that are known now, with these findings.
     fn catalogue(&mut self, findings: Vec<Finding>) -> Result<Catalogue> {
         let participant = self.participant;
@@ -83,12 +83,13 @@ impl Types<'_> {
             &participant.discovered_participants()?,
             &writers,
             &readers,
-            |writer, reader| self.compare(writer, reader),
+            |writer, reader| self.compare_types(writer, reader),
         );
         Ok(catalogue.with_findings(&participant.diagnostics().silent_participants()?, findings))
     }
 
-    fn compare(&mut self, writer: &PublicationData, reader: &SubscriptionData) -> TypeComparison {
+    /// Compares the types of a writer and a reader, once for each pair of types.
+    fn compare_types(&mut self, writer: &PublicationData, reader: &SubscriptionData) -> TypeComparison {
         let is_known = |(w, r, _): &&(PublicationData, SubscriptionData, TypeComparison)| {
             w.type_information == writer.type_information
                 && r.type_information == reader.type_information
@@ -98,8 +99,8 @@ impl Types<'_> {
         if let Some((_, _, comparison)) = self.compared.iter().find(is_known) {
             return comparison.clone();
         }
-        // Types of a participant that has left meanwhile count as compatible, since they keep no
-        // pair from matching.
+        // The definition of a type is not available if its participant has left meanwhile. The
+        // types then count as compatible.
         let timeout = if stopped() { Duration::ZERO } else { TYPE_TIMEOUT };
         let comparison = self.participant.compare_types(writer, reader, timeout);
         let comparison = comparison.unwrap_or(TypeComparison::Compatible);
@@ -112,34 +113,35 @@ impl Ls {
     /// Listens to discovery and prints the domain.
     ///
     /// # Errors
-    /// The domain cannot be joined.
+    /// The domain cannot be joined, or the output cannot be written.
     pub fn run(&self) -> Result<()> {
         let settings = self.domain.settings()?;
         let participant = self.domain.join("takt ls")?;
         during("listening for announcements", || network::spin(&[&participant], self.wait))?;
-        let mut types = Types { participant: &participant, compared: Vec::new() };
-        let findings = during("searching for obstacles", || self.findings(&participant, &settings))?;
-        let shown = self.text(&types.catalogue(findings)?)?;
+        let mut view = DomainView { participant: &participant, compared: Vec::new() };
+        let findings = during("checking the network", || self.findings(&participant, &settings))?;
+        let shown = self.text(&view.catalogue(findings)?)?;
         out!("{shown}")?;
         if self.watch {
-            self.print_changes(&mut types, shown)?;
+            self.print_changes(&mut view, shown)?;
         }
         participant.close().map_err(Error::Dds)
     }
 
-    /// Prints the list whenever it changes, until a signal arrives.
-    fn print_changes(&self, types: &mut Types<'_>, mut shown: String) -> Result<()> {
+    /// Prints the list whenever it changes, until a signal arrives. Of the findings, only
+    /// unresponsive participants are checked again.
+    fn print_changes(&self, view: &mut DomainView<'_>, mut shown: String) -> Result<()> {
         loop {
-            match network::spin(&[types.participant], WATCH_PERIOD) {
+            match network::spin(&[view.participant], WATCH_PERIOD) {
                 Err(Error::Stopped) => return Ok(()),
                 result => result?,
             }
             if stopped() {
                 return Ok(());
             }
-            let text = self.text(&types.catalogue(network::unresponsive(types.participant)?)?)?;
+            let text = self.text(&view.catalogue(network::unresponsive(view.participant)?)?)?;
             if text != shown {
-                // A terminal shows the present list only; a file keeps all of them.
+                // A terminal shows the present list only; a file contains all lists.
                 out!("{}{text}", if std::io::stdout().is_terminal() { CLEAR_SCREEN } else { "\n" })?;
                 shown = text;
             }
@@ -154,10 +156,10 @@ impl Ls {
         }
     }
 
-    /// Finds what keeps participants from communicating. If no participant is found, further checks
-    /// run.
+    /// Returns the reasons why participants do not communicate. If no participant is discovered,
+    /// it also tests multicast and searches other domains.
     fn findings(&self, participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
-        // This check takes time in which other participants may still answer.
+        // This check runs first: it takes time, in which slow participants may still answer.
         let on_loopback = network::on_loopback(participant, settings)?;
         let mut findings = network::unresponsive(participant)?;
         findings.extend(network::unresponsive_peers(participant, settings)?);
@@ -167,10 +169,10 @@ impl Ls {
             findings.extend(secured::refused(participant)?);
             findings.extend(secured::unauthenticated_pairs(&participants));
         }
-        let is_empty = participants.is_empty();
-        findings.extend(network::ipv6_alone(settings).into_iter().filter(|one| one.is_error || is_empty));
+        let none_discovered = participants.is_empty();
+        findings.extend(network::ipv6_alone(settings).into_iter().filter(|one| one.is_error || none_discovered));
         findings.extend(on_loopback);
-        if is_empty {
+        if none_discovered {
             findings.extend(network::multicast(participant, settings)?);
             findings.extend(network::other_domains(participant.domain_id(), settings)?);
         }
