@@ -7,23 +7,24 @@ use takt_wire::ports::PortMapping;
 /// Selection of the well-known unicast ports of a participant (RTPS 2.5 §9.6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ParticipantIndex {
-    /// The first index of 0..=119 whose metatraffic and user ports are both free. If there is none,
-    /// the kernel chooses the ports, so the number of participants of a host is unlimited.
+    /// The first index of 0..=119 whose metatraffic and user ports are both free; higher ones would
+    /// use ports of the next domain. If none is free, the kernel chooses the ports, so the number
+    /// of participants of a host is unlimited.
     #[default]
     Auto,
-    /// Exactly this index.
+    /// Exactly this index. Opening the transport fails if one of its ports is not free.
     Fixed(u16),
     /// Ports that the kernel chooses.
     Ephemeral,
-    /// This port for metatraffic, where other participants expect it, and a port that the kernel
-    /// chooses for user data.
+    /// This port for metatraffic, to which other participants are configured to send, and a port
+    /// that the kernel chooses for user data. Opening the transport fails if the port is not free.
     Metatraffic(u16),
 }
 
 /// Selection of network interfaces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum InterfaceSelection {
-    /// All interfaces that are up and not loopback; loopback if there is no other.
+    /// All interfaces that are up, except loopback. Loopback is used if no other interface is up.
     #[default]
     All,
     /// Interfaces given by name (`"eth0"`) or by one of their addresses (`"192.0.2.2"`, which
@@ -44,27 +45,30 @@ pub struct UdpConfig {
     pub ipv4: bool,
     /// Whether to use UDPv6.
     pub ipv6: bool,
-    /// Whether to use multicast: join the groups, announce them, and send to any group.
+    /// Whether to use multicast: join the two groups, announce them, and send to multicast groups.
     pub multicast: bool,
-    /// UDPv4 group of discovery and user data: 239.255.0.1 (RTPS 2.5 §9.6.2).
+    /// UDPv4 group of discovery and user data. Default: 239.255.0.1 (RTPS 2.5 §9.6.2).
     pub multicast_group_v4: Ipv4Addr,
-    /// UDPv6 group of discovery and user data.
+    /// UDPv6 group of discovery and user data. Default: ff02::ffff:efff:1.
     pub multicast_group_v6: Ipv6Addr,
-    /// Time to live of multicast datagrams: the number of routers that they may pass, plus one.
+    /// Time to live (IPv6: hop limit) of multicast datagrams. They pass at most one router less. 0
+    /// keeps them on this host.
     pub multicast_ttl: u8,
-    /// Requested receive buffer size of each socket, in bytes.
+    /// Requested receive buffer size of each socket, in bytes. The transport warns if the kernel
+    /// grants less (`net.core.rmem_max`).
     pub receive_buffer_bytes: usize,
-    /// Requested send buffer size of each socket, in bytes.
+    /// Requested send buffer size of each socket, in bytes. The transport warns if the kernel
+    /// grants less (`net.core.wmem_max`).
     pub send_buffer_bytes: usize,
-    /// Whether the kernel segments and coalesces datagrams of one size and address, where supported
-    /// (`UDP_SEGMENT`, `UDP_GRO`).
+    /// Whether the kernel segments sent datagrams and coalesces received ones (`UDP_SEGMENT`,
+    /// `UDP_GRO`), where it supports that.
     pub segmentation: bool,
     /// Constants of the port mapping.
     pub ports: PortMapping,
 }
 
 impl UdpConfig {
-    /// Returns the defaults for a domain: UDPv4 with multicast on all interfaces.
+    /// Returns the defaults for a domain: UDPv4 with multicast on all interfaces, buffers of 4 MiB.
     pub fn new(domain_id: u32) -> Self {
         Self {
             domain_id,

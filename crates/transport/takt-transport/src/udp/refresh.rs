@@ -1,13 +1,12 @@
-//! Adaptation of sockets and group memberships to changed interfaces.
+//! Adaptation of UDP sockets and group memberships to changed interfaces.
 //!
-//! Unicast sockets stay open with their ports. They are only bound again if they were bound to the
-//! single address of a selected interface and that address changed. The kernel drops the
-//! memberships of an interface that loses its last address, so groups are joined again at every
-//! interface that may have changed. Connected sockets are closed, because their source address is
-//! fixed.
+//! Unicast sockets keep their ports. A socket is replaced only if it must be bound to another
+//! address ([`BindAddresses`]). The kernel drops the memberships of an interface that loses its
+//! last address, so groups are joined again at every interface that may have changed. Connected
+//! sockets are closed, because their source address is fixed.
 //!
-//! Deliberately not here: an address family of which no chosen interface had an address when the
-//! transport was opened.
+//! Deliberately not here: sockets of an address family of which no selected interface had an
+//! address when the transport was opened.
 
 use std::net::IpAddr;
 
@@ -22,14 +21,14 @@ use super::{Group, UdpTransport, no_multicast};
 use crate::{FlowId, TransportError};
 
 impl UdpTransport {
-    /// Reads the interfaces again, and adapts to their changes.
+    /// Reads the selected interfaces again and adapts sockets, locators and memberships to them.
     pub(super) fn apply_interface_changes(&mut self, changes: &InterfaceChanges) -> Result<(), TransportError> {
-        let present = interfaces::select_present(&self.config)
+        let selected = interfaces::select_present(&self.config)
             .map_err(|e| TransportError::new("list network interfaces", "of this machine", e))?;
-        if present != self.interfaces {
+        if selected != self.interfaces {
             self.sender.flush(&mut self.stats);
             self.sender.clear_interfaces();
-            self.interfaces = present;
+            self.interfaces = selected;
             self.sender.set_mtus(&self.interfaces);
             self.receiver.set_interfaces(&self.interfaces);
             let rebound = self.rebind();
@@ -42,28 +41,29 @@ impl UdpTransport {
         Ok(())
     }
 
-    /// Binds the unicast sockets to the single address, if there is one now.
+    /// Replaces the unicast sockets of each address family that must be bound to another address.
     fn rebind(&mut self) -> Result<(), TransportError> {
         let bind = BindAddresses::new(&self.config.interfaces, &self.interfaces);
         let (has_v4, has_v6) =
             (addresses_v4(&self.interfaces).next().is_some(), addresses_v6(&self.interfaces).next().is_some());
         let mut result = Ok(());
-        for at in 0..self.bind.len() {
-            let former = self.bind[at];
+        for index in 0..self.bind.len() {
+            let former = self.bind[index];
             let (address, has_address): (IpAddr, bool) = match former {
                 IpAddr::V4(_) => (bind.v4.into(), has_v4),
                 IpAddr::V6(_) => (bind.v6.into(), has_v6),
             };
-            // Without any address, the former one may return.
+            // If the family has no address now, the former one may return.
             if !has_address || address == former {
                 continue;
             }
-            self.bind[at] = address;
+            self.bind[index] = address;
             result = self.rebind_family(address).and(result);
         }
         result
     }
 
+    /// Replaces all unicast sockets of an address family by sockets that are bound to `address`.
     fn rebind_family(&mut self, address: IpAddr) -> Result<(), TransportError> {
         let Self { config, flows, receiver, warnings, .. } = self;
         let open = |former: Option<&Socket>, priority, warnings: &mut Warnings| {
@@ -100,12 +100,13 @@ impl UdpTransport {
             .collect()
     }
 
-    /// Joins the groups at all interfaces that are new or may have changed.
+    /// Joins the groups at all interfaces that are new or may have changed. Announces a group if it
+    /// was joined at one interface at least.
     fn join_groups(&mut self, changes: &InterfaceChanges) {
         self.locators.metatraffic_multicast.clear();
         self.locators.default_multicast.clear();
-        for at in 0..self.groups.len() {
-            let Group { address, port, is_metatraffic } = self.groups[at];
+        for index in 0..self.groups.len() {
+            let Group { address, port, is_metatraffic } = self.groups[index];
             match self.join(address, port, |ifindex| changes.affects(ifindex)) {
                 Ok(Some(locator)) if is_metatraffic => self.locators.metatraffic_multicast.push(locator),
                 Ok(Some(locator)) => self.locators.default_multicast.push(locator),

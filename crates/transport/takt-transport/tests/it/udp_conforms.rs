@@ -1,4 +1,8 @@
-//! Conformance of UDPv4 and UDPv6.
+//! Conformance suite on the UDP transport: UDPv4, UDPv6, both, and UDPv4 without segmentation
+//! offload.
+//!
+//! `realm` is the number of a test in the suite. The tests of one module use consecutive domains.
+//! Other modules use some of these domains too, but never at the same time ([`loopback`]).
 
 use takt_transport::udp::UdpConfig;
 
@@ -18,7 +22,7 @@ mod v6 {
     });
 }
 
-mod v4_one_by_one {
+mod v4_without_segmentation {
     use super::*;
 
     takt_transport::conformance_tests!(|realm: u32| {
