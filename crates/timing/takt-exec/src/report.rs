@@ -1,10 +1,18 @@
-//! Execution time report of an executor as a file for the timing analysis
+//! Execution time report of an executor: the file that the timing analysis reads as measured times
 //! (`takt analyze --measured`).
 //!
-//! The file is one JSON object: `executor`, `participants` (number that it drives), `version`,
-//! `machine` (`host`, `kernel`, `processor`), and `jobs`. Each job has `kind`, `name` if it is an
-//! application job, `priority`, `count`, and `p999_ns` and `max_ns` in nanoseconds. Jobs that never
-//! ran are left out.
+//! The file is one JSON object with these members:
+//!
+//! | member | content |
+//! |---|---|
+//! | `executor` | name of the executor |
+//! | `participants` | number of participants that the executor drives |
+//! | `version` | version of the middleware in the program |
+//! | `machine` | `host`, `kernel`, `processor` |
+//! | `jobs` | one object for each kind and priority of jobs, and one for each application job |
+//!
+//! An object of `jobs` has `kind`, `priority`, `count`, `p999_ns` (99.9 % quantile) and `max_ns`,
+//! and `name` if it is an application job. Jobs that never ran are left out.
 
 use std::fs;
 use std::io;
@@ -18,11 +26,11 @@ use crate::trace::Escaped;
 pub struct JobStatisticsRow<'a> {
     /// Kind of the jobs.
     pub kind: JobKind,
-    /// Name of the application job.
+    /// Name of the application job; `None` for other jobs.
     pub name: Option<&'a str>,
     /// Priority of the jobs.
     pub priority: Priority,
-    /// Execution times.
+    /// Execution times in nanoseconds.
     pub durations: &'a Histogram,
 }
 
@@ -44,7 +52,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Reads the values of this machine.
+    /// Reads the values of this machine from `/proc`.
     #[must_use]
     pub fn now() -> Self {
         let [host, kernel] =
@@ -56,10 +64,11 @@ impl Machine {
     }
 }
 
-/// Writes the execution times of an executor. `version` is that of the program's middleware.
+/// Writes the report of an executor with this name and number of participants. `version` is that of
+/// the middleware in the program.
 ///
 /// # Errors
-/// Fails if writing to `out` fails.
+/// Writing to `out` failed.
 pub fn write_report<'a>(
     mut out: impl io::Write,
     (executor, participants): (&str, usize),
