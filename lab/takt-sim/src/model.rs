@@ -145,9 +145,9 @@ pub fn may_be(state: InstanceState, changes: &[ChangeKind], is_alive: bool, is_c
     }
 }
 
-/// Reports whether PRESENTATION differs from its default in effect.
+/// Reports whether PRESENTATION requests coherent or ordered access.
 #[must_use]
-pub fn is_presented(presentation: &Presentation) -> bool {
+pub fn is_coherent_or_ordered(presentation: &Presentation) -> bool {
     presentation.coherent_access || presentation.ordered_access
 }
 

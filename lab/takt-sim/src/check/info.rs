@@ -58,7 +58,7 @@ impl Checker {
         // Reads and checks of limits see instances too, a purge forgets them, and an expired or
         // delayed sample may end an instance unseen.
         let hides = self.reads || qos.purge.is_some() || qos.separation.is_some() || self.expires_at(reader);
-        if hides || self.has_limits(reader) || self.is_presented() || self.loses_writers(reader) {
+        if hides || self.has_limits(reader) || self.uses_presentation() || self.loses_writers(reader) {
             return Ok(());
         }
         // The generation of the instance now: the instance may have been written again since this

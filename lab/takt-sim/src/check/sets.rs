@@ -1,6 +1,8 @@
-//! Checks of coherent sets and of the order of a publisher's changes (PRESENTATION).
+//! Checks of PRESENTATION: coherent sets, and the order of the changes of a publisher.
 //!
-//! The samples between `begin_access` and `end_access`, or of one `take`, are checked together.
+//! An access is what an application reads between `begin_access` and `end_access`, or by one
+//! `take`. Its samples are checked together. The number of a change counts the changes of its
+//! writer from 1; ends of sets have sequence numbers, but no number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,30 +15,31 @@ use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
 use crate::scenario::QosPlan;
 
-/// Time after a match until new samples are sent to the reader immediately.
+/// Time after a match from which a new sample is certainly sent to the reader when it is written.
 const SETTLED: Nanos = 500 * MILLISECOND;
 
-/// A coherent set, by its position in the order of their beginnings.
+/// Index of a coherent set, in the order in which the sets begin.
 pub type SetId = u32;
 
-/// A taken sample: reader, writer, number.
+/// A taken sample: its reader, its writer and its number.
 type TakenSample = (EndpointId, EndpointId, u32);
 
-/// All sets so far, and the samples of the current access.
+/// All coherent sets so far, and the samples of the current access.
 #[derive(Debug, Default)]
 pub(super) struct Sets {
     /// For each set: whether it has ended, and its changes by writer and number.
     all: Vec<(bool, Vec<(EndpointId, u32)>)>,
-    /// By writer, for each change: its sequence number, its set, and its position among all changes
-    /// of the world.
+    /// By writer, for each change: its sequence number, its set, and its position in the order in
+    /// which all writers of the world wrote.
     of_writer: BTreeMap<EndpointId, Vec<(i64, Option<SetId>, u64)>>,
+    /// Number of changes of all writers.
     changes: u64,
     /// Samples taken in this access.
     seen: Vec<TakenSample>,
-    /// By participant of the readers and of the writers: position of the newest taken change, and
-    /// that sample.
+    /// By participant of the readers and participant of the writers: the taken sample that was
+    /// written last, after its position.
     newest: BTreeMap<(GuidPrefix, GuidPrefix), (u64, TakenSample)>,
-    /// Presentation that all publishers offer and all subscribers request.
+    /// PRESENTATION that all publishers offer and all subscribers request.
     pub(super) presentation: Presentation,
 }
 
@@ -46,12 +49,12 @@ impl Checker {
         self.sets.presentation = presentation;
     }
 
-    /// Reports whether PRESENTATION has an effect in this world.
-    pub(super) fn is_presented(&self) -> bool {
-        model::is_presented(&self.sets.presentation)
+    /// Reports whether publishers offer, and subscribers request, coherent or ordered access.
+    pub(super) fn uses_presentation(&self) -> bool {
+        model::is_coherent_or_ordered(&self.sets.presentation)
     }
 
-    /// Reports whether sets may be dropped with their changes.
+    /// Reports whether a reader may drop an incomplete set with all its changes.
     pub(super) fn drops_sets(&self) -> bool {
         self.sets.presentation.coherent_access
     }
@@ -67,7 +70,8 @@ impl Checker {
         self.is_seen_by_instance() || self.reads
     }
 
-    /// Reports whether samples wait for those of the publisher's other writers.
+    /// Reports whether a sample is shown only after earlier samples of the publisher's other
+    /// writers.
     pub(super) fn is_seen_by_group(&self) -> bool {
         self.sets.presentation.ordered_access && self.sets.presentation.access_scope == AccessScope::Group
     }
@@ -94,21 +98,22 @@ impl Checker {
         }
     }
 
-    /// Returns the number of the writer's change with a sequence number. The ends of sets have
-    /// sequence numbers too.
+    /// Returns the number of the writer's change with this sequence number; `None` if that is the
+    /// end of a set.
     pub(super) fn number_of(&self, writer: EndpointId, sn: i64) -> Option<u32> {
         let changes = self.sets.of_writer.get(&writer)?;
         changes.binary_search_by_key(&sn, |(sn, ..)| *sn).ok().map(|index| index as u32 + 1)
     }
 
+    /// Returns the set of a change, and its position in the order of writing.
     fn set_and_position(&self, writer: EndpointId, number: u32) -> (Option<SetId>, u64) {
         let changes = self.sets.of_writer.get(&writer).map_or(&[][..], Vec::as_slice);
-        changes.get(number as usize - 1).map_or((None, 0), |(_, set, order)| (*set, *order))
+        changes.get(number as usize - 1).map_or((None, 0), |(_, set, position)| (*set, *position))
     }
 
     /// Records a sample taken in this access.
     pub(super) fn record_taken(&mut self, reader: EndpointId, writer: EndpointId, number: u32) {
-        if model::is_presented(&self.sets.presentation) {
+        if self.uses_presentation() {
             self.sets.seen.push((reader, writer, number));
         }
     }
@@ -130,6 +135,7 @@ impl Checker {
         }
     }
 
+    /// Checks that each set of which a sample was taken has ended and was taken completely.
     fn check_sets(&self, scope: AccessScope, seen: &[TakenSample]) -> Result<(), (Rule, String)> {
         let mut checked = BTreeSet::new();
         for &(reader, writer, number) in seen {
@@ -143,17 +149,19 @@ impl Checker {
             if !checked.insert((set, pair)) {
                 continue;
             }
-            if let Some(key) = self.missing(reader, members, pair).next() {
-                let text = format!("reader {reader} sees number {number} of writer {writer}, and {key:?} is missing");
+            if let Some(missing) = self.missing(reader, members, pair).next() {
+                let text = format!(
+                    "reader {reader} sees number {number} of writer {writer}, but of the same set it lacks {missing:?} (reader, writer, number)"
+                );
                 return Err((Rule::Coherence, text));
             }
         }
         Ok(())
     }
 
-    /// Returns the missing changes of a set of which a part has been seen: by the one pair, or by
-    /// all readers of the participant of `reader`. Changes of earlier accesses were checked then.
-    /// Readers that join later see the set as history.
+    /// Returns the changes of a set that have not arrived although they had to: at the pair `only`,
+    /// or else at all readers in the participant of `reader`. A change from before the match of a
+    /// pair is history of that pair and need not arrive.
     fn missing<'a>(
         &'a self,
         reader: EndpointId,
@@ -163,40 +171,48 @@ impl Checker {
         let prefix = self.endpoints[reader as usize].guid.prefix;
         members.iter().flat_map(move |&(writer, number)| {
             let pairs = self.pairs.iter().filter(move |((from, _), pair)| *from == writer && pair.is_matched());
-            pairs.filter_map(move |((_, to), pair)| {
-                let (of, from) = (&self.endpoints[*to as usize], &self.endpoints[writer as usize]);
-                let is_meant = only.map_or(of.guid.prefix == prefix, |only| only == (*to, writer));
+            pairs.filter_map(move |((_, id), pair)| {
+                let (to, from) = (&self.endpoints[*id as usize], &self.endpoints[writer as usize]);
+                let is_meant = only.map_or(to.guid.prefix == prefix, |only| only == (*id, writer));
                 let is_data = from.written[number as usize - 1].kind == takt_core::ChangeKind::Alive;
-                let holds = of.qos.keep_last.is_none() && number > pair.joined && of.alive;
-                let is_new = !pair.arrived.contains(number);
-                (is_meant && is_data && holds && is_new).then_some((*to, writer, number))
+                let must_arrive = to.qos.keep_last.is_none() && number > pair.joined && to.alive;
+                let has_arrived = pair.arrived.contains(number);
+                (is_meant && is_data && must_arrive && !has_arrived).then_some((*id, writer, number))
             })
         })
     }
 
+    /// Checks that the readers of a participant take the changes of each publisher in the order of
+    /// writing, over all writers. Here a participant has one publisher.
     fn check_group_order(&mut self, seen: &[TakenSample]) -> Result<(), (Rule, String)> {
         for &(reader, writer, number) in seen {
             let (to, from) = (&self.endpoints[reader as usize], &self.endpoints[writer as usize]);
-            let (_, order) = self.set_and_position(writer, number);
+            let (_, position) = self.set_and_position(writer, number);
             let newest = self.sets.newest.entry((to.guid.prefix, from.guid.prefix)).or_default();
             let pair = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched() && number > pair.joined);
-            let is_late = pair.is_some() && order < newest.0 && !self.lapsed.contains(&reader);
+            let is_late = pair.is_some() && position < newest.0 && !self.lapsed.contains(&reader);
             // If one reader is full, all samples that wait with its samples are shown at once, at
-            // the other readers too.
-            let may_fill = |((of, at), _): (&(EndpointId, EndpointId), &Pair)| {
-                let (of, at) = (&self.endpoints[*of as usize], &self.endpoints[*at as usize]);
-                at.qos.max_samples.is_some() && at.guid.prefix == to.guid.prefix && of.guid.prefix == from.guid.prefix
+            // the other readers too, in any order.
+            let may_fill = |((writer, reader), _): (&(EndpointId, EndpointId), &Pair)| {
+                let (writer, reader) = (&self.endpoints[*writer as usize], &self.endpoints[*reader as usize]);
+                reader.qos.max_samples.is_some()
+                    && reader.guid.prefix == to.guid.prefix
+                    && writer.guid.prefix == from.guid.prefix
             };
             if is_late && model::is_complete(&from.qos, &to.qos) && !self.pairs.iter().any(may_fill) {
-                let text = format!("reader {reader} sees number {number} of writer {writer} behind {:?}", newest.1);
+                let text = format!(
+                    "reader {reader} sees number {number} of writer {writer} after the later {:?} (reader, writer, number)",
+                    newest.1
+                );
                 return Err((Rule::Order, text));
             }
-            *newest = (order, (reader, writer, number)).max(*newest);
+            *newest = (position, (reader, writer, number)).max(*newest);
         }
         Ok(())
     }
 
-    /// Checks in the end that every set was seen that had to be delivered completely.
+    /// Checks at the end of a world that every set that had to be delivered has arrived. Returns
+    /// the violation.
     pub(super) fn finish_sets(&self) -> Option<String> {
         let Presentation { access_scope, coherent_access, .. } = self.sets.presentation;
         if !coherent_access || access_scope == AccessScope::Group {
@@ -227,8 +243,8 @@ impl Checker {
     }
 }
 
-/// Reports whether a set was written long after the match and has no more changes of one instance
-/// than its writer keeps.
+/// Reports whether all changes of a set were written after the match had settled, and the writer
+/// keeps all of them: the set has at most its depth of each instance.
 fn is_seen_live(from: &Endpoint, pair: &Pair, mut numbers: impl Iterator<Item = u32>) -> bool {
     let mut counts = [0_u32; 256];
     numbers.all(|number| {
@@ -239,8 +255,8 @@ fn is_seen_live(from: &Endpoint, pair: &Pair, mut numbers: impl Iterator<Item = 
     })
 }
 
-/// Reports whether a set was complete in the history of its writer when the reader joined, and no
-/// change has displaced a part of it since.
+/// Reports whether a set was in the writer's history as a whole when the writer matched the reader,
+/// and no later change has displaced a part of it.
 fn is_history(from: &Endpoint, to: &QosPlan, pair: &Pair, mut numbers: impl Iterator<Item = u32>) -> bool {
     let stays = |number: u32| {
         let instance = from.written[number as usize - 1].instance;

@@ -51,7 +51,7 @@ impl Checker {
         let shows_all = |((writer, _), pair): (&(EndpointId, EndpointId), &Pair)| {
             self.shows_all_that_arrive(*writer, reader) && !pair.unmatched_by_writer
         };
-        if matches == 0 || !is_matched_once || self.is_presented() || !pairs().all(shows_all) {
+        if matches == 0 || !is_matched_once || self.uses_presentation() || !pairs().all(shows_all) {
             return;
         }
         let holes = |(key, pair): (&(EndpointId, EndpointId), &Pair)| {

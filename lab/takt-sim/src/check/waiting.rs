@@ -58,7 +58,11 @@ impl Checker {
             is_reader && to.alive && to.topic == from.topic && model::matches(&from.qos, &to.qos)
         };
         let mut readers = self.endpoints.iter().enumerate().filter(|(_, to)| fits(to));
-        is_plain && from.is_entitled && !self.is_presented() && !self.is_ignored(writer) && readers.all(acknowledges)
+        is_plain
+            && from.is_entitled
+            && !self.uses_presentation()
+            && !self.is_ignored(writer)
+            && readers.all(acknowledges)
     }
 }
 
