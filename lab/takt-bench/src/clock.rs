@@ -275,7 +275,9 @@ impl RemoteClock {
                     estimator.handle_echo(echo);
                 }
                 _ if monotonic_ns() - last_reply_ns > LIMIT_NS => {
-                    return Err(Error::NoAnswer { what: format!("echo from {address}") });
+                    return Err(Error::NoAnswer {
+                        what: format!("no echo from {address} within {} s", LIMIT_NS / 1_000_000_000),
+                    });
                 }
                 Ok(None) => {}
                 Err(_) => std::thread::park_timeout(PERIOD),

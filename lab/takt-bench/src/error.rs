@@ -1,5 +1,5 @@
-//! Errors of workloads and campaigns. Kinds: a wrong request, the machine, the middleware, a child
-//! process.
+//! Errors of workloads and campaigns: of the request, the operating system, the middleware, a child
+//! process, or the result.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::io;
 pub enum Error {
     /// The request is invalid; the text says what would be valid.
     Usage(String),
-    /// The operating system refused; `op` names the call or the file.
+    /// A call of the operating system failed.
     Os {
         /// System call or file that failed.
         op: String,
@@ -21,16 +21,17 @@ pub enum Error {
     Dds(takt::Error),
     /// Endpoints were not matched within the given time.
     NotMatched {
-        /// Expected number of readers (of the local writer) and writers (of the local reader).
+        /// Expected number of readers that the local writer matches, and of writers that the local
+        /// reader matches.
         wanted: crate::link::Matched,
-        /// Number of endpoints found.
+        /// Number of readers and writers that are matched.
         found: crate::link::Matched,
         /// Time limit in seconds.
         seconds: u64,
     },
     /// An awaited event did not occur in time.
     NoAnswer {
-        /// Awaited event.
+        /// Whole text of the error: which event is missing, and since when.
         what: String,
     },
     /// The type of a topic is unknown.
@@ -40,21 +41,22 @@ pub enum Error {
         /// Remedy for the user.
         hint: &'static str,
     },
-    /// A bound is violated, or not proven.
+    /// A bound is violated or not proven, or a check failed.
     NotKept {
-        /// Name of the bound, and the reason.
+        /// Whole text of the error: which bound or check, and the reason.
         what: String,
     },
-    /// Some columns of a campaign could not be measured; its table gives the reasons.
+    /// Some columns of a campaign could not be measured. The table of the campaign gives the
+    /// reasons.
     NotMeasured {
-        /// Names of the columns.
+        /// Names of the columns, separated by commas.
         columns: String,
     },
     /// A signal requested a stop before there was a result.
     Stopped,
     /// A child process that follows the agent contract failed.
     Agent {
-        /// Column of the campaign.
+        /// Name of the column of the campaign.
         column: String,
         /// Reason of the failure.
         what: String,
@@ -84,11 +86,11 @@ impl fmt::Display for Error {
             Self::Dds(error) => write!(f, "{error}"),
             Self::NotMatched { wanted, found, seconds } => write!(
                 f,
-                "not matched after {seconds} s: {} of {} readers, {} of {} writers found",
+                "not matched after {seconds} s: {} of {} readers, {} of {} writers",
                 found.readers, wanted.readers, found.writers, wanted.writers
             ),
             Self::NoAnswer { what } | Self::NotKept { what } => f.write_str(what),
-            Self::NotMeasured { columns } => write!(f, "not measured: {columns}"),
+            Self::NotMeasured { columns } => write!(f, "columns without a measurement: {columns}"),
             Self::NoType { what, hint } => write!(f, "the type is not available: {what}\n{hint}"),
             Self::Stopped => f.write_str("stopped by a signal"),
             Self::Agent { column, what } => write!(f, "column {column}: {what}"),

@@ -1,5 +1,6 @@
-//! Explanation of one cell: command lines, configuration, environment, rounds, and a campaign that
-//! measures it again.
+//! Explanation of one cell, which is one workload with one system and one value of each parameter:
+//! command lines, configuration, environment, rounds, and a campaign file that measures the cell
+//! again.
 
 use super::cell::Outcome;
 use super::directory::Results;
@@ -10,32 +11,35 @@ use super::report::value::{Value, number, optional};
 use crate::error::{Error, Result};
 use std::fmt::Write;
 
-/// Maximum number of cell names in an error.
+/// Maximum number of cell names that an error lists.
 const NAMED_MAX: usize = 20;
 
-/// Explains the cell with this name, or the only one whose name begins with it.
+/// Explains the cell with this name, or else the only cell whose name begins with this text.
 ///
 /// # Errors
-/// No cell has that name, or several names begin with it.
+/// No name begins with the text, or several do and none is equal to it.
 pub fn explain(results: &Results, name: &str) -> Result<String> {
     let campaign = &results.header.campaign;
     let all: Vec<Pool> = campaign.workloads.iter().flat_map(|workload| pools(results, workload)).collect();
     let exact = all.iter().find(|pool| pool.cell.to_string() == name);
-    let begins: Vec<&Pool> = all.iter().filter(|pool| pool.cell.to_string().starts_with(name)).collect();
-    match (exact, begins.as_slice()) {
+    let with_prefix: Vec<&Pool> = all.iter().filter(|pool| pool.cell.to_string().starts_with(name)).collect();
+    match (exact, with_prefix.as_slice()) {
         (Some(pool), _) => Ok(text(results, pool)),
         (None, [pool]) => Ok(text(results, pool)),
         (None, []) => {
             let names: Vec<String> = all.iter().map(|pool| pool.cell.to_string()).collect();
-            Err(Error::Usage(format!("no cell is called {name:?}; cells:\n{}", list(&names))))
+            Err(Error::Usage(format!("no name of a cell begins with {name:?}; cells:\n{}", list(&names))))
         }
         (None, several) => {
             let names: Vec<String> = several.iter().map(|pool| pool.cell.to_string()).collect();
-            Err(Error::Usage(format!("{} cells begin with {name:?}:\n{}", names.len(), list(&names))))
+            let count = names.len();
+            let listed = list(&names);
+            Err(Error::Usage(format!("the names of {count} cells begin with {name:?}; give one of them:\n{listed}")))
         }
     }
 }
 
+/// Returns a line for each name, up to [`NAMED_MAX`].
 fn list(names: &[String]) -> String {
     let mut text: String = names.iter().take(NAMED_MAX).map(|name| format!("  {name}\n")).collect();
     if names.len() > NAMED_MAX {
@@ -44,8 +48,9 @@ fn list(names: &[String]) -> String {
     text.trim_end().to_owned()
 }
 
-// Writing to a String cannot fail: results of `write!` are dropped in this function.
+/// Returns the explanation.
 fn text(results: &Results, pool: &Pool<'_>) -> String {
+    // Writing to a String cannot fail, so the results of `writeln!` are dropped.
     let mut text = format!("cell: {}\n", pool.cell);
     for (name, fact) in head::facts(results) {
         let _ = writeln!(text, "{name}: {fact}");
@@ -75,13 +80,14 @@ fn text(results: &Results, pool: &Pool<'_>) -> String {
     }
     for name in pool.figures() {
         let value = Value::Figure(name.into());
-        let of_all = pool.estimate(&value).map(|estimate| estimate.value);
-        let _ = writeln!(text, "median of rounds: {}: {}", value.title(false), optional(of_all));
+        let median = pool.estimate(&value).map(|estimate| estimate.value);
+        let _ = writeln!(text, "median of rounds: {}: {}", value.title(false), optional(median));
     }
-    text.push_str(&again(&results.header.campaign, pool));
+    text.push_str(&repetition(&results.header.campaign, pool));
     text
 }
 
+/// Returns a line for each round, failed ones included, in order.
 fn rounds(pool: &Pool<'_>) -> String {
     let mut all: Vec<_> = pool.rounds.iter().copied().chain(pool.failures.iter().map(|(one, _)| *one)).collect();
     all.sort_by_key(|measurement| measurement.round);
@@ -113,8 +119,8 @@ fn rounds(pool: &Pool<'_>) -> String {
     all.iter().map(line).collect()
 }
 
-/// Returns a campaign file with this cell alone.
-fn again(campaign: &Campaign, pool: &Pool<'_>) -> String {
+/// Returns instructions and a campaign file that measures this cell alone.
+fn repetition(campaign: &Campaign, pool: &Pool<'_>) -> String {
     let Some(workload) = campaign.workloads.iter().find(|workload| workload.name == pool.cell.workload) else {
         return String::new();
     };
@@ -139,12 +145,14 @@ fn again(campaign: &Campaign, pool: &Pool<'_>) -> String {
     )
 }
 
-/// Formats the site as a TOML table; its keys and values have the same form as in JSON.
+/// Returns the site as a line of TOML.
 fn site(campaign: &Campaign) -> String {
     let value = serde_json::to_value(&campaign.site).unwrap_or_default();
     format!("site = {}\n", inline(&value))
 }
 
+/// Formats a value as an inline TOML value. Keys, strings and numbers have the same form as in
+/// JSON.
 fn inline(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Object(fields) => {
@@ -192,9 +200,16 @@ mod tests {
         assert!(explain(&results, "rate/one").unwrap().starts_with("cell: rate/one/size=32\n"));
         let several = explain(&results, "rtt/one").unwrap_err().to_string();
         assert!(
-            several.contains("6 cells begin with \"rtt/one\":\n  rtt/one/reliability=reliable,size=16"),
+            several.contains(
+                "the names of 6 cells begin with \"rtt/one\"; give one of them:\n  rtt/one/reliability=reliable,size=16"
+            ),
             "{several}"
         );
-        assert!(explain(&results, "x").unwrap_err().to_string().contains("no cell is called \"x\"; cells:\n  rtt"));
+        assert!(
+            explain(&results, "x")
+                .unwrap_err()
+                .to_string()
+                .contains("no name of a cell begins with \"x\"; cells:\n  rtt")
+        );
     }
 }

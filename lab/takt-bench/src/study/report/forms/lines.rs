@@ -1,4 +1,5 @@
-//! Line charts: a value over a parameter, with a line for each system and the spread of rounds.
+//! Line charts: a value over a parameter, with one line for each system and with error bars that
+//! show the spread of rounds.
 
 use super::super::pool::Pool;
 use super::super::rendered_figure::{FigureContext, Plot, RenderedFigure, Table};
@@ -6,30 +7,37 @@ use super::super::value::number;
 use super::table::{head_of_values, row_of_values};
 use crate::error::Result;
 use crate::page::axis::Axis;
-use crate::page::chart::{HEIGHT, LineStyle, Mark, Panel, draw};
+use crate::page::chart::{LineStyle, Mark, Panel, draw};
 use crate::study::parameter::Value as Parameter;
 
 /// Minimum ratio of the largest to the smallest value for a logarithmic axis.
 pub const LOGARITHMIC_FROM: f64 = 12.0;
 
-/// Maximum number of lines of one plot. Further lines are in further plots with the same axes.
+/// Maximum number of lines in one plot. Further lines are in further plots with the same axes.
 const LINES_MAX: usize = 10;
 
-/// Line with its marks.
+/// Height of a plot in pixels.
+const HEIGHT: u32 = 400;
+
+/// Line of a system.
 struct Line {
     style: LineStyle,
     name: String,
     marks: Vec<Mark>,
 }
 
+/// Draws the figure and lists its values in a table.
+///
+/// # Errors
+/// The plot cannot be drawn.
 pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     let by = scene.values_of(scene.figure.by.as_ref());
     let mut figure = RenderedFigure { table: Table::new(&head_of_values(scene)), ..RenderedFigure::default() };
-    let (mut lines, mut ends) = (Vec::new(), Vec::new());
+    let (mut lines, mut extents) = (Vec::new(), Vec::new());
     for (index, pools) in scene.lines().into_iter().enumerate() {
         figure.table.rows.extend(pools.iter().map(|pool| row_of_values(scene, pool, &scene.value)));
         let style = scene.line_style(pools[0], index);
-        let marks = marks(scene, &pools, &by, style, &mut ends);
+        let marks = marks(scene, &pools, &by, style, &mut extents);
         if !marks.is_empty() {
             lines.push(Line { style, name: scene.name(pools[0]), marks });
         }
@@ -40,7 +48,7 @@ pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
         return Ok(figure);
     }
     figure.notes.push(super::bars::RULE.into());
-    let (low, high) = range(&ends);
+    let (low, high) = range(&extents);
     let x = axis_of(scene.figure.by.as_deref().unwrap_or(""), &by);
     let parts = lines.len().div_ceil(LINES_MAX);
     for (part, shown) in lines.chunks(LINES_MAX).enumerate() {
@@ -57,7 +65,7 @@ pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
         figure.plots.push(Plot {
             name: if parts == 1 { title.clone() } else { format!("{title}, part {}", part + 1) },
             description,
-            svg: draw(HEIGHT + 60, &[panel], &[])?,
+            svg: draw(HEIGHT, &[panel], &[])?,
             legend: shown.iter().map(|line| (line.style, line.name.clone())).collect(),
             has_points: true,
         });
@@ -65,23 +73,24 @@ pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     Ok(figure)
 }
 
-/// Returns error bars, marks of disturbed cells, the line and its points. Returns none if no cell
-/// has the value. Adds all values to `ends`.
+/// Returns the marks of one line: error bars, asterisks at disturbed cells, the line and its
+/// points. The result is empty if no cell has the value. Adds all values and the ends of error bars
+/// to `extents`.
 fn marks(
     scene: &FigureContext<'_>,
     pools: &[&Pool<'_>],
     by: &[Parameter],
     style: LineStyle,
-    ends: &mut Vec<f64>,
+    extents: &mut Vec<f64>,
 ) -> Vec<Mark> {
     let factor = scene.factor(&scene.value);
     let (mut marks, mut points) = (Vec::new(), Vec::new());
     for pool in pools {
         let Some(estimate) = pool.estimate(&scene.value) else { continue };
-        let at = scene.by(pool).map_or(0.0, |value| place(value, by));
+        let at = scene.by(pool).map_or(0.0, |value| position(value, by));
         let (low, high) = estimate.range();
         let (value, low, high) = (estimate.value * factor, low * factor, high * factor);
-        ends.extend([value, low, high]);
+        extents.extend([value, low, high]);
         if estimate.rounds.len() > 1 {
             marks.push(Mark::VerticalInterval(at, low, high, style.colour));
         }
@@ -97,7 +106,8 @@ fn marks(
     marks
 }
 
-/// Returns an axis from the smallest to the largest value, logarithmic if their ratio is large.
+/// Returns an axis for values from `low` to `high`. It is logarithmic if both are positive and
+/// their ratio is at least [`LOGARITHMIC_FROM`]; otherwise it is linear and contains 0.
 pub fn value_axis(title: &str, low: f64, high: f64) -> Axis {
     if low > 0.0 && high / low >= LOGARITHMIC_FROM {
         Axis::logarithmic(title, low, high)
@@ -116,7 +126,7 @@ pub fn range(values: &[f64]) -> (f64, f64) {
     finite.fold(None, fold).unwrap_or((0.0, 1.0))
 }
 
-/// Returns the axis of a parameter: numbers at their value, words at even distances.
+/// Returns the axis of a parameter: numbers at their value, texts at equal distances.
 fn axis_of(title: &str, values: &[Parameter]) -> Axis {
     let numbers = |value: &Parameter| match value {
         Parameter::Number(number) => Some(*number as f64),
@@ -134,8 +144,8 @@ fn axis_of(title: &str, values: &[Parameter]) -> Axis {
     }
 }
 
-/// Returns the position of a value on that axis.
-fn place(value: &Parameter, all: &[Parameter]) -> f64 {
+/// Returns the position of a parameter's value on the axis of [`axis_of`].
+fn position(value: &Parameter, all: &[Parameter]) -> f64 {
     match value {
         Parameter::Number(number) if all.iter().all(|value| matches!(value, Parameter::Number(_))) => *number as f64,
         _ => all.iter().position(|other| other == value).unwrap_or(0) as f64,
