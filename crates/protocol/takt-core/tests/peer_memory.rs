@@ -1,8 +1,9 @@
-//! Memory that one hostile participant can take: less than a stated bound, while other participants
-//! are served.
+//! Memory that one hostile participant can occupy: at most a stated bound. Other participants match
+//! and exchange samples meanwhile.
 //!
-//! The participant has a validated address, and announces, begins and requests as much as it can. A
-//! separate test binary, because the allocator counts for the whole process.
+//! The hostile participant has a validated address. It announces endpoints, begins samples and
+//! sends requests, as many as it can. This is a separate test binary, because the allocator counts
+//! for the whole process.
 #![allow(missing_docs)]
 
 mod counting;
@@ -27,15 +28,20 @@ use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
 /// Number of readers, and of writers, of the topic `T` of the participant under test.
 const LOCAL: usize = 4;
-/// Memory for each matching pair of an endpoint of the peer and a local one.
+/// Assumed bound for each matching pair of an endpoint of the peer and a local one.
 const PAIR_BYTES: usize = 4 << 10;
-/// Memory of everything else that the peer can cause: discovery samples that wait for a missing
-/// one, refused matches, tables.
+/// Assumed bound for everything else that the peer can cause: discovery samples that wait for a
+/// missing one, refused matches, tables.
 const REST_BYTES: usize = 4 << 20;
+/// Assumed bound for what remains after the peer has left: capacity of tables and lists.
+const REMAINING_BYTES: usize = 2 << 20;
+/// Number by which the address and the GUID prefix of the hostile participant are chosen.
+const HOSTILE: usize = 9;
 
-/// Action of the hostile participant.
-type Step = fn(&mut Stage, &mut Puppet);
+/// Attack of the hostile participant.
+type Attack = fn(&mut Stage, &mut Puppet);
 
+/// Participant under test, with its clock and its endpoints of the topic `T`.
 struct Stage {
     node: Participant,
     now: Instant,
@@ -57,7 +63,7 @@ impl Stage {
         Self { node, now, readers, writers, frame: vec![0; 65_507] }
     }
 
-    /// Sends and receives for some time.
+    /// Drives the participant for this time. Its datagrams are discarded.
     fn run(&mut self, ms: u64) {
         let end = Instant(self.now.0 + ms * 1_000_000);
         loop {
@@ -81,7 +87,8 @@ fn long_partition() -> Partition {
     Partition { names: (0..64).map(|number| format!("{number:0>250}")).collect() }
 }
 
-fn fat_publication(puppet: &Puppet, key: u32) -> PublicationData {
+/// Returns a writer whose announcement is nearly as long as the limits allow.
+fn long_publication(puppet: &Puppet, key: u32) -> PublicationData {
     let mut data = puppet.publication(key, true);
     data.topic_name = format!("{key:0>255}");
     data.type_name = "t".repeat(255);
@@ -92,7 +99,8 @@ fn fat_publication(puppet: &Puppet, key: u32) -> PublicationData {
     data
 }
 
-fn fat_subscription(puppet: &Puppet, key: u32) -> SubscriptionData {
+/// Returns a reader whose announcement is nearly as long as the limits allow.
+fn long_subscription(puppet: &Puppet, key: u32) -> SubscriptionData {
     let mut data = puppet.subscription(key, true);
     data.topic_name = format!("{key:0>255}");
     data.type_name = "t".repeat(255);
@@ -101,24 +109,24 @@ fn fat_subscription(puppet: &Puppet, key: u32) -> SubscriptionData {
     data
 }
 
-/// Announces more and more endpoints.
-fn announce_much(stage: &mut Stage, puppet: &mut Puppet) {
+/// Announces itself and 600 endpoints of each kind, all with long announcements.
+fn announce_long_data(stage: &mut Stage, puppet: &mut Puppet) {
     for len in [10_000, 30_000, 60_000] {
         let announcement = ParticipantData { user_data: UserData(vec![4; len]), ..puppet.announcement() };
         stage.send(puppet, EntityId::SPDP_WRITER, 1, Payload::Data(&announcement.to_bytes()));
     }
     for key in 1..=600 {
-        puppet.publish(&mut stage.node, stage.now, &fat_publication(puppet, key));
-        puppet.subscribe(&mut stage.node, stage.now, &fat_subscription(puppet, key));
+        puppet.publish(&mut stage.node, stage.now, &long_publication(puppet, key));
+        puppet.subscribe(&mut stage.node, stage.now, &long_subscription(puppet, key));
     }
-    // Once more with other content, and as many small ones as there are keys; most exceed the
-    // limits.
+    // The same writers once more, with other content.
     for key in 1..=600 {
-        puppet.publish(&mut stage.node, stage.now, &fat_publication(puppet, 601 - key));
+        puppet.publish(&mut stage.node, stage.now, &long_publication(puppet, 601 - key));
     }
 }
 
-fn announce_many(stage: &mut Stage, puppet: &mut Puppet) {
+/// Announces many more endpoints than the limits allow, with short announcements.
+fn announce_many_endpoints(stage: &mut Stage, puppet: &mut Puppet) {
     for key in 1..=70_000 {
         let mut publication = puppet.publication(key, true);
         publication.topic_name = "other".into();
@@ -132,14 +140,14 @@ fn announce_many(stage: &mut Stage, puppet: &mut Puppet) {
     }
 }
 
-/// Matches all endpoints. Each writer begins samples that it never completes, and sends others too
-/// early.
-fn match_much(stage: &mut Stage, puppet: &mut Puppet) {
+/// Matches 300 endpoints of each kind. Each writer begins samples that it never completes, and
+/// sends samples that wait for a missing one.
+fn match_endpoints(stage: &mut Stage, puppet: &mut Puppet) {
     for key in 1..=300 {
         puppet.publish(&mut stage.node, stage.now, &puppet.publication(key, true));
         puppet.subscribe(&mut stage.node, stage.now, &puppet.subscription(key, true));
-        // Two pairs of incompatible endpoints: refused matches.
-        let mut publication = fat_publication(puppet, 10_000 + key);
+        // This writer has another type and partition: each local reader refuses the match.
+        let mut publication = long_publication(puppet, 10_000 + key);
         publication.topic_name = "T".into();
         puppet.publish(&mut stage.node, stage.now, &publication);
     }
@@ -158,14 +166,15 @@ fn match_much(stage: &mut Stage, puppet: &mut Puppet) {
     stage.run(20);
 }
 
-/// Sends discovery samples too early, and requests of all kinds.
-fn request_much(stage: &mut Stage, puppet: &mut Puppet) {
-    let fat = fat_publication(puppet, 1).to_bytes();
+/// Sends discovery samples that wait for missing ones, type requests, and acknowledgments of
+/// unknown readers.
+fn send_requests(stage: &mut Stage, puppet: &mut Puppet) {
+    let long = long_publication(puppet, 1).to_bytes();
     for writer in [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_SUB_WRITER, EntityId::P2P_MESSAGE_WRITER] {
-        (200_000..200_600).for_each(|sn| stage.send(puppet, writer, sn, Payload::Data(&fat)));
+        (200_000..200_600).for_each(|sn| stage.send(puppet, writer, sn, Payload::Data(&long)));
         let heartbeat = puppet.heartbeat(writer, 200_000, 200_500);
         puppet.say(&mut stage.node, stage.now, |message| message.heartbeat(&heartbeat).expect("it fits"));
-        (200_001..200_600).for_each(|sn| stage.send(puppet, writer, sn, Payload::Data(&fat)));
+        (200_001..200_600).for_each(|sn| stage.send(puppet, writer, sn, Payload::Data(&long)));
     }
     let writer = EntityId::TYPE_LOOKUP_REQUEST_WRITER;
     let request = TypeRequest {
@@ -205,11 +214,13 @@ fn assert_served(stage: &mut Stage, number: usize) {
     honest.acknowledge_writers(&mut stage.node, stage.now, LOCAL as i64);
     let guid = honest.publication(1, true).guid;
     for reader in &stage.readers {
-        assert!(stage.node.matched_publications(*reader).expect("the reader exists").contains(&guid), "{number}");
+        let matched = stage.node.matched_publications(*reader).expect("the reader exists");
+        assert!(matched.contains(&guid), "participant {number}: {matched:?}");
     }
     let guid = honest.subscription(1, true).guid;
     for writer in &stage.writers {
-        assert!(stage.node.matched_subscriptions(*writer).expect("the writer exists").contains(&guid), "{number}");
+        let matched = stage.node.matched_subscriptions(*writer).expect("the writer exists");
+        assert!(matched.contains(&guid), "participant {number}: {matched:?}");
     }
     let writer = EntityId::user_writer(1, false);
     let heartbeat = honest.heartbeat(writer, 1, 1);
@@ -228,7 +239,7 @@ fn assert_served(stage: &mut Stage, number: usize) {
         {
             arrived |= sample.payload == bytes;
         }
-        assert!(arrived, "{number}");
+        assert!(arrived, "the sample of participant {number} is missing");
     }
     honest.leave(&mut stage.node, stage.now);
 }
@@ -242,18 +253,22 @@ fn hostile_participant_takes_at_most_its_share_and_others_are_served() {
     let pairs = limits.max_endpoints_per_participant * LOCAL;
     let bound = limits.max_discovery_bytes_per_participant + pairs * PAIR_BYTES + REST_BYTES;
     let before = LIVE.load(Ordering::Relaxed);
-    let steps: [(&str, Step); 4] =
-        [("much", announce_much), ("many", announce_many), ("matches", match_much), ("requests", request_much)];
-    let mut hostile = Puppet::new(9);
-    for (number, (name, step)) in (21..).zip(steps) {
+    let attacks: [(&str, Attack); 4] = [
+        ("long announcements", announce_long_data),
+        ("many endpoints", announce_many_endpoints),
+        ("matches", match_endpoints),
+        ("requests", send_requests),
+    ];
+    let mut hostile = Puppet::new(HOSTILE);
+    for (number, (name, attack)) in (21..).zip(attacks) {
         hostile.leave(&mut stage.node, stage.now);
         let sn = hostile.spdp_sn.get();
-        hostile = Puppet::new(9);
+        hostile = Puppet::new(HOSTILE);
         hostile.spdp_sn.set(sn);
         hostile.join(&mut stage.node, stage.now);
         assert_eq!(stage.node.discovered_participants().len(), 1, "{name}");
         PEAK.store(LIVE.load(Ordering::Relaxed), Ordering::Relaxed);
-        step(&mut stage, &mut hostile);
+        attack(&mut stage, &mut hostile);
         let peak = PEAK.load(Ordering::Relaxed).saturating_sub(before);
         println!("{name}: at most {peak} of {bound} octets");
         assert!(peak <= bound, "{name}: {peak} octets, {bound} allowed");
@@ -262,7 +277,7 @@ fn hostile_participant_takes_at_most_its_share_and_others_are_served() {
     hostile.leave(&mut stage.node, stage.now);
     stage.run(60_000);
     let rest = LIVE.load(Ordering::Relaxed).saturating_sub(before);
-    println!("{rest} octets stay");
-    assert!(rest <= 2 << 20, "{rest} octets");
+    println!("{rest} octets remain");
+    assert!(rest <= REMAINING_BYTES, "{rest} octets remain, {REMAINING_BYTES} allowed");
     assert!(stage.node.counters().refused_remote_entities > 1_000);
 }

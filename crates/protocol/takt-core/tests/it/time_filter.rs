@@ -1,5 +1,5 @@
-//! TIME_BASED_FILTER (DDS 1.4 §2.2.3.12): at most one sample of an instance per separation, and
-//! always the last one.
+//! TIME_BASED_FILTER (DDS 1.4 §2.2.3.12): at most one sample of an instance per minimum separation.
+//! A reliable reader also presents the last sample, after the separation.
 
 use crate::network::*;
 use takt_core::*;
@@ -8,11 +8,13 @@ use takt_wire::qos::*;
 
 const MS: u64 = 1_000_000;
 
+/// Returns the QoS of a reader with this minimum separation.
 fn filtered(ms: u64, reliability: Reliability) -> DataReaderQos {
     let time_based_filter = TimeBasedFilter { minimum_separation: Duration::from_millis(ms) };
     DataReaderQos { time_based_filter, reliability, ..keep_all_reader() }
 }
 
+/// Creates a matched pair: a writer at node 0 and a reader at node 1.
 fn pair(network: &mut Network, reader_qos: DataReaderQos) -> (WriterHandle, ReaderHandle) {
     let writer_qos = DataWriterQos { durability: Durability::TransientLocal, ..keep_all_writer() };
     let writer = network.writer(0, writer_spec("T", true, writer_qos));
@@ -22,19 +24,25 @@ fn pair(network: &mut Network, reader_qos: DataReaderQos) -> (WriterHandle, Read
     (writer, reader)
 }
 
+/// Offset of the key in a payload.
+const KEY: usize = 4;
+/// Offset of the sample's number in a payload.
+const NUMBER: usize = 8;
+
+/// Writes a sample of the instance `key` at node 0.
 fn write(network: &mut Network, writer: WriterHandle, key: u8, number: u8) {
     let mut bytes = payload(u32::from(key), 20);
-    bytes[8] = number;
+    bytes[NUMBER] = number;
     network.write_key(0, writer, ChangeKind::Alive, hash(key), &bytes).expect("write accepted");
 }
 
-/// Takes samples as soon as they are available for `ms` milliseconds. Returns key, number and
-/// milliseconds since `begin` of each.
-fn present_times(network: &mut Network, reader: ReaderHandle, begin: Instant, ms: u64) -> Vec<(u8, u8, u64)> {
+/// Runs the network for `ms` milliseconds and takes each sample as soon as it is presented. Returns
+/// key, number and time of each, in milliseconds since `begin`.
+fn take_for(network: &mut Network, reader: ReaderHandle, begin: Instant, ms: u64) -> Vec<(u8, u8, u64)> {
     let mut seen = Vec::new();
     network.run_until(ms, |network| {
         let at = (network.now.0 - begin.0) / MS;
-        seen.extend(network.take_all(1, reader).iter().map(|(_, bytes)| (bytes[4], bytes[8], at)));
+        seen.extend(network.take_all(1, reader).iter().map(|(_, bytes)| (bytes[KEY], bytes[NUMBER], at)));
         false
     });
     seen
@@ -50,7 +58,7 @@ fn one_of_ten_samples_within_a_separation_is_presented() {
             for key in [1, 2] {
                 write(&mut network, writer, key, number);
             }
-            seen.extend(present_times(&mut network, reader, begin, 100));
+            seen.extend(take_for(&mut network, reader, begin, 100));
         }
         for key in [1, 2] {
             let of_key: Vec<_> = seen.iter().filter(|(found, _, _)| *found == key).collect();
@@ -71,7 +79,7 @@ fn last_sample_of_a_burst_is_presented_after_the_separation() {
     for number in 1..=5 {
         write(&mut network, writer, 1, number);
     }
-    let seen = present_times(&mut network, reader, begin, 2_000);
+    let seen = take_for(&mut network, reader, begin, 2_000);
     assert_eq!(seen, [(1, 1, 0), (1, 5, 500)]);
 }
 
@@ -82,9 +90,9 @@ fn best_effort_reader_drops_samples_within_the_separation() {
     let begin = network.now;
     write(&mut network, writer, 1, 1);
     write(&mut network, writer, 1, 2);
-    assert_eq!(present_times(&mut network, reader, begin, 2_000), [(1, 1, 0)]);
+    assert_eq!(take_for(&mut network, reader, begin, 2_000), [(1, 1, 0)]);
     write(&mut network, writer, 1, 3);
-    assert_eq!(present_times(&mut network, reader, begin, 100), [(1, 3, 2_000)]);
+    assert_eq!(take_for(&mut network, reader, begin, 100), [(1, 3, 2_000)]);
 }
 
 #[test]
@@ -99,28 +107,33 @@ fn limits_count_only_presented_samples_and_waiting_ones_block_none() {
     assert_eq!(network.nodes[0].is_acknowledged(writer, None), Ok(true));
     network.run(1_000);
     assert_eq!(network.nodes[1].counters().rejected_samples, 0);
-    let numbers =
-        |network: &mut Network| -> Vec<_> { network.take_all(1, reader).iter().map(|(_, bytes)| bytes[8]).collect() };
-    assert_eq!(numbers(&mut network), [1], "there was no room for the last");
+    let numbers = |network: &mut Network| -> Vec<_> {
+        network.take_all(1, reader).iter().map(|(_, bytes)| bytes[NUMBER]).collect()
+    };
+    assert_eq!(numbers(&mut network), [1], "the last sample waits for room");
     network.run(20);
     assert_eq!(numbers(&mut network), [100]);
 }
 
 #[test]
-fn disposal_is_not_delayed_by_the_separation() {
+fn end_of_an_instance_is_not_delayed_by_the_separation() {
     let mut network = Network::new(2, 344);
     let (writer, reader) = pair(&mut network, filtered(500, reliable()));
     let presented = |network: &mut Network| -> Vec<_> {
         network.run(50);
         let taken = network.take_all(1, reader);
-        taken.iter().map(|(info, bytes)| info.valid_data.then(|| bytes[8])).collect()
+        taken.iter().map(|(info, bytes)| info.valid_data.then(|| bytes[NUMBER])).collect()
     };
     write(&mut network, writer, 1, 1);
     write(&mut network, writer, 1, 2);
     network.write_key(0, writer, ChangeKind::Unregistered, hash(1), &[]).expect("write accepted");
-    assert_eq!(presented(&mut network), [Some(1), Some(2), None], "its writer takes it along");
+    assert_eq!(
+        presented(&mut network),
+        [Some(1), Some(2), None],
+        "the delayed sample is presented before the instance has no writers"
+    );
     write(&mut network, writer, 1, 3);
-    assert_eq!(presented(&mut network), [Some(3)], "the instance starts from the beginning");
+    assert_eq!(presented(&mut network), [Some(3)], "a separation begins with the first sample of the new generation");
     write(&mut network, writer, 1, 4);
     network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("write accepted");
     assert_eq!(presented(&mut network), [None]);
@@ -165,32 +178,38 @@ fn minimum_separation_longer_than_the_deadline_is_refused() {
 fn minimum_separation_can_be_changed() {
     let mut network = Network::new(2, 347);
     let (writer, reader) = pair(&mut network, keep_all_reader());
-    network.nodes[1].set_reader_qos(network.now, reader, filtered(500, reliable())).expect("it may change");
+    network.nodes[1]
+        .set_reader_qos(network.now, reader, filtered(500, reliable()))
+        .expect("TIME_BASED_FILTER is mutable");
     let begin = network.now;
     for number in 1..=5 {
         write(&mut network, writer, 1, number);
     }
-    assert_eq!(present_times(&mut network, reader, begin, 100), [(1, 1, 0)]);
-    network.nodes[1].set_reader_qos(network.now, reader, keep_all_reader()).expect("it may change");
+    assert_eq!(take_for(&mut network, reader, begin, 100), [(1, 1, 0)]);
+    network.nodes[1].set_reader_qos(network.now, reader, keep_all_reader()).expect("TIME_BASED_FILTER is mutable");
     write(&mut network, writer, 1, 6);
-    assert_eq!(present_times(&mut network, reader, begin, 2_000), [(1, 6, 100)], "what waited is older");
+    assert_eq!(
+        take_for(&mut network, reader, begin, 2_000),
+        [(1, 6, 100)],
+        "the delayed sample is older and is dropped"
+    );
 }
 
 #[test]
 fn delayed_sample_is_notified_when_it_is_presented() {
     let mut network = Network::new(2, 348);
     let (writer, reader) = pair(&mut network, filtered(1_000, reliable()));
-    let has_pending_event = |network: &mut Network| network.events(1).contains(&Event::DataAvailable(reader));
+    let has_data_available = |network: &mut Network| network.events(1).contains(&Event::DataAvailable(reader));
     for number in 1..=2 {
         write(&mut network, writer, 1, number);
         network.run(10);
     }
-    assert!(has_pending_event(&mut network));
-    assert_eq!(network.take_all(1, reader).len(), 1, "the second one waits");
+    assert!(has_data_available(&mut network));
+    assert_eq!(network.take_all(1, reader).len(), 1, "the second sample waits");
     network.run(970);
-    assert!(!has_pending_event(&mut network));
+    assert!(!has_data_available(&mut network));
     network.run(30);
-    assert!(has_pending_event(&mut network));
+    assert!(has_data_available(&mut network));
     assert_eq!(network.take_all(1, reader).len(), 1);
 }
 
@@ -208,8 +227,8 @@ fn changes_of_another_writer_keep_the_delayed_sample() {
     network.take_all(1, reader);
     network.write_key(2, other, ChangeKind::Unregistered, hash(1), &[]).expect("write accepted");
     network.run(10);
-    assert_eq!(network.take_all(1, reader).len(), 0, "it still waits");
+    assert_eq!(network.take_all(1, reader).len(), 0, "the delayed sample still waits");
     network.run(500);
     let taken = network.take_all(1, reader);
-    assert_eq!(taken.iter().map(|(_, bytes)| bytes[8]).collect::<Vec<_>>(), [2]);
+    assert_eq!(taken.iter().map(|(_, bytes)| bytes[NUMBER]).collect::<Vec<_>>(), [2]);
 }
