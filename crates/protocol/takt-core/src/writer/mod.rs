@@ -439,7 +439,7 @@ impl Writer {
     }
 
     /// Prepares the queued probe with the sequence number `number`: adds its destinations, and
-    /// returns its least length in octets.
+    /// returns its minimum length in octets.
     pub(crate) fn address_probe(&mut self, now: Instant, number: SequenceNumber, ctx: &mut Context) -> usize {
         if self.probes.has_route_probe() {
             self.address_route_probe(now, number, ctx);
@@ -455,7 +455,8 @@ impl Writer {
         len
     }
 
-    /// Handles the answer of a participant to the probe with that sequence number, of any writer.
+    /// Handles the answer of a participant to the probe with this sequence number. The probe may be
+    /// that of another writer.
     pub(crate) fn handle_probe_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
         self.handle_route_answer(ctx, prefix, number);
         self.handle_path_answer(ctx, prefix, number);
