@@ -81,7 +81,7 @@ impl ReaderProxy {
         if self.path_state.destination != Some(locator) {
             self.path_state =
                 PathState { destination: Some(locator), probed_before: last_probe, ..PathState::default() };
-            self.begin_repair(SequenceNumber::ZERO, 1);
+            self.reset_repair();
         }
     }
 
@@ -176,7 +176,8 @@ impl Writer {
         (probe.long, probe.pairs, probe.is_queued) = (number, probe.pairs + 1, false);
     }
 
-    /// Handles the answer of a participant to the probe with that sequence number, of any writer.
+    /// Handles the answer of a participant to the probe with this sequence number. The probe may be
+    /// that of another writer.
     pub(super) fn handle_path_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
         let Some(probe) = self.probes.path.as_ref().filter(|probe| probe.len > 0) else { return };
         let (len, is_long) = (probe.len, number == probe.long);

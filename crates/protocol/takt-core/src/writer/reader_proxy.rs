@@ -13,55 +13,57 @@ use crate::path::{NARROW_LEN, Path};
 use crate::time::Instant;
 use takt_wire::{FragmentNumberSet, Guid, SequenceNumber, SequenceNumberSet};
 
-/// Most samples whose missing fragments are recorded at once.
-const FRAGMENT_REQUESTS: usize = 8;
+/// Maximum number of samples for which a proxy records the requested fragments at once.
+const FRAGMENT_REQUESTS_MAX: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct ReaderProxy {
     pub(crate) guid: Guid,
     pub(crate) reliable: bool,
-    /// PUBLICATION_MATCHED counts the reader.
+    /// The status PUBLICATION_MATCHED counts the reader.
     pub(crate) is_counted: bool,
     pub(crate) path: Path,
     /// Multicast groups that reach the reader.
     pub(crate) reachability: MulticastReachability,
-    /// Changes below were sent, at least in part, before the match and are irrelevant to this
-    /// reader.
+    /// First change that is relevant to the reader. Earlier ones were sent, at least in part,
+    /// before the match.
     pub(crate) first_relevant: SequenceNumber,
-    /// Changes from here on are sent to it when they are written; older ones only on request.
+    /// First change that is sent to the reader when it is written. Relevant changes before it are
+    /// history: a reliable reader requests them, to a best-effort reader they are pushed.
     pub(crate) live_from: SequenceNumber,
-    /// Lowest start of the send window: earlier changes that the reader requests do not close the
-    /// window.
+    /// First change that counts for the send window. The reader may still request earlier ones, but
+    /// the window does not wait for their acknowledgment.
     pub(crate) pace_from: SequenceNumber,
-    /// The reader does not keep pace with the others: new changes are not sent to it, it requests
+    /// The reader does not keep pace with the others. New changes are not sent to it; it requests
     /// them from the history.
     pub(crate) is_excluded: bool,
     pub(super) silence: Silence,
-    /// Largest message of the path before longer datagrams were found to be lost.
+    /// `path.max_message` before the path was narrowed, because longer datagrams were lost.
     narrow_from: Option<usize>,
     /// Path MTU probe result of a best-effort reader.
     pub(super) path_state: PathState,
     /// Content filter of the reader, if its writer applies one.
     pub(crate) filter: Option<ProxyFilter>,
-    /// Changes from here on are irrelevant too, because the reader receives them from another
-    /// writer.
+    /// First change that is no longer relevant, because the reader receives it from another writer.
     pub(crate) relevant_below: SequenceNumber,
-    /// Last change up to which everything is acknowledged.
+    /// Change up to which the reader has acknowledged all changes.
     pub(crate) acked: SequenceNumber,
+    /// Changes that the reader requests and that were not sent since.
     pub(crate) requested: Window,
-    fragment_requests: [Option<(SequenceNumber, FragmentNumberSet)>; FRAGMENT_REQUESTS],
-    /// Fragmented change being repaired, and its next fragment.
-    repairing: (SequenceNumber, u32),
+    /// Fragments that the reader requests, by change.
+    fragment_requests: [Option<(SequenceNumber, FragmentNumberSet)>; FRAGMENT_REQUESTS_MAX],
+    /// Fragmented change being repaired and its next fragment; change zero if there is none.
+    repair_position: (SequenceNumber, u32),
     /// Next change of the history to be pushed to a best-effort reader.
     pub(crate) push_next: Option<SequenceNumber>,
     pub(crate) heartbeat_due: bool,
-    /// Heartbeats that the timer sends to the reader.
+    /// State of the heartbeats that the timer sends to the reader.
     pub(super) heartbeat_retries: HeartbeatRetries,
+    /// Flow control of the repairs.
     pub(super) burst: Burst,
-    /// Whether a repair job is queued.
+    /// A repair job is queued.
     pub(crate) queued: bool,
-    /// An acknowledgement showed that the reader has received a heartbeat; a pre-emptive one does
-    /// not.
+    /// An ACKNACK showed that the reader has received a heartbeat; a pre-emptive ACKNACK does not.
     pub(crate) has_seen_heartbeat: bool,
     last_acknack: LastCount,
     last_nack_frag: LastCount,
@@ -89,8 +91,8 @@ impl ReaderProxy {
             relevant_below: SequenceNumber::MAX,
             acked: first_relevant.prev(),
             requested: Window::EMPTY,
-            fragment_requests: [None; FRAGMENT_REQUESTS],
-            repairing: (SequenceNumber::ZERO, 1),
+            fragment_requests: [None; FRAGMENT_REQUESTS_MAX],
+            repair_position: (SequenceNumber::ZERO, 1),
             push_next: (wants_history && !reliable && sent >= SequenceNumber::FIRST).then_some(SequenceNumber::FIRST),
             heartbeat_due: reliable,
             heartbeat_retries: HeartbeatRetries::default(),
@@ -102,27 +104,29 @@ impl ReaderProxy {
         }
     }
 
-    /// Reports whether the reader has to acknowledge changes up to `last`, and has not.
+    /// Reports whether the reader is reliable and has not acknowledged all changes up to `last`.
     pub(super) fn lags(&self, last: SequenceNumber) -> bool {
         self.reliable && self.acked < last
     }
 
-    /// Reports whether the change is sent to the reader when it is written.
-    pub(super) fn follows(&self, sn: SequenceNumber) -> bool {
+    /// Reports whether the change is in the range of changes that are relevant to the reader.
+    pub(super) fn covers(&self, sn: SequenceNumber) -> bool {
         sn >= self.first_relevant && sn < self.relevant_below
     }
 
+    /// Reports whether the reader receives the change: it is in the range, directed to the reader
+    /// or to all, and not rejected by the filter.
     pub(crate) fn is_relevant(&self, change: &Change) -> bool {
-        self.follows(change.sn) && change.directed.allows(self.guid) && !self.rejects(change)
+        self.covers(change.sn) && change.directed.allows(self.guid) && !self.rejects(change)
     }
 
-    /// Reports whether its filter rejects a change.
+    /// Reports whether the reader's filter rejects a change.
     pub(crate) fn rejects(&self, change: &Change) -> bool {
         self.filter.is_some_and(|filter| filter.rejects(change))
     }
 
-    /// Returns the last acknowledged change among new ones. A late joiner that still requests
-    /// history does not hold up the others.
+    /// Returns the change up to which the reader has acknowledged all live changes. History that it
+    /// still requests does not count, so that a late joiner does not delay the other readers.
     pub(crate) fn acked_live(&self) -> SequenceNumber {
         self.acked.max(self.live_from.prev())
     }
@@ -134,8 +138,8 @@ impl ReaderProxy {
         keeps_pace.then(|| self.acked.max(self.pace_from.prev()))
     }
 
-    /// Reports whether its repairs are history: it lacks changes from before its match, or fell
-    /// behind.
+    /// Reports whether the repairs of this reader are history: it lacks changes from before its
+    /// match, or is excluded.
     pub(crate) fn catches_up(&self) -> bool {
         self.is_excluded || self.push_next.is_some() || self.acked < self.live_from.prev()
     }
@@ -149,8 +153,9 @@ impl ReaderProxy {
         if self.silence.is_silent { SequenceNumber::MAX } else { self.acked_live() }
     }
 
-    /// Handles an acknowledgement; returns false if it is stale. `unsent` is the first change not
-    /// yet sent, `fragments` returns the number of fragments of a change.
+    /// Handles an ACKNACK with this set and count. Returns false if it is stale, or acknowledges
+    /// changes that were not sent. `unsent` is the first change not yet sent, `fragments` returns
+    /// the number of fragments of a change.
     pub(crate) fn acknowledge(
         &mut self,
         now: Instant,
@@ -187,13 +192,14 @@ impl ReaderProxy {
         self.requested = Window::from_set(state);
         self.requested.clear_from(unsent);
         if self.requested.lowest() != lowest {
-            self.begin_repair(SequenceNumber::ZERO, 1);
+            self.reset_repair();
         }
         true
     }
 
-    /// Handles an acknowledgement of less than before: the reader lost the writer for longer than
-    /// its lease and rediscovered it. Like a late joiner, it does not hold up the others.
+    /// Handles an acknowledgment of fewer changes than before: the reader lost the writer for
+    /// longer than its lease and rediscovered it. Like a late joiner, it does not delay the other
+    /// readers.
     fn restart(&mut self, acked: SequenceNumber) {
         self.live_from = self.acked_live().next();
         self.pace_from = self.pace_from.max(self.live_from);
@@ -206,13 +212,13 @@ impl ReaderProxy {
         self.last_acknack.is_known()
     }
 
-    /// Reports whether this is a builtin reader that has answered no heartbeat. Such a reader gets
-    /// rare heartbeats in the end.
+    /// Reports whether this is a builtin reader that has answered no heartbeat. After a number of
+    /// them it gets heartbeats at longer intervals ([`super::heartbeat`]).
     pub(super) fn is_unresponsive_builtin(&self) -> bool {
         self.guid.entity_id.is_builtin() && !self.heartbeat_retries.has_answered
     }
 
-    /// Handles a request for fragments; returns false if it is stale.
+    /// Handles a NACK_FRAG; returns false if it is stale.
     pub(crate) fn request_fragments(
         &mut self,
         now: Instant,
@@ -234,7 +240,7 @@ impl ReaderProxy {
         true
     }
 
-    /// Returns the requested fragments of the oldest such change.
+    /// Returns the oldest change of which fragments are requested, and these fragments.
     pub(crate) fn next_fragment_request(&self) -> Option<(SequenceNumber, FragmentNumberSet)> {
         self.fragment_requests.iter().flatten().min_by_key(|(sn, _)| *sn).copied()
     }
@@ -248,11 +254,11 @@ impl ReaderProxy {
         }
     }
 
-    /// Begins repairs. Requests that the reader sent before it can have received the last repairs
-    /// are dropped.
+    /// Begins a burst of repairs. Requests that the reader sent before it can have received the
+    /// last burst are dropped.
     ///
-    /// Returns whether the path turned out to have a smaller MTU, which is assumed from now on.
-    pub(super) fn begin_repairs(&mut self, now: Instant) -> bool {
+    /// If the losses show that the path has a smaller MTU, narrows the path and returns true.
+    pub(super) fn begin_burst(&mut self, now: Instant) -> bool {
         if self.reliable && !self.burst.begin(now) {
             self.clear_requests();
             self.heartbeat_due = false;
@@ -268,11 +274,11 @@ impl ReaderProxy {
     pub(super) fn narrow(&mut self) {
         self.narrow_from = Some(self.path.max_message);
         self.path.max_message = NARROW_LEN;
-        self.begin_repair(SequenceNumber::ZERO, 1);
+        self.reset_repair();
     }
 
-    /// Sets the path to the reader. Returns whether it has changed. Results for an unchanged path
-    /// stay valid.
+    /// Sets the path to the reader. Returns whether it has changed. What was found out about an
+    /// unchanged path (its MTU) stays valid.
     pub(super) fn redirect(&mut self, path: Path) -> bool {
         let announced = Path { max_message: self.narrow_from.unwrap_or(self.path.max_message), ..self.path };
         if announced == path {
@@ -282,8 +288,8 @@ impl ReaderProxy {
         true
     }
 
-    /// Records sent repairs. Requests beyond one burst are dropped, because a heartbeat will make
-    /// the reader repeat them.
+    /// Records a datagram with repairs. At the end of a burst the remaining requests are dropped,
+    /// because a heartbeat then makes the reader repeat them.
     pub(super) fn record_repairs(&mut self, bytes: usize) {
         let waiting = !self.requested.is_empty() || self.fragment_requests.iter().any(Option::is_some);
         // A best-effort reader would not repeat its requests.
@@ -295,20 +301,27 @@ impl ReaderProxy {
 
     fn clear_requests(&mut self) {
         self.requested = Window::EMPTY;
-        self.fragment_requests = [None; FRAGMENT_REQUESTS];
-        self.begin_repair(SequenceNumber::ZERO, 1);
+        self.fragment_requests = [None; FRAGMENT_REQUESTS_MAX];
+        self.reset_repair();
     }
 
-    /// Returns the next fragment of a change to be repaired; another change begins with its first.
+    /// Returns the next fragment of a change to be repaired: the first one, unless the repair of
+    /// this change was interrupted.
     pub(crate) fn repair_fragment(&self, sn: SequenceNumber) -> u32 {
-        if self.repairing.0 == sn { self.repairing.1 } else { 1 }
+        if self.repair_position.0 == sn { self.repair_position.1 } else { 1 }
     }
 
-    /// Continues the repair of a change with this fragment.
-    pub(crate) fn begin_repair(&mut self, sn: SequenceNumber, fragment: u32) {
-        self.repairing = (sn, fragment);
+    /// Makes the repair of a change continue with this fragment.
+    pub(crate) fn set_repair_position(&mut self, sn: SequenceNumber, fragment: u32) {
+        self.repair_position = (sn, fragment);
     }
 
+    /// Makes every repair begin with the first fragment.
+    pub(super) fn reset_repair(&mut self) {
+        self.repair_position = (SequenceNumber::ZERO, 1);
+    }
+
+    /// Reports whether a heartbeat or a repair is to be sent to the reader.
     pub(crate) fn has_work(&self) -> bool {
         self.heartbeat_due
             || self.push_next.is_some()

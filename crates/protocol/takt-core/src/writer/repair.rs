@@ -11,7 +11,7 @@ use crate::time::Instant;
 use takt_wire::message::Gap;
 use takt_wire::{EntityId, FragmentNumberSet, Full, SequenceNumber, SequenceNumberSet};
 
-/// Most changes visited to measure one gap; the reader requests the rest.
+/// Maximum number of changes visited to measure one gap; the reader requests the rest.
 const GAP_STEPS: usize = 256;
 
 impl Writer {
@@ -34,7 +34,7 @@ impl Writer {
         if !core::mem::take(&mut proxy.queued) {
             return None;
         }
-        let is_narrow = proxy.begin_repairs(now);
+        let is_narrow = proxy.begin_burst(now);
         let reader = proxy.guid;
         if is_narrow {
             ctx.counters.narrowed_paths += 1;
@@ -246,7 +246,7 @@ impl Writer {
         if number >= fragment_count(change.payload.len(), size) {
             self.repaired(index, change.sn);
         } else if let Some(proxy) = self.proxies.get_mut(index) {
-            proxy.begin_repair(change.sn, number + 1);
+            proxy.set_repair_position(change.sn, number + 1);
         }
         // One fragment fills a packet.
         Err(Full)
@@ -255,7 +255,7 @@ impl Writer {
     /// Records that a requested or pushed change has been sent completely.
     fn repaired(&mut self, index: u32, sn: SequenceNumber) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        proxy.begin_repair(SequenceNumber::ZERO, 1);
+        proxy.reset_repair();
         if proxy.requested.lowest() == Some(sn) {
             proxy.requested.clear_below(sn.next());
             proxy.heartbeat_due |= proxy.reliable && proxy.requested.is_empty();

@@ -16,23 +16,24 @@ use takt_wire::message::{GroupInfo, Header, Heartbeat, Payload};
 use takt_wire::qos::{Durability, History};
 use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, SequenceNumber, SharedPayload, Timestamp};
 
-/// Most octets of inline QoS: key hash, status info, directed write, original writer, coherent
-/// sets, group sequence number and sentinel.
+/// Maximum number of octets of inline QoS: key hash, status info, directed write, original writer,
+/// coherent sets, group sequence number and sentinel.
 const INLINE_QOS_LEN: usize = 132;
 
-/// Most changes in one call for which every reader is visited: those that do not go to all.
+/// Maximum number of changes in one call for which every reader is visited: those that do not go to
+/// all.
 const DIRECTED_PER_CALL: u32 = 4;
 
-/// Most samples of one datagram. Several datagrams fill the window, so that acknowledgements of the
-/// first arrive while the last are in transit.
+/// Maximum number of samples of one datagram. Several datagrams fill the window, so that
+/// acknowledgements of the first arrive while the last are in transit.
 pub(super) const SAMPLES_PER_DATAGRAM: i64 = REORDER_WINDOW / 4;
 
-/// Least fragment length for gathering, where the caller sends fragments from the history. Many
+/// Minimum fragment length for gathering, where the caller sends fragments from the history. Many
 /// shorter fragments leave by one call. A multiple of eight, as are all fragment lengths.
 const GATHERED_LEN_MIN: u16 = 16 << 10;
 
-/// Most readers without a heartbeat so far that get an initial heartbeat of their own before the
-/// data.
+/// Maximum number of readers without a heartbeat so far that get an initial heartbeat of their own
+/// before the data.
 const INITIAL_HEARTBEATS_MAX: usize = 4;
 
 /// Message being built, and the timestamp that its next submessage would inherit.
@@ -495,14 +496,14 @@ impl Writer {
     fn queue_directed(&mut self, change: &Change, ctx: &mut Context) -> bool {
         ctx.work.steps(2 * self.proxies.len());
         let waits =
-            |proxy: &ReaderProxy| !proxy.reliable && proxy.follows(change.sn) && !proxy.requested.has_room(change.sn);
+            |proxy: &ReaderProxy| !proxy.reliable && proxy.covers(change.sn) && !proxy.requested.has_room(change.sn);
         if self.proxies.iter().any(|(_, proxy)| waits(proxy)) {
             return false;
         }
         let mut index = 0;
         while let Some(at) = self.proxies.next_index(index) {
             if let Some(proxy) = self.proxies.get_mut(at)
-                && (proxy.reliable || proxy.follows(change.sn))
+                && (proxy.reliable || proxy.covers(change.sn))
             {
                 // Beyond the window, a reliable reader requests the change.
                 proxy.requested.insert(change.sn);
