@@ -11,7 +11,8 @@ use takt_wire::{GuidPrefix, Locator};
 /// Window of samples above the next expected one that are kept while that one is missing.
 pub(crate) const REORDER_WINDOW: i64 = 512;
 
-/// Most destinations of a participant's announcements: multicast groups and unicast peers.
+/// Maximum number of destinations of a participant's announcements: multicast groups and unicast
+/// peers.
 pub const MAX_PEERS: usize = 4096;
 
 /// Network interface of this host, as far as the protocol needs it.
@@ -44,27 +45,27 @@ pub struct Locators {
 /// Bounds on the state that the participant keeps for remote participants and for its endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most remote participants, those with unvalidated addresses included.
+    /// Maximum number of remote participants, those with unvalidated addresses included.
     pub max_participants: usize,
-    /// Most remote participants that have not yet validated an address. The oldest is replaced by a
-    /// new one.
+    /// Maximum number of remote participants that have not yet validated an address. The oldest is
+    /// replaced by a new one.
     pub max_unvalidated_participants: usize,
-    /// Most remote participants that share one validated address, those on this host excluded.
-    /// Further ones wait.
+    /// Maximum number of remote participants that share one validated address, those on this host
+    /// excluded. Further ones wait.
     pub max_participants_per_address: usize,
-    /// Most endpoints of one remote participant.
+    /// Maximum number of endpoints of one remote participant.
     pub max_endpoints_per_participant: usize,
     /// Memory in bytes for the announcements of one remote participant and of its endpoints.
     pub max_discovery_bytes_per_participant: usize,
     /// Memory in bytes for the announcements of all remote participants.
     pub max_discovery_bytes: usize,
-    /// Most samples of a history whose `RESOURCE_LIMITS.max_samples` is unlimited.
+    /// Maximum number of samples of a history whose `RESOURCE_LIMITS.max_samples` is unlimited.
     ///
     /// DEVIATION(DDS 1.4 §2.2.3.19): LENGTH_UNLIMITED is this many samples, and as many instances
     /// as the next field: memory is reserved when an endpoint is enabled. A KEEP_ALL writer blocks
     /// at the limit.
     pub default_max_samples: usize,
-    /// Most instances of a history whose `RESOURCE_LIMITS.max_instances` is unlimited.
+    /// Maximum number of instances of a history whose `RESOURCE_LIMITS.max_instances` is unlimited.
     pub default_max_instances: usize,
     /// Payload memory of one endpoint in bytes. It reserves address space; pages are committed when
     /// samples need them.
@@ -73,7 +74,7 @@ pub struct Limits {
     pub reassembly_bytes: usize,
     /// Bytes that a reliable writer sends ahead of acknowledgements.
     pub send_window_bytes: usize,
-    /// Most refused matches that are kept with their reason.
+    /// Maximum number of refused matches that are kept with their reason.
     pub max_refusals: usize,
 }
 
@@ -123,7 +124,7 @@ pub struct Config {
     /// Time from the detection of a missing sample to its ACKNACK, so that reordered datagrams can
     /// arrive.
     pub nack_delay: Duration,
-    /// Least time between two requests for the same samples.
+    /// Minimum time between two requests for the same samples.
     pub nack_suppression: Duration,
     /// Network interfaces in use.
     pub interfaces: Vec<Interface>,
@@ -150,7 +151,7 @@ pub struct Config {
     pub static_endpoints: Option<Vec<StaticParticipant>>,
     /// Whether this participant is a discovery server.
     pub is_server: bool,
-    /// Least number of matched readers' destinations from which a writer sends user data by
+    /// Minimum number of matched readers' destinations from which a writer sends user data by
     /// multicast. The group is used only where that is cheaper and its listeners have acknowledged
     /// that they receive it. 0: never.
     pub multicast_readers_min: usize,

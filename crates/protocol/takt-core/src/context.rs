@@ -50,7 +50,7 @@ pub(crate) enum Job {
     MulticastProbe { group: usize },
 }
 
-/// Least time between probe rounds of a multicast group whose readers miss samples.
+/// Minimum time between probe rounds of a multicast group whose readers miss samples.
 const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(200);
 
 /// Part of a payload that is sent from a writer's history without a copy into the frame.

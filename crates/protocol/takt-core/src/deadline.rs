@@ -15,10 +15,10 @@ use takt_wire::qos::Deadline;
 
 const NONE: u32 = u32::MAX;
 
-/// Most instances checked in one call; the next call continues.
+/// Maximum number of instances checked in one call; the next call continues.
 pub(crate) const INSTANCES_PER_CALL: usize = 64;
-/// Most entries that are visited when an instance with a missed deadline is put back in order:
-/// those updated since it was due.
+/// Maximum number of entries that are visited when an instance with a missed deadline is put back
+/// in order: those updated since it was due.
 pub(crate) const OVERTAKEN_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -45,7 +45,8 @@ pub(crate) struct DeadlineMonitor {
     /// Deadline period. `None` is infinite: instances are known, but never due.
     period: Option<Duration>,
     timer: TimerId,
-    /// Most instances watched. Beyond it, the least recently updated one is no longer watched.
+    /// Maximum number of instances watched. Beyond it, the least recently updated one is no longer
+    /// watched.
     max_instances: usize,
     entries: Vec<Entry>,
     free: Vec<u32>,

@@ -7,7 +7,7 @@
 use crate::cache::ChangeKind;
 use takt_wire::{Duration, Timestamp};
 
-/// Most samples that one call removes; the next call continues.
+/// Maximum number of samples that one call removes; the next call continues.
 pub(crate) const EXPIRED_PER_CALL: usize = 64;
 
 /// Wall-clock time of an expiry, in nanoseconds since 1970.

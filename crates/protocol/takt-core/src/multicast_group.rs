@@ -13,10 +13,10 @@ use crate::timer::TimerId;
 use alloc::vec::Vec;
 use takt_wire::{Locator, SequenceNumber};
 
-/// Most groups, counted as groups times interfaces. Further ones are not used.
+/// Maximum number of groups, counted as groups times interfaces. Further ones are not used.
 pub(crate) const MULTICAST_GROUPS_MAX: usize = 8;
 
-/// Most probes in one round, of which one must arrive.
+/// Maximum number of probes in one round, of which one must arrive.
 pub(crate) const PROBES_MAX: usize = 4;
 
 /// Set of groups, one bit each.
@@ -79,7 +79,8 @@ pub(crate) struct MulticastGroup {
 
 #[derive(Debug, Default)]
 pub(crate) struct MulticastGroups {
-    /// Least number of matched readers' destinations from which a writer uses multicast; 0: never.
+    /// Minimum number of matched readers' destinations from which a writer uses multicast; 0:
+    /// never.
     pub(crate) readers_min: usize,
     pub(crate) list: Vec<MulticastGroup>,
     /// Sequence number of the last probe.

@@ -14,7 +14,7 @@
 use crate::time::Instant;
 use core::time::Duration;
 
-/// Least delay of a timer that counts as a standstill. The same time is granted after each
+/// Minimum delay of a timer that counts as a standstill. The same time is granted after each
 /// standstill to read waiting datagrams. Without it, the lease that was due first would end at
 /// once.
 const STANDSTILL_MIN: Duration = Duration::from_millis(100);

@@ -16,11 +16,11 @@ pub struct RemoteStateSize {
     pub on_probation: usize,
     /// Remote writers and readers.
     pub endpoints: usize,
-    /// Most endpoints of one participant.
+    /// Maximum number of endpoints of one participant.
     pub endpoints_of_one_max: usize,
     /// Memory of their announcements in octets.
     pub octets: usize,
-    /// Most octets of one participant.
+    /// Maximum number of octets of one participant.
     pub octets_of_one_max: usize,
     /// Pending datagrams, and events that were not polled yet.
     pub queued: usize,
@@ -35,7 +35,7 @@ pub struct Work {
     pub units: u64,
     /// Entries of tables, samples and instances that these units visited.
     pub steps: u64,
-    /// Most steps of one unit since the last [`crate::Participant::take_work`].
+    /// Maximum number of steps of one unit since the last [`crate::Participant::take_work`].
     pub steps_of_one_max: u64,
     /// Value of `steps` at the start of the current unit.
     began: u64,

@@ -33,8 +33,8 @@ use takt_wire::EntityId;
 use takt_wire::message::Payload;
 use takt_wire::qos::*;
 
-/// Most memory that the participant may add to its normal use. A thousand remote participants with
-/// validated addresses, each with five matched writers, take two thirds of it.
+/// Maximum memory that the participant may add to its normal use. A thousand remote participants
+/// with validated addresses, each with five matched writers, take two thirds of it.
 const GROWTH_BYTES: usize = 32 << 20;
 /// Memory that may remain after everything was removed: tables keep their largest size.
 const REST_BYTES: usize = 1 << 20;

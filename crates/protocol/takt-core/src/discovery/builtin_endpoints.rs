@@ -123,7 +123,7 @@ struct BuiltinQos {
     durability: Durability,
     /// History of the writer; readers use KEEP_ALL.
     written: History,
-    /// Most samples; `None`: the limits decide.
+    /// Maximum number of samples; `None`: the limits decide.
     samples: Option<u32>,
     /// Longest sample in bytes.
     sample_len_max: Option<usize>,

@@ -29,21 +29,22 @@ use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{Durability, History, Reliability, ReliabilityKind, ResourceLimits};
 use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Timestamp};
 
-/// Most handshake messages that wait to be sent to one participant; a later one replaces the
-/// oldest.
+/// Maximum number of handshake messages that wait to be sent to one participant; a later one
+/// replaces the oldest.
 const STATELESS_DEPTH: u32 = 4;
-/// Most key tokens that one participant has not acknowledged; further ones are refused and counted.
+/// Maximum number of key tokens that one participant has not acknowledged; further ones are refused
+/// and counted.
 const VOLATILE_DEPTH: u32 = 4_096;
-/// Most received messages of a channel that wait to be handled.
+/// Maximum number of received messages of a channel that wait to be handled.
 const RECEIVED_MAX: u32 = 256;
-/// Most octets of a message.
+/// Maximum number of octets of a message.
 const MESSAGE_LEN_MAX: usize = 65_536;
-/// Most octets of the key tokens that wait for one participant.
+/// Maximum number of octets of the key tokens that wait for one participant.
 const VOLATILE_MEMORY_BYTES: usize = 1 << 20;
 /// Overhead of each fragment of a message in octets: headers of IP, UDP and RTPS, INFO_DST,
 /// INFO_TS, DATA_FRAG.
 const FRAGMENT_OVERHEAD: usize = 28 + 20 + 16 + 12 + 36;
-/// Least octets of a fragment, on paths with a small MTU.
+/// Minimum number of octets of a fragment, on paths with a small MTU.
 const FRAGMENT_LEN: usize = 1_024;
 
 impl SecurityChannel {

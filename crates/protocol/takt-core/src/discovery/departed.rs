@@ -11,7 +11,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 use takt_wire::{GuidPrefix, SequenceNumber};
 
-/// Most farewells that are stored; the oldest is replaced.
+/// Maximum number of farewells that are stored; the oldest is replaced.
 const DEPARTED_MAX: usize = 64;
 /// Time for which a farewell is stored. It is limited because a forged farewell must not
 /// exclude its victim for longer.

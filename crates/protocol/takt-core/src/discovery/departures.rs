@@ -18,7 +18,7 @@ use crate::time::Instant;
 use alloc::collections::VecDeque;
 use takt_wire::{EntityId, Guid};
 
-/// Most departures that wait; one more concludes the oldest.
+/// Maximum number of departures that wait; one more concludes the oldest.
 const WAITING_MAX: usize = 64;
 
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::{Guid, GuidPrefix};
 
-/// Most participants, topics and endpoints that can be ignored, in total.
+/// Maximum number of participants, topics and endpoints that can be ignored, in total.
 const IGNORED_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]

@@ -25,7 +25,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix};
 
 /// Number of assertions within one lease, so that two may be lost.
 const ASSERTIONS_PER_LEASE: u32 = 3;
-/// Least time between assertions, however short the lease.
+/// Minimum time between assertions, however short the lease.
 const PERIOD_MIN: Duration = Duration::from_millis(5);
 
 /// State of the assertions of the participant's writers.
@@ -35,7 +35,7 @@ pub(crate) struct Assertion {
     /// Period of the assertions of `AUTOMATIC` writers.
     period: Option<Duration>,
     manual_timer: TimerId,
-    /// Least time between two assertions caused by writes of `MANUAL_BY_PARTICIPANT` writers, if
+    /// Minimum time between two assertions caused by writes of `MANUAL_BY_PARTICIPANT` writers, if
     /// there are any.
     manual_period: Option<Duration>,
     /// There are several such writers: each write asserts all of them.

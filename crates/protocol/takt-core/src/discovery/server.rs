@@ -54,7 +54,7 @@ const REPEATS: u32 = 3;
 /// Number of announcements per later introduction.
 const LATER_REPEAT_INTERVAL: u32 = 8;
 
-/// Most lost participants that still receive announcements; the oldest is replaced.
+/// Maximum number of lost participants that still receive announcements; the oldest is replaced.
 const LOST_MAX: usize = 256;
 /// Time for which a lost participant receives announcements.
 const LOST_TIME: Duration = Duration::from_secs(600);

@@ -21,7 +21,7 @@ use alloc::collections::BTreeMap;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator};
 
-/// Most validated addresses of a participant beyond the announced ones.
+/// Maximum number of validated addresses of a participant beyond the announced ones.
 const VALIDATED_MAX: usize = 4;
 
 /// Source addresses of a participant.

@@ -43,7 +43,7 @@ use takt_wire::{Endianness, EntityId, Full, Guid, GuidPrefix, Locator, ProtocolV
 
 /// Period of the first announcements; doubles up to the configured period.
 const FIRST_ANNOUNCEMENTS: Duration = Duration::from_millis(100);
-/// Least time between announcements to all that new participants cause.
+/// Minimum time between announcements to all that new participants cause.
 const ANNOUNCEMENT_PERIOD_MIN: Duration = Duration::from_millis(100);
 /// Number of announcements after a change that are sent to each known participant, in addition to
 /// groups and peers.

@@ -54,11 +54,11 @@ use takt_wire::{Endianness, EntityId, Guid, GuidPrefix, Timestamp};
 pub(crate) const MAX_REPLY_BYTES: usize = 256 << 10;
 /// Replies that are kept for repair; the oldest is replaced.
 pub(crate) const REPLY_DEPTH: u32 = 16;
-/// Most requests that wait for a reply.
+/// Maximum number of requests that wait for a reply.
 const MAX_PENDING_REQUESTS: usize = 64;
-/// Most types that a participant can offer.
+/// Maximum number of types that a participant can offer.
 const MAX_OFFERED_TYPES: usize = 65_536;
-/// Most dependencies in one reply; the rest follows on a further request.
+/// Maximum number of dependencies in one reply; the rest follows on a further request.
 const DEPENDENCIES_PER_REPLY: usize = 256;
 /// Time from a request to its first repetition.
 const FIRST_REPETITION: Duration = Duration::from_secs(1);

@@ -43,8 +43,8 @@ use takt_wire::builder::MessageBuilder;
 use takt_wire::message::{AckNack, Heartbeat};
 use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet, VendorId};
 
-/// Most octets that are sent for each octet received from a participant with an unvalidated
-/// address. Both count RTPS messages; sent octets include the headers of UDP and IPv4.
+/// Maximum number of octets that are sent for each octet received from a participant with an
+/// unvalidated address. Both count RTPS messages; sent octets include the headers of UDP and IPv4.
 pub const AMPLIFICATION_MAX: usize = 3;
 
 /// Length of the RTPS header, `INFO_DST` and two `HEARTBEAT`s.
@@ -67,7 +67,7 @@ const CHALLENGE_PERIOD: Duration = Duration::from_millis(20);
 const UNSOLICITED_CHALLENGES: u32 = 4;
 /// Silence after the first challenge from which a participant counts as not answering.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Least time between challenges that a participant causes by its messages. It doubles with each,
+/// Minimum time between challenges that a participant causes by its messages. It doubles with each,
 /// up to [`CHALLENGE_DOUBLINGS`] times, because its messages may be forged. That is 320 ms, so a
 /// participant whose answers were lost for long is validated soon after it is heard again.
 /// [`AMPLIFICATION_MAX`] bounds the octets regardless of the period.
@@ -76,11 +76,11 @@ const CHALLENGE_DOUBLINGS: u32 = 6;
 /// Wrong answers after which a participant is no longer accepted, so that guessing is useless.
 const WRONG_ANSWERS_MAX: u32 = 3;
 
-/// Most former addresses of a participant on probation whose answers may still be in transit; the
-/// oldest is replaced.
+/// Maximum number of former addresses of a participant on probation whose answers may still be in
+/// transit; the oldest is replaced.
 const FORMER_MAX: usize = 4;
 
-/// Most lost participants that are stored with their address; the oldest is replaced.
+/// Maximum number of lost participants that are stored with their address; the oldest is replaced.
 const KNOWN_MAX: usize = 256;
 
 /// SEDP writers, and the readers that answer them.

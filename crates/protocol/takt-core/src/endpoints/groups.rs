@@ -27,7 +27,7 @@ use core::cmp::Reverse;
 use takt_wire::qos::Presentation;
 use takt_wire::{Guid, SequenceNumber};
 
-/// Most sets that one call presents or drops; each of them visits all members.
+/// Maximum number of sets that one call presents or drops; each of them visits all members.
 const SETS_PER_CALL: usize = 2;
 
 /// Number of visits of each member for a set.

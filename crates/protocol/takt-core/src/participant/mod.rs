@@ -44,10 +44,10 @@ use takt_wire::message::Header;
 use takt_wire::qos::{History, ResourceLimits};
 use takt_wire::{EntityId, Guid, GuidPrefix, ProtocolVersion, Timestamp, VendorId};
 
-/// Most timers that one call of [`Participant::handle_timeout`] handles.
+/// Maximum number of timers that one call of [`Participant::handle_timeout`] handles.
 pub const MAX_TIMERS_PER_CALL: usize = 16;
 
-/// Most visits of one unit of work to one entry of a table.
+/// Maximum number of visits of one unit of work to one entry of a table.
 const STEPS_PER_ENTRY: usize = 8;
 
 /// DDS participant. See the crate's documentation for the rules of use.

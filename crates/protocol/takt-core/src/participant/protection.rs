@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use takt_wire::message::{Envelope, MessageView, Submessages, id};
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
-/// Most octets of a datagram.
+/// Maximum number of octets of a datagram.
 const DATAGRAM_LEN_MAX: usize = 65_536;
 
 /// Buffers for messages during protection: four datagrams.

@@ -19,7 +19,7 @@ const PREEMPTIVE_ACKNACK_PERIOD: Duration = Duration::from_millis(20);
 const PREEMPTIVE_ACKNACK_DOUBLINGS_MAX: u32 = 6;
 /// Range of one request beyond the first missing sample.
 const REQUEST_RANGE_MAX: i64 = 255;
-/// Least time between two requests of a builtin reader for the same samples; see
+/// Minimum time between two requests of a builtin reader for the same samples; see
 /// [`Context::period_multiplier`].
 const BUILTIN_SUPPRESSION: Duration = Duration::from_millis(10);
 

@@ -18,12 +18,12 @@ use takt_wire::inline_qos::{InlineQos, SampleIdentity};
 use takt_wire::message::DataFrag;
 use takt_wire::{EntityId, FragmentNumberSet, Guid, GuidPrefix, SequenceNumber, Timestamp};
 
-/// Most incomplete samples of one writer.
+/// Maximum number of incomplete samples of one writer.
 const SAMPLES: usize = 8;
-/// Most incomplete samples of a best-effort writer.
+/// Maximum number of incomplete samples of a best-effort writer.
 const SAMPLES_BEST_EFFORT: usize = 2;
-/// Most fragments of one sample. Their bit set must not cost more memory than a datagram may cause
-/// to be touched.
+/// Maximum number of fragments of one sample. Their bit set must not cost more memory than a
+/// datagram may cause to be touched.
 const MAX_FRAGMENTS: usize = 1 << 18;
 /// Time without fragments after which an incomplete sample is dropped if others need its memory.
 const IDLE: Duration = Duration::from_secs(1);

@@ -28,7 +28,7 @@ use crate::time::Instant;
 use takt_wire::message::Heartbeat;
 use takt_wire::{Guid, SequenceNumber};
 
-/// Most doublings of the wait; see [`Reader::request_heartbeat`].
+/// Maximum number of doublings of the wait; see [`Reader::request_heartbeat`].
 const REQUEST_DOUBLINGS_MAX: u32 = 7;
 
 /// Held changes of one writer.

@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber};
 
-/// Most original writers that one reader records.
+/// Maximum number of original writers that one reader records.
 pub(crate) const ORIGINS_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,7 @@ use takt_wire::SequenceNumber;
 const BURST_INITIAL: usize = 64 << 10;
 const BURST_MIN: usize = 8 << 10;
 const BURST_MAX: usize = 128 << 10;
-/// Least and longest time that a burst is given to arrive and be answered.
+/// Minimum and maximum time that a burst is given to arrive and be answered.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 const WAIT_MAX: Duration = Duration::from_millis(64);
 
@@ -58,7 +58,7 @@ pub(super) struct Burst {
     sent_at: Instant,
     /// Time within which an answer is expected.
     wait: Duration,
-    /// Least time between bursts; earlier requests are ignored.
+    /// Minimum time between bursts; earlier requests are ignored.
     pause: Duration,
     /// The burst repeats one that was not answered.
     repeats: bool,

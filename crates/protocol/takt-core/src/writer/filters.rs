@@ -29,17 +29,17 @@ use takt_wire::discovery::ContentFilterProperty;
 use takt_wire::qos::AccessScope;
 use takt_wire::{Guid, SequenceNumber};
 
-/// Most filters that a writer evaluates; further readers get every sample.
+/// Maximum number of filters that a writer evaluates; further readers get every sample.
 pub(crate) const FILTERS_MAX: usize = 32;
 
-/// Most steps of all filters of a writer for one change ([`ContentFilter::passes_within`]). If they
-/// take more, the costliest is dropped.
+/// Maximum number of steps of all filters of a writer for one change
+/// ([`ContentFilter::passes_within`]). If they take more, the costliest is dropped.
 const STEPS_PER_WRITE: u64 = 32_768;
 
 /// Steps of a filter that cost about as much as one step of [`crate::Work`].
 const FILTER_STEPS_PER_STEP: u64 = 64;
 
-/// Most rejected changes after which a reliable reader is sent a GAP.
+/// Maximum number of rejected changes after which a reliable reader is sent a GAP.
 const PASSED_OVER_MAX: u32 = 32;
 
 /// Set of filters that reject a change, by their slot.

@@ -21,7 +21,7 @@ use takt_wire::SequenceNumber;
 const SAMPLES_PER_HEARTBEAT: u32 = 64;
 /// Time that each further lagging reader adds to the first period.
 const TIME_PER_LAGGING_READER: Duration = Duration::from_micros(500);
-/// Most doublings of the period.
+/// Maximum number of doublings of the period.
 const DOUBLINGS_MAX: u32 = 16;
 /// Heartbeats at the normal periods to a builtin reader that has never answered. At the default
 /// period they take 12.4 s.

@@ -17,7 +17,7 @@ use core::cell::Cell;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
-/// Most readers that one directed write can name.
+/// Maximum number of readers that one directed write can name.
 pub(crate) const MAX_DIRECTED: usize = 4;
 const NONE: u32 = u32::MAX;
 
@@ -142,7 +142,7 @@ pub(crate) struct WriterHistory {
     ends: usize,
     /// Ends whose samples are gone, kept for lagging readers.
     bare_ends: Chain,
-    /// Most entries of `order`, tombstones included.
+    /// Maximum number of entries of `order`, tombstones included.
     order_len_max: usize,
     /// Last change that every reader keeping pace has acknowledged.
     pub(crate) acknowledged_upto: SequenceNumber,

@@ -17,8 +17,9 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use takt_wire::Locator;
 
-/// Most octets around a fragment in its message: RTPS header 20, `INFO_DST` 16, `INFO_TS` 12,
-/// `DATA_FRAG` 36, inline QoS 52 (key hash 20, status info 8, directed write 20, sentinel 4).
+/// Maximum number of octets around a fragment in its message: RTPS header 20, `INFO_DST` 16,
+/// `INFO_TS` 12, `DATA_FRAG` 36, inline QoS 52 (key hash 20, status info 8, directed write 20,
+/// sentinel 4).
 const HEADROOM: usize = 136;
 
 /// Additional octets of inline QoS for the position of a change in sets and groups.

@@ -36,12 +36,12 @@ use takt_wire::{Guid, GuidPrefix, SequenceNumber};
 /// Longest time for which a reader may keep the send window closed for others.
 const EXCLUDED_AFTER: Duration = Duration::from_millis(50);
 
-/// Least time for which a reader may leave heartbeats unanswered, from the first one on, before it
-/// is silent.
+/// Minimum time for which a reader may leave heartbeats unanswered, from the first one on, before
+/// it is silent.
 const SILENT_AFTER_MIN: Duration = Duration::from_secs(2);
 
-/// Most time taken from a longer lease, so that a silent reader does not stop a KEEP_ALL writer for
-/// longer.
+/// Maximum time taken from a longer lease, so that a silent reader does not stop a KEEP_ALL writer
+/// for longer.
 const SILENT_AFTER_MAX: Duration = Duration::from_secs(10);
 
 /// Heartbeats that a reader may leave unanswered before it is silent.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Octets of the heap in use.
 pub static LIVE: AtomicUsize = AtomicUsize::new(0);
-/// Most octets that were in use at once.
+/// Maximum number of octets that were in use at once.
 pub static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;

@@ -16,7 +16,7 @@ use takt_wire::type_lookup::{
     EquivalenceId, Operation, ReplyBody, TypeReply, TypeRequest, TypesEmitter, UnionForm, dependencies_reply,
 };
 
-/// Most records of a script that are played; the rest is ignored.
+/// Maximum number of records of a script that are played; the rest is ignored.
 const MAX_RECORDS: usize = 200;
 
 /// Kinds of records: the lower half of the first octet.

@@ -9,8 +9,8 @@ use takt_core::{Instant, Participant};
 use takt_wire::message::*;
 use takt_wire::{EntityId, GuidPrefix, Locator};
 
-/// Most datagrams at one moment: more than all histories of a session have samples and fragments,
-/// for all possible requesters.
+/// Maximum number of datagrams at one moment: more than all histories of a session have samples and
+/// fragments, for all possible requesters.
 const MAX_DATAGRAMS: usize = 20_000;
 
 /// Submessage with its destination; the last two fields are the sequence number and the fragment.

@@ -484,8 +484,8 @@ fn samples_ahead_of_their_writer_are_presented_when_it_is_unmatched() {
     assert!(numbers(&mut network, 2, reader).into_iter().eq(5..8));
 }
 
-/// Most answers: the heartbeats of the service, ten a second, wake the reader, which answers each
-/// once.
+/// Maximum number of answers: the heartbeats of the service, ten a second, wake the reader, which
+/// answers each once.
 const ANSWERS_PER_SECOND: u64 = 12;
 
 #[test]

@@ -18,11 +18,11 @@ use takt_wire::type_lookup::{
 };
 use takt_wire::{EntityId, FragmentNumberSet, GuidPrefix, MessageBuilder, SequenceNumber, SequenceNumberSet};
 
-/// Most steps of a script that are played; the rest is ignored.
+/// Maximum number of steps of a script that are played; the rest is ignored.
 const MAX_STEPS: usize = 400;
-/// Most memory in bytes of a session, all endpoints and the harness included.
+/// Maximum memory in bytes of a session, all endpoints and the harness included.
 pub const MEMORY_BYTES: usize = 24 << 20;
-/// Most datagrams of the participant that are kept for replay against it.
+/// Maximum number of datagrams of the participant that are kept for replay against it.
 const MAX_OWN: usize = 64;
 
 /// Reader of a script; after its end everything is zero.

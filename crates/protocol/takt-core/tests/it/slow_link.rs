@@ -11,7 +11,8 @@ const NS_PER_OCTET: u64 = 800;
 const BACK_NS: u64 = 200_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Most octets that wait for the link; further datagrams are lost. Large enough that none is.
+/// Maximum number of octets that wait for the link; further datagrams are lost. Large enough that
+/// none is.
 const QUEUE_LEN: u64 = 1 << 20;
 
 /// Arrival, order, sender, receiver, octets.

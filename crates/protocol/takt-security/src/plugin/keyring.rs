@@ -84,7 +84,8 @@ struct Key {
     slots: Vec<Slot>,
 }
 
-/// Most removed keys whose replay windows are kept: the latest ones. Each takes up to 400 octets.
+/// Maximum number of removed keys whose replay windows are kept: the latest ones. Each takes up to
+/// 400 octets.
 const REMOVED_KEYS_MAX: usize = 1_024;
 
 /// Replay windows of a removed key.

@@ -57,7 +57,7 @@ const NESTED: u8 = u8::MAX - 1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PoolSize {
     bytes: usize,
-    /// Least length of a block: each fits a payload of this many bytes.
+    /// Minimum length of a block: each fits a payload of this many bytes.
     payload_len: usize,
 }
 

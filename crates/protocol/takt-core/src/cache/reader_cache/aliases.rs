@@ -17,7 +17,7 @@ use super::{Incoming, ReaderCache};
 use crate::cache::sample::{InstanceHandle, KeyHash};
 use takt_wire::Guid;
 
-/// Most aliases of one instance.
+/// Maximum number of aliases of one instance.
 pub(super) const ALIASES_MAX: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

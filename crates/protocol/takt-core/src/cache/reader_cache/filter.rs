@@ -17,7 +17,8 @@ use crate::status::SampleRejectedReason;
 use crate::time::{Clocks, Instant};
 use core::time::Duration;
 
-/// Most waiting samples beyond those that wait for earlier ones. Further ones wait at their writer.
+/// Maximum number of waiting samples beyond those that wait for earlier ones. Further ones wait at
+/// their writer.
 const DELAYED_SAMPLES_MAX: usize = 4096;
 
 /// Delay of the next attempt for a sample without room.

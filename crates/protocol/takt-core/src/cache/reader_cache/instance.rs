@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 use takt_wire::Guid;
 
-/// Most writers that are recorded of an instance with a key. Once these have unregistered it, the
-/// instance has no writers until another one writes.
+/// Maximum number of writers that are recorded of an instance with a key. Once these have
+/// unregistered it, the instance has no writers until another one writes.
 const WRITERS_MAX: usize = 64;
 
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use core::ops::RangeInclusive;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
-/// Most instances searched for a removable one when the limit is reached.
+/// Maximum number of instances searched for a removable one when the limit is reached.
 const SWEEP_STEPS: usize = 64;
 
 impl ReaderCache {

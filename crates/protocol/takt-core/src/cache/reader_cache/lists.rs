@@ -28,7 +28,7 @@ impl Entry {
     }
 }
 
-/// Most samples searched for one that can be dropped.
+/// Maximum number of samples searched for one that can be dropped.
 const ENTRIES_SEARCHED_MAX: usize = 64;
 
 impl ReaderCache {
