@@ -1,36 +1,36 @@
-//! Class changes of flows whose frames are under way, in an order that keeps all limits during and
+//! Class changes of flows whose frames are in transit, in an order that keeps all limits during and
 //! after each change.
 //!
 //! Switches change one by one. In between, a flow has its old class at some ports and its new class
-//! at others, which neither the proof before nor the proof after the changes covers. Each
-//! intermediate state is therefore proved as well. The flow that requires the changes is added
-//! after the last one and does not exist before.
+//! at others. Neither the proof before the changes nor the proof after them covers that, so each
+//! intermediate state is proved as well. The flows of the request that requires the changes are
+//! added after the last change.
 //!
-//! **During a change** older frames wait in the old class, and newer ones in the new class. Each
-//! class has a part of the flow's frames, and later ports get them with the delay of the longer
-//! queue. That state is proved with all frames of the flow in one of the classes, with the jitter
-//! of that class at later ports, plus all of them in the other class at this port alone. The first
-//! class is the one with the longer budget. Newer frames may overtake older ones: the flow keeps
-//! its limit by the sum of budgets, since separated-flow analysis assumes that frames keep their
-//! order. After [`Step::drain_ns`], the older frames and the frames that waited for them have left.
+//! **During a change** older frames of the flow wait in the old class and newer ones in the new
+//! class. Each class has some of the frames. Later ports get them with the delay of the class with
+//! the longer budget. The state is proved in this form: all frames of the flow are in the class
+//! with the longer budget, with the jitter of that class at later ports, and a copy of all of them
+//! is in the other class at this port alone. Newer frames may overtake older ones. The limit of the
+//! flow is therefore compared with the sum of budgets, since separated-flow analysis assumes that
+//! frames keep their order. After [`Step::drain_ns`], the older frames and the frames that waited
+//! for them have left.
 //!
-//! **After the last change** queues keep the budgets of all intermediate states, as far as flows
-//! use them, and the new flow is admitted with these. A frame that was delayed in an intermediate
-//! state is therefore not later than the last proof assumes.
+//! **After the last change** each queue that flows use keeps the largest of its budgets in the
+//! intermediate states, and the new flows are admitted with these. A frame that was delayed in an
+//! intermediate state is therefore not later than the last proof assumes.
 //!
-//! The set of changes made decides whether a state is proved, not their order. The search continues
-//! from each proved state with the first change that leads to another proved state. It goes back
-//! from a state that leads no further, and does not enter it again. It makes at most [`PROOFS_MAX`]
-//! proofs.
+//! Whether a state is proved depends on the set of changes made, not on their order. The search
+//! goes depth first through the states that are proved. It returns from a state without a further
+//! one, and does not enter that state again. It makes at most [`PROOFS_MAX`] proofs.
 
 use std::collections::BTreeSet;
 
-use takt_calculus::network::{Admission, Flow, FlowId, Frames, Hop};
+use takt_calculus::network::{Admission, Flow, FlowId, Hop};
 
 /// Maximum number of proofs in the search for an order.
 pub const PROOFS_MAX: usize = 128;
 
-/// Flows of one entry that change their classes.
+/// Flows with the same hops, which change their classes together.
 #[derive(Debug)]
 pub(super) struct Mover {
     /// Flows before the changes.
@@ -41,18 +41,22 @@ pub(super) struct Mover {
     pub(super) hops: Vec<Hop>,
 }
 
-/// One change: the index of the mover, the old hop, and the new class there.
+/// Change of the class of a mover at one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
+    /// Index of the mover.
     pub(super) mover: usize,
+    /// Port, and the class there before the change.
     pub(super) hop: Hop,
+    /// Class after the change.
     pub(super) class: usize,
-    /// Maximum time in ns from the change until the next one may be made; 0 before it is proved.
+    /// Time in ns for which the next change must wait; 0 until the change is proved.
     pub(super) drain_ns: u64,
 }
 
-/// Returns the changes at ports that movers use before and after, in the order of their hops.
-pub(super) fn steps(movers: &[Mover]) -> Vec<Step> {
+/// Returns a change for each port that a mover uses in another class than before, in the order of
+/// its hops. Ports that it uses only before or only after need none.
+pub(super) fn required_steps(movers: &[Mover]) -> Vec<Step> {
     let mut steps = Vec::new();
     for (mover, Mover { flows, hops, .. }) in movers.iter().enumerate() {
         for hop in flows.first().into_iter().flat_map(|flow| &flow.hops) {
@@ -63,30 +67,36 @@ pub(super) fn steps(movers: &[Mover]) -> Vec<Step> {
     steps
 }
 
-/// Returns an order of the changes such that all flows of `network` keep their limits during and
-/// after each. `None` if none is found.
-pub(super) fn order(network: &mut Admission, movers: &[Mover]) -> Option<Vec<Step>> {
-    let steps = steps(movers);
+/// Finds an order of the required changes in which all flows of `network` keep their limits during
+/// and after each. `None` if none is found. `network` is unchanged afterwards.
+pub(super) fn find_order(network: &mut Admission, movers: &[Mover]) -> Option<Vec<Step>> {
+    let steps = required_steps(movers);
     with_held_budgets(network, |network| {
-        let (placed, made) = (movers.iter().map(Assigned::of).collect(), vec![false; steps.len()]);
-        let mut search =
-            Search { steps: &steps, placed, made, order: Vec::new(), dead: BTreeSet::new(), left: PROOFS_MAX };
+        let mut search = Search {
+            steps: &steps,
+            assigned: movers.iter().map(Assigned::before).collect(),
+            made: vec![false; steps.len()],
+            order: Vec::new(),
+            dead_ends: BTreeSet::new(),
+            proofs_left: PROOFS_MAX,
+        };
         search.search(network).then_some(search.order)
     })
 }
 
-/// Makes changes in an order that was found. Returns the new ids of the flows of each mover.
-pub(super) fn make(network: &mut Admission, movers: &[Mover], order: &[Step]) -> Option<Vec<Vec<FlowId>>> {
+/// Makes the changes in an order that [`find_order`] found. Returns the new ids of the flows of
+/// each mover.
+pub(super) fn apply_steps(network: &mut Admission, movers: &[Mover], order: &[Step]) -> Option<Vec<Vec<FlowId>>> {
     with_held_budgets(network, |network| {
-        let mut placed: Vec<Assigned> = movers.iter().map(Assigned::of).collect();
+        let mut assigned: Vec<Assigned> = movers.iter().map(Assigned::before).collect();
         for step in order {
-            (placed[step.mover], _) = placed[step.mover].change_by_both(network, step)?;
+            (assigned[step.mover], _) = assigned[step.mover].change_through_both(network, step)?;
         }
-        Some(placed.into_iter().map(|own| own.ids).collect())
+        Some(assigned.into_iter().map(|flows| flows.ids).collect())
     })
 }
 
-/// Makes changes while budgets are held.
+/// Runs `changes` while no budget of a queue may be lowered.
 pub(super) fn with_held_budgets<T>(network: &mut Admission, changes: impl FnOnce(&mut Admission) -> T) -> T {
     let was_held = network.holds_budgets();
     network.hold_budgets(true);
@@ -104,7 +114,7 @@ struct Assigned {
 
 impl Assigned {
     /// Returns the flows before the changes.
-    fn of(mover: &Mover) -> Self {
+    fn before(mover: &Mover) -> Self {
         Self { flows: mover.flows.clone(), ids: mover.ids.clone() }
     }
 
@@ -123,54 +133,54 @@ impl Assigned {
         Self::admit(network, flows)
     }
 
-    /// Proves the state in which frames are in both classes, and continues to the state after the
-    /// change. Returns that state and the drain time.
-    fn change_by_both(&self, network: &mut Admission, step: &Step) -> Option<(Self, u64)> {
+    /// Proves the state during the change, in which frames are in both classes, and the state after
+    /// it. Returns the flows after the change and the drain time.
+    fn change_through_both(&self, network: &mut Admission, step: &Step) -> Option<(Self, u64)> {
         let after = Hop { class: step.class, ..step.hop };
-        // Usually the less urgent class has the longer budget.
-        let is_former_longer = step.class < step.hop.class;
-        [is_former_longer, !is_former_longer].into_iter().find_map(|is_former_longer| {
+        // Usually the less urgent class has the longer budget. The other case is tried second.
+        let is_old_longer = step.class < step.hop.class;
+        [is_old_longer, !is_old_longer].into_iter().find_map(|is_old_longer| {
             let changed = network.attempt(|network| {
-                let (whole, (main, other)) = match is_former_longer {
+                let (whole, (longer, shorter)) = match is_old_longer {
                     true => (self.clone(), (step.hop, after)),
                     false => (self.change(network, step).ok_or(())?, (after, step.hop)),
                 };
                 let copies =
-                    whole.flows.iter().zip(&whole.ids).map(|(flow, id)| at_one_hop(network, flow, *id, main, other));
+                    whole.flows.iter().zip(&whole.ids).map(|(flow, id)| copy_at(network, flow, *id, longer, shorter));
                 let copies = Self::admit(network, copies.collect::<Option<_>>().ok_or(())?).ok_or(())?;
-                let drain_ns = whole.drain_ns(network, main, other).ok_or(())?;
+                let drain_ns = whole.drain_ns(network, longer, shorter).ok_or(())?;
                 network.remove_all(&copies.ids);
-                let after = if is_former_longer { whole.change(network, step).ok_or(())? } else { whole };
+                let after = if is_old_longer { whole.change(network, step).ok_or(())? } else { whole };
                 Ok::<_, ()>((after, drain_ns))
             });
             changed.ok() // tidy-allow(dropped-cause): the state is not proved.
         })
     }
 
-    /// Returns the time for which earlier frames of a change are under way. `None` unless the flows
-    /// keep their limits despite overtaking, and the queue `main` is the longer one.
-    fn drain_ns(&self, network: &Admission, main: Hop, other: Hop) -> Option<u64> {
+    /// Returns the maximum time in ns after which no frame from before the change, and none that
+    /// waited for one, is in transit. `None` if a flow does not keep its limit by the sum of
+    /// budgets, or the budget at `longer` is shorter than that at `shorter`.
+    fn drain_ns(&self, network: &Admission, longer: Hop, shorter: Hop) -> Option<u64> {
         let budget = |hop| network.queue(hop).map(|claim| claim.delay_ns);
-        let is_longer = budget(main)? >= budget(other)?;
+        let is_longer = budget(longer)? >= budget(shorter)?;
         let drains = self.flows.iter().zip(&self.ids).map(|(flow, id)| {
             let is_kept = network.bound(*id)?.total_ns <= flow.limit_ns;
-            let n = flow.hops.iter().position(|hop| *hop == main)?;
+            let n = flow.hops.iter().position(|hop| *hop == longer)?;
             network.drain_ns(*id, n).filter(|_| is_kept && is_longer)
         });
         drains.collect::<Option<Vec<u64>>>()?.into_iter().max()
     }
 }
 
-/// Returns all frames of a flow at one of its hops, in the class of `other`.
-fn at_one_hop(network: &Admission, flow: &Flow, id: FlowId, main: Hop, other: Hop) -> Option<Flow> {
-    let n = flow.hops.iter().position(|hop| *hop == main)?;
-    let frames: Vec<Frames> = flow.frames.clone();
-    let arrivals = network.arrivals(id, n)?;
+/// Returns a flow with all frames of `flow` as they arrive at its hop `from`, and with `to` as its
+/// only hop.
+fn copy_at(network: &Admission, flow: &Flow, id: FlowId, from: Hop, to: Hop) -> Option<Flow> {
+    let n = flow.hops.iter().position(|hop| *hop == from)?;
     Some(Flow {
         name: flow.name.clone(),
-        arrivals,
-        frames,
-        hops: vec![other],
+        arrivals: network.arrivals(id, n)?,
+        frames: flow.frames.clone(),
+        hops: vec![to],
         branches: Vec::new(),
         limit_ns: u64::MAX,
     })
@@ -179,48 +189,52 @@ fn at_one_hop(network: &Admission, flow: &Flow, id: FlowId, main: Hop, other: Ho
 /// State of the search for an order of changes.
 struct Search<'a> {
     steps: &'a [Step],
-    /// Placements by mover.
-    placed: Vec<Assigned>,
-    /// Steps that are made, and their order.
+    /// Flows by mover.
+    assigned: Vec<Assigned>,
+    /// For each step, whether it is made. This is the state of the search.
     made: Vec<bool>,
+    /// Steps in the order in which they are made.
     order: Vec<Step>,
-    /// States that are not proved, or lead no further.
-    dead: BTreeSet<Vec<bool>>,
-    /// Number of remaining proofs.
-    left: usize,
+    /// Proved states from which no order of the remaining steps was found.
+    dead_ends: BTreeSet<Vec<bool>>,
+    /// Number of proofs that may still be made.
+    proofs_left: usize,
 }
 
 impl Search<'_> {
-    /// Finds an order of the remaining steps. On failure the network is unchanged.
+    /// Finds an order of the remaining steps, and stores it in `order`. Returns false if there is
+    /// none.
     fn search(&mut self, network: &mut Admission) -> bool {
         let is_done = self.order.len() == self.steps.len();
         is_done || (0..self.steps.len()).any(|step| !self.made[step] && self.try_step(network, step))
     }
 
-    /// Reports whether this step and the remaining ones can be made.
+    /// Finds an order of the remaining steps that begins with this one. Returns false if there is
+    /// none.
     fn try_step(&mut self, network: &mut Admission, number: usize) -> bool {
         self.made[number] = true;
-        if self.left == 0 || self.dead.contains(&self.made) {
+        if self.proofs_left == 0 || self.dead_ends.contains(&self.made) {
             self.made[number] = false;
             return false;
         }
-        self.left -= 1;
+        self.proofs_left -= 1;
         let step = self.steps[number];
-        let before = self.placed[step.mover].clone();
+        let before = self.assigned[step.mover].clone();
         let (mut is_proved, mut is_found) = (false, false);
+        // The attempt always fails, so that it leaves the network unchanged.
         let _: Result<(), ()> = network.attempt(|network| {
-            let (after, drain_ns) = before.change_by_both(network, &step).ok_or(())?;
+            let (after, drain_ns) = before.change_through_both(network, &step).ok_or(())?;
             is_proved = true;
-            self.placed[step.mover] = after;
+            self.assigned[step.mover] = after;
             self.order.push(Step { drain_ns, ..step });
             is_found = self.search(network);
             Err(())
         });
         if !is_found {
-            self.placed[step.mover] = before;
+            self.assigned[step.mover] = before;
             if is_proved {
                 self.order.pop();
-                self.dead.insert(self.made.clone());
+                self.dead_ends.insert(self.made.clone());
             }
             self.made[number] = false;
         }
@@ -280,10 +294,10 @@ mod tests {
     fn ordered(network: &mut Admission, changes: &[(Flow, &[usize])]) -> Option<Vec<(usize, usize, usize)>> {
         let movers = movers(network, changes);
         let before = network.clone();
-        let steps = order(network, &movers);
+        let steps = find_order(network, &movers);
         assert_eq!(*network, before, "nothing has changed");
         let steps = steps?;
-        let made = make(network, &movers, &steps).expect("the transition is proven");
+        let made = apply_steps(network, &movers, &steps).expect("the transition is proven");
         for (ids, mover) in made.iter().zip(&movers) {
             let hops = ids.iter().map(|id| network.flow(*id).map(|flow| &flow.hops));
             assert!(hops.into_iter().all(|hops| hops == Some(&mover.hops)), "{steps:?}");
@@ -360,7 +374,7 @@ mod tests {
             let (before, hops) = (large(&[1, 1], limit_ns), large(&[0, 1], limit_ns).hops);
             let (id, _) = network.admit(before.clone()).expect("the flow alone is admitted");
             let movers = [Mover { flows: vec![before], ids: vec![id], hops }];
-            assert_eq!(order(&mut network, &movers).is_some(), is_found, "{limit_ns}");
+            assert_eq!(find_order(&mut network, &movers).is_some(), is_found, "{limit_ns}");
             network.remove_all(&[id]);
         }
     }
@@ -369,7 +383,7 @@ mod tests {
     fn change_drains_when_the_busy_periods_from_its_port_on_are_over() {
         let mut network = network(3, [64; 3]);
         let movers = movers(&mut network, &[(flow("a", &[2, 1, 0], 10 * MS), [2, 2, 0].as_slice())]);
-        let order = order(&mut network, &movers).expect("an order exists");
+        let order = find_order(&mut network, &movers).expect("an order exists");
         let [step] = order.as_slice() else { panic!("{order:?}") };
         // A frame without a contract, and all frames of the flow in each class.
         let (foreign_ns, frame_ns) = ((1_514 + 24) * 80, (1_000 + 24) * 80);
@@ -377,7 +391,7 @@ mod tests {
         let last_ns = foreign_ns + frame_ns;
         assert!(step.drain_ns >= both_ns + last_ns, "{step:?}");
         assert!(step.drain_ns < 4 * (both_ns + last_ns), "{step:?}");
-        make(&mut network, &movers, &order).expect("the transition is proven");
+        apply_steps(&mut network, &movers, &order).expect("the transition is proven");
         let budget_ns = network.queue(Hop { port: 1, class: 2 }).map(|claim| claim.delay_ns);
         assert!(budget_ns >= Some(both_ns), "the budget covers the flow in both classes: {budget_ns:?}");
     }
@@ -395,7 +409,7 @@ mod tests {
     fn is_proved(network: &mut Admission, movers: &[Mover], order: &[Step]) -> bool {
         let mut is_proved = false;
         let _: Result<(), ()> = network.attempt(|network| {
-            is_proved = make(network, movers, order).is_some();
+            is_proved = apply_steps(network, movers, order).is_some();
             Err(())
         });
         is_proved
@@ -427,12 +441,12 @@ mod tests {
                     Mover { flows: vec![before], ids: vec![id], hops }
                 })
                 .collect();
-            let all = steps(&movers);
+            let all = required_steps(&movers);
             if all.len() < 2 || all.len() > 5 {
                 continue;
             }
             let exists = permutations(&all).iter().any(|order| is_proved(&mut network, &movers, order));
-            let order = order(&mut network, &movers);
+            let order = find_order(&mut network, &movers);
             assert_eq!(order.is_some(), exists, "{movers:?}");
             assert!(order.as_ref().is_none_or(|order| is_proved(&mut network, &movers, order)), "{order:?}");
             (found, missing) = (found + usize::from(exists), missing + usize::from(!exists));

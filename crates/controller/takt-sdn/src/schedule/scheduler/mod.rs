@@ -371,7 +371,7 @@ impl Scheduler {
                 let movers = movers(network, &own, &results);
                 let flows = |(bundle, _): &PlacementResult| flows_of(network, &bundle.ids);
                 let flows: Vec<Flow> = results.iter().flat_map(flows).collect();
-                let has_steps = !transition::steps(&movers).is_empty();
+                let has_steps = !transition::required_steps(&movers).is_empty();
                 (results, has_steps.then_some((movers, flows)))
             });
             // Class changes are placed again, one after the other.
@@ -678,8 +678,8 @@ impl Transition {
     /// Makes the changes in a proved order, and then admits the flows of the entry. `results` gets
     /// the new ids of all flows. `None` if there is no such order.
     fn apply(&self, network: &mut Admission, results: &mut [PlacementResult]) -> Option<Vec<Step>> {
-        let steps = transition::order(network, &self.movers)?;
-        let after = transition::make(network, &self.movers, &steps)?;
+        let steps = transition::find_order(network, &self.movers)?;
+        let after = transition::apply_steps(network, &self.movers, &steps)?;
         let admitted = transition::with_held_budgets(network, |network| {
             let budgets: Vec<_> = network.budgets().collect();
             let replaced = |flow: &FlowId| {
