@@ -32,7 +32,7 @@ impl ArpPacket {
     /// Length in octets; an Ethernet frame pads it.
     pub const LEN: usize = 28;
 
-    /// Parses a packet; octets behind it are padding.
+    /// Parses a packet; octets after it are padding.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let bytes: &[u8; Self::LEN] = header(bytes, "truncated ARP packet")?;
         if bytes[..6] != ETHERNET_IPV4 {

@@ -58,7 +58,7 @@ impl DatagramHeader {
         }
     }
 
-    /// Writes the header with its checksums to the start of `into`, for the payload behind it,
+    /// Writes the header with its checksums to the start of `into`, for the payload after it,
     /// which is all the rest of `into`. Returns the length of the header.
     #[inline]
     pub fn emit(&self, into: &mut [u8]) -> Result<usize, NoRoom> {

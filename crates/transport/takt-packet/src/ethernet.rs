@@ -84,7 +84,7 @@ impl<'a> EthernetFrame<'a> {
         &self.header
     }
 
-    /// Returns the octets behind the header; may end in padding.
+    /// Returns the octets after the header; may end in padding.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header.header_len()..]
     }

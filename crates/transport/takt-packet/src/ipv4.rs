@@ -15,7 +15,7 @@ pub struct Ipv4Packet<'a> {
 }
 
 impl<'a> Ipv4Packet<'a> {
-    /// Parses version and lengths. Octets behind the packet's own length are ignored. Neither the
+    /// Parses version and lengths. Octets after the packet's own length are ignored. Neither the
     /// checksum of the header nor fragmentation is checked here.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let fixed: &[u8; Ipv4Header::LEN] = header(bytes, "truncated IPv4 header")?;

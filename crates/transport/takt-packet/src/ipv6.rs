@@ -14,7 +14,7 @@ pub struct Ipv6Packet<'a> {
 }
 
 impl<'a> Ipv6Packet<'a> {
-    /// Parses version and length. Octets behind the packet's own length are ignored.
+    /// Parses version and length. Octets after the packet's own length are ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let fixed: &[u8; Ipv6Header::LEN] = header(bytes, "truncated IPv6 header")?;
         if fixed[0] >> 4 != 6 {
@@ -57,7 +57,7 @@ impl<'a> Ipv6Packet<'a> {
         self.bytes[0] << 4 | self.bytes[1] >> 4
     }
 
-    /// Returns the octets behind the fixed header.
+    /// Returns the octets after the fixed header.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[Ipv6Header::LEN..]
     }

@@ -1,15 +1,15 @@
-//! RTPS directly on Ethernet, in Takt's format: a header of eight octets behind the EtherType
-//! [`EtherType::TAKT`].
+//! RTPS directly on Ethernet, in Takt's format: a header of eight octets and the payload, after the
+//! EtherType 0x88b5 ([`EtherType::TAKT`]).
 //!
 //! | octets | field |
 //! |---|---|
 //! | 0 | version, 1 |
 //! | 1 | flags, 0 |
-//! | 2, 3 | octets of payload |
+//! | 2, 3 | length of the payload in octets |
 //! | 4, 5 | destination port |
 //! | 6, 7 | source port |
 //!
-//! Numbers are big-endian. Ports are those of RTPS 2.5 §9.6.2.3. Octets behind the payload are
+//! Numbers are big-endian. Ports are those of RTPS 2.5 §9.6.2.3. Octets after the payload are
 //! padding. Other versions and flags are refused, since they may change the following fields.
 //!
 //! Deliberately not here: a checksum (the frame has one), and fragments (RTPS has them).
@@ -27,7 +27,7 @@ pub struct TaktDatagram<'a> {
 }
 
 impl<'a> TaktDatagram<'a> {
-    /// Parses the payload of an Ethernet frame. Octets beyond the datagram's own length are
+    /// Parses the payload of an Ethernet frame. Octets after the datagram are padding and are
     /// ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let [version, flags, l0, l1, d0, d1, s0, s1] = *header(bytes, "truncated Takt header")?;
@@ -59,23 +59,26 @@ impl<'a> TaktDatagram<'a> {
     }
 }
 
-/// Header of a datagram.
+/// Ports in the header of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaktHeader {
-    /// Port of the receiver.
+    /// RTPS port of the receiver.
     pub destination_port: u16,
-    /// Port of the sender.
+    /// RTPS port of the sender.
     pub source_port: u16,
 }
 
 impl TaktHeader {
-    /// Length in octets.
+    /// Length of the header in octets.
     pub const LEN: usize = 8;
-    /// Supported version.
+    /// Version of the format.
     pub const VERSION: u8 = 1;
 
-    /// Writes the header to the start of `into`, for the payload behind it, which is all the rest
-    /// of `into`. Returns the length of the header.
+    /// Writes the header to the start of `into`. The rest of `into` is the payload, whose length
+    /// the header states. Returns the length of the header.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if `into` is shorter than the header, or the payload longer than 65,535 octets.
     pub fn emit(&self, into: &mut [u8]) -> Result<usize, NoRoom> {
         let len = into.len().checked_sub(Self::LEN).ok_or(NoRoom)?;
         let len = u16::try_from(len).map_err(|_| NoRoom)?;
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn payload_beyond_16_bits_is_full() {
+    fn payload_longer_than_65535_octets_has_no_room() {
         extern crate std;
         let mut bytes = std::vec![0; 8 + 65_536];
         assert_eq!(HEADER.emit(&mut bytes), Err(NoRoom));

@@ -137,7 +137,7 @@ impl UdpHeader {
     /// Length in octets.
     pub const LEN: usize = 8;
 
-    /// Writes the header with its checksum to the start of `into`, for the payload behind it, which
+    /// Writes the header with its checksum to the start of `into`, for the payload after it, which
     /// is all the rest of `into`. `pseudo` computes the sum of the pseudo header for a length.
     /// Returns the length of the header.
     pub fn emit(&self, into: &mut [u8], pseudo: impl FnOnce(u16) -> Sum) -> Result<usize, NoRoom> {
