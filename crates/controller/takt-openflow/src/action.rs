@@ -125,7 +125,7 @@ impl Wire for Action {
         if len < 8 || len % 8 != 0 {
             return Err(start.malformed("length of an action is not a multiple of 8"));
         }
-        let mut body = r.sub_behind(len, 4)?;
+        let mut body = r.rest_of(len, 4)?;
         if kind == EXPERIMENTER {
             return Ok(Self::Experimenter { experimenter: body.u32()?, body: body.rest().to_vec() });
         }
@@ -396,7 +396,7 @@ impl Wire for FeatureId {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let kind = r.u16()?;
         let len = r.u16()?;
-        let body = r.sub_behind(len, 4)?.rest().to_vec();
+        let body = r.rest_of(len, 4)?.rest().to_vec();
         Ok(Self { kind, body })
     }
 

@@ -1,4 +1,5 @@
-//! Flow matches: lists of OXM fields, and the fixed structure of OpenFlow 1.0 (OF 1.3.5 §7.2.3).
+//! Matches of flow entries: lists of OXM fields (OF 1.3.5 §7.2.3), and the fixed structure of
+//! OpenFlow 1.0.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,14 +11,14 @@ use crate::value::{MacAddress, PortNo};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer, layout};
 
-/// Type of a match with a list of OXM fields.
+/// Type of a match that is a list of OXM fields.
 const OFPMT_OXM: u16 = 1;
 
-/// Match of a flow.
+/// Match of a flow entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Match {
-    /// List of OXM fields that all have to match. An empty list matches every packet. Since
-    /// OpenFlow 1.2.
+    /// List of OXM fields that all have to match; since OpenFlow 1.2. An empty list matches every
+    /// packet. For a switch of OpenFlow 1.0 it is converted to the structure of that version.
     Oxm(Vec<Oxm>),
     /// Match structure of OpenFlow 1.0.
     Standard(Box<StandardMatch>),
@@ -53,22 +54,22 @@ impl Wire for Match {
             (Self::Standard(standard), Version::V1_0) => standard.write(w),
             (Self::Oxm(fields), Version::V1_0) => match StandardMatch::from_fields(fields) {
                 Some(standard) => standard.write(w),
-                None => w.refuse("a match beyond the twelve fields of 1.0"),
+                None => w.refuse("a match that the twelve fields of 1.0 cannot express"),
             },
-            (Self::Standard(_), _) => w.refuse("the fixed match of 1.0"),
+            (Self::Standard(_), _) => w.refuse("the fixed match structure of 1.0"),
             (Self::Oxm(fields), _) => write_fields(w, fields),
         }
     }
 }
 
-/// Reads type, length, fields and padding.
+/// Reads a match of OXM fields: type, length, fields and padding.
 pub(crate) fn read_fields(r: &mut Reader<'_>) -> Result<Vec<Oxm>, Malformed> {
     let start = r.position();
     if r.u16()? != OFPMT_OXM {
         return Err(r.malformed("match is not of the type OXM"));
     }
     let len = r.u16()?;
-    let fields = r.sub_behind(len, 4)?.list()?;
+    let fields = r.rest_of(len, 4)?.list()?;
     r.align(start)?;
     Ok(fields)
 }
@@ -84,11 +85,12 @@ pub(crate) fn write_fields(w: &mut Writer<'_>, fields: &[Oxm]) {
 }
 
 layout! {
-    /// Match of OpenFlow 1.0: twelve fields, each of which a bit of `wildcards` can exclude.
+    /// Match of OpenFlow 1.0: twelve fields, each of which `wildcards` can exclude from the
+    /// comparison.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct StandardMatch {
-        /// Excluded fields, one bit for each. For addresses, the number of low bits that are not
-        /// compared, in 6 bits.
+        /// Excluded fields, one bit for each. The two IPv4 addresses have 6 bits each: the number
+        /// of low bits that are not compared.
         wildcards: u32;
         /// Ingress port.
         in_port: PortNo;
@@ -102,7 +104,7 @@ layout! {
         vlan_pcp: u8, reserved 1;
         /// Ethernet type.
         eth_type: u16;
-        /// Type of service of IP, in the upper six bits.
+        /// DSCP of IPv4, in the upper six bits.
         ip_tos: u8;
         /// IP protocol, or ARP operation.
         ip_proto: u8, reserved 2;
@@ -154,7 +156,7 @@ impl StandardMatch {
     };
 
     /// Converts OXM fields to the equivalent match of 1.0. `None` if there is none, for instance
-    /// for masks that are no prefix.
+    /// because 1.0 has no such field, or the mask of an address is not a prefix.
     pub fn from_fields(fields: &[Oxm]) -> Option<Self> {
         let mut standard = Self::ANY;
         for field in fields {
@@ -163,6 +165,7 @@ impl StandardMatch {
         Some(standard)
     }
 
+    /// Compares one more field. `None` if 1.0 cannot express it.
     fn set(&mut self, field: &Oxm) -> Option<()> {
         let bit = match field {
             Oxm::InPort(port) => {
@@ -233,7 +236,8 @@ impl StandardMatch {
         Some(())
     }
 
-    /// Sets a prefix. OpenFlow 1.0 counts the low bits of an address that are not compared.
+    /// Sets the number of low bits of an address that are not compared. `None` if the mask is not a
+    /// prefix.
     fn set_prefix(&mut self, shift: u32, value: &Masked<Ipv4Addr>) -> Option<()> {
         let mask = value.mask.map_or(u32::MAX, u32::from);
         let ignored = mask.trailing_zeros();

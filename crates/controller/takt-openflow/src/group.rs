@@ -122,7 +122,7 @@ impl Bucket {
 impl Wire for Bucket {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 2)?;
+        let mut body = r.rest_of(len, 2)?;
         if r.version() == Version::V1_5 {
             let actions_len = body.u16()?;
             let id = body.u32()?;
@@ -276,7 +276,7 @@ pub struct GroupStats {
 impl Wire for GroupStats {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 2)?;
+        let mut body = r.rest_of(len, 2)?;
         body.reserved(2)?;
         let (group, ref_count) = (body.u32()?, body.u32()?);
         body.reserved(4)?;
@@ -322,7 +322,7 @@ pub struct GroupDesc {
 impl Wire for GroupDesc {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 2)?;
+        let mut body = r.rest_of(len, 2)?;
         let kind = GroupType::read(&mut body)?;
         body.reserved(1)?;
         let group = body.u32()?;

@@ -72,7 +72,7 @@ impl Wire for Hello {
             let start = r.position();
             let kind = r.u16()?;
             let len = r.u16()?;
-            let mut body = r.sub_behind(len, 4)?;
+            let mut body = r.rest_of(len, 4)?;
             elements.push(if kind == VERSION_BITMAP {
                 HelloElement::VersionBitmap(body.list()?)
             } else {

@@ -49,7 +49,7 @@ impl Wire for Instruction {
         let start = *r;
         let kind = r.u16()?;
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 4)?;
+        let mut body = r.rest_of(len, 4)?;
         let instruction = match kind {
             1 => {
                 let table = body.u8()?;

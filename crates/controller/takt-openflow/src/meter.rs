@@ -67,7 +67,7 @@ impl Wire for Band {
         let at = *r;
         let kind = r.u16()?;
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 4)?;
+        let mut body = r.rest_of(len, 4)?;
         let (rate, burst) = (body.u32()?, body.u32()?);
         let band = match kind {
             1 => {
@@ -182,7 +182,7 @@ impl Wire for MeterStats {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let meter = r.u32()?;
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 6)?;
+        let mut body = r.rest_of(len, 6)?;
         body.reserved(6)?;
         Ok(Self {
             meter,
@@ -223,7 +223,7 @@ pub struct MeterConfig {
 impl Wire for MeterConfig {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 2)?;
+        let mut body = r.rest_of(len, 2)?;
         Ok(Self { flags: body.u16()?, meter: body.u32()?, bands: body.list()? })
     }
 

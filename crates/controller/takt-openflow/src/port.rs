@@ -177,7 +177,7 @@ impl Wire for Port {
             Version::V1_3 => body.reserved(4)?,
             Version::V1_4 | Version::V1_5 => {
                 let len = body.u16()?;
-                body = r.sub_behind(len, 4)?;
+                body = r.rest_of(len, 4)?;
                 body.reserved(4)?;
             }
         }
@@ -472,7 +472,7 @@ impl Wire for PortStats {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         if r.version() >= Version::V1_4 {
             let len = r.u16()?;
-            let mut body = r.sub_behind(len, 2)?;
+            let mut body = r.rest_of(len, 2)?;
             body.reserved(2)?;
             return Ok(Self {
                 port: PortNo::read(&mut body)?,

@@ -26,7 +26,7 @@ impl Wire for QueueProperty {
         let (kind, mut body) = if is_old {
             let kind = r.u16()?;
             let len = r.u16()?;
-            let mut body = r.sub_behind(len, 4)?;
+            let mut body = r.rest_of(len, 4)?;
             body.reserved(4)?;
             (kind, body)
         } else {
@@ -99,7 +99,7 @@ impl Queue {
             }
         };
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, read)?;
+        let mut body = r.rest_of(len, read)?;
         body.reserved(if r.version() == Version::V1_0 { 2 } else { 6 })?;
         Ok(Self { port, id, properties: body.list()? })
     }
@@ -177,7 +177,7 @@ impl Wire for QueueStats {
         let mut body = *r;
         if version >= Version::V1_4 {
             let len = r.u16()?;
-            body = r.sub_behind(len, 2)?;
+            body = r.rest_of(len, 2)?;
             body.reserved(6)?;
         }
         let port = PortNo::read(&mut body)?;

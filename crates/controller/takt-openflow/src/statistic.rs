@@ -113,7 +113,7 @@ pub(crate) fn read_statistics(r: &mut Reader<'_>) -> Result<Vec<Statistic>, Malf
     let start = r.position();
     r.reserved(2)?;
     let len = r.u16()?;
-    let statistics = r.sub_behind(len, 4)?.list()?;
+    let statistics = r.rest_of(len, 4)?.list()?;
     r.align(start)?;
     Ok(statistics)
 }

@@ -293,7 +293,7 @@ pub struct ControllerStatus {
 impl Wire for ControllerStatus {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 2)?;
+        let mut body = r.rest_of(len, 2)?;
         let short_id = body.u16()?;
         let (role, reason, channel_status) = (ControllerRole::read(&mut body)?, body.u8()?, body.u8()?);
         body.reserved(6)?;

@@ -98,7 +98,7 @@ pub struct TableDesc {
 impl Wire for TableDesc {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 2)?;
+        let mut body = r.rest_of(len, 2)?;
         let table = body.u8()?;
         body.reserved(1)?;
         Ok(Self { table, config: body.u32()?, properties: body.list()? })
@@ -265,7 +265,7 @@ pub struct TableFeatures {
 impl Wire for TableFeatures {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 2)?;
+        let mut body = r.rest_of(len, 2)?;
         let table = body.u8()?;
         let (command, features) = if r.version() == Version::V1_5 {
             (body.u8()?, body.u32()?)

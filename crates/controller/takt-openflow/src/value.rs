@@ -196,7 +196,7 @@ pub(crate) fn read_property<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>),
     let start = r.position();
     let kind = r.u16()?;
     let len = r.u16()?;
-    let body = r.sub_behind(len, 4)?;
+    let body = r.rest_of(len, 4)?;
     r.align(start)?;
     Ok((kind, body))
 }

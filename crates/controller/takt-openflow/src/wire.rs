@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
 
     /// Returns a reader of the rest of a structure of `len` octets. `read` octets of it, including
     /// the length, have been read.
-    pub(crate) fn sub_behind(&mut self, len: u16, read: usize) -> Result<Reader<'a>, Malformed> {
+    pub(crate) fn rest_of(&mut self, len: u16, read: usize) -> Result<Reader<'a>, Malformed> {
         match usize::from(len).checked_sub(read) {
             Some(rest) => self.sub(rest),
             None => Err(self.malformed("length is shorter than its structure")),
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(inner.u16(), Err(Malformed { offset: 2, what: "ends early" }));
         assert_eq!(inner.remaining(), 1);
         assert_eq!(r.bytes(usize::MAX), Err(Malformed { offset: 3, what: "ends early" }));
-        assert_eq!(r.sub_behind(3, 4).map(|_| ()).expect_err("shorter").what, "length is shorter than its structure");
+        assert_eq!(r.rest_of(3, 4).map(|_| ()).expect_err("shorter").what, "length is shorter than its structure");
     }
 
     #[test]

@@ -207,7 +207,7 @@ impl FlowStats {
 impl Wire for FlowStats {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 2)?;
+        let mut body = r.rest_of(len, 2)?;
         match r.version() {
             Version::V1_0 => return Self::read_1_0(&mut body),
             Version::V1_5 => return Self::read_1_5(&mut body),
@@ -267,7 +267,7 @@ pub struct FlowStatistics {
 impl Wire for FlowStatistics {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let len = r.u16()?;
-        let mut body = r.sub_behind(len, 2)?;
+        let mut body = r.rest_of(len, 2)?;
         body.reserved(2)?;
         let (table, reason, priority) = (body.u8()?, body.u8()?, body.u16()?);
         let (matching, statistics) = (Match::read(&mut body)?, read_statistics(&mut body)?);
