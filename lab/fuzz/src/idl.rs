@@ -8,10 +8,10 @@ use takt_xtypes::dynamic::DynamicType;
 use takt_xtypes::type_object::{TypeInformation, TypeRegistry};
 
 /// Maximum number of types of a text that are printed and parsed again.
-const MOST_TYPES: usize = 8;
+const TYPES_MAX: usize = 8;
 /// Maximum length in octets of a printed type that is parsed again: a few members of many types may
 /// produce much text.
-const MOST_PRINTED: usize = 256 * 1024;
+const PRINTED_LEN_MAX: usize = 256 * 1024;
 
 /// Parses the input as IDL, and as the message `pkg/msg/A`. A zero octet separates the message
 /// `pkg/msg/B`.
@@ -32,7 +32,7 @@ fn check(read: Result<Idl, takt_idl::Diagnostic>) {
             return;
         }
     };
-    for name in idl.type_names().into_iter().take(MOST_TYPES) {
+    for name in idl.type_names().into_iter().take(TYPES_MAX) {
         let mut registry = TypeRegistry::new();
         if let Ok(information) = idl.type_information(name, &mut registry) {
             through_text(name, &information, &registry);
@@ -44,7 +44,7 @@ fn through_text(name: &str, information: &TypeInformation, registry: &TypeRegist
     let ty = DynamicType::new(&information.complete.type_id, registry).expect("what is announced can be built");
     let printed = ty.to_idl();
     assert!(!ty.to_rust().is_empty());
-    if printed.len() > MOST_PRINTED {
+    if printed.len() > PRINTED_LEN_MAX {
         return;
     }
     let again = Idl::parse("printed.idl", &printed, &Options::default());

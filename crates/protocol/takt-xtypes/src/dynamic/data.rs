@@ -1,4 +1,4 @@
-//! DynamicData: value of a type known at run time (XTypes 1.3 §7.5.2.11), as a plain enum.
+//! DynamicData: value of a type that is known only at run time (XTypes 1.3 §7.5.2.11), as an enum.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::WString;
 
-/// Value of a dynamic type. Names are shared with the type.
+/// Value of a dynamic type. The names of members, literals and flags are shared with the type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DynamicData {
     /// `boolean`.
@@ -47,7 +47,7 @@ pub enum DynamicData {
         /// Value of the literal.
         value: i32,
     },
-    /// Bitmask.
+    /// Value of a bitmask.
     Bitmask {
         /// Flags as a number; bits without a name are kept.
         value: u64,
@@ -59,15 +59,16 @@ pub enum DynamicData {
     /// Any other sequence or array. An array with several dimensions is flattened, the last index
     /// fastest.
     Sequence(Vec<DynamicData>),
-    /// Map: pairs of key and value in the order of encoding.
+    /// Map: pairs of key and value in the order in which they are encoded.
     Map(Vec<(DynamicData, DynamicData)>),
-    /// Structure: members by name in order of declaration, those of the base first.
+    /// Structure: names and values of its members in the order of declaration, those of the base
+    /// type first.
     Struct(Vec<(Arc<str>, DynamicData)>),
-    /// Union.
+    /// Value of a union.
     Union {
-        /// Discriminator.
+        /// Value of the discriminator.
         discriminator: Box<DynamicData>,
-        /// Member of the selected case, if it has one.
+        /// Name and value of the member that the discriminator selects; `None` if it selects none.
         member: Option<(Arc<str>, Box<DynamicData>)>,
     },
     /// Absent optional member.
@@ -75,7 +76,7 @@ pub enum DynamicData {
 }
 
 impl DynamicData {
-    /// Returns the member of a structure, or of a union's selected case, by name.
+    /// Returns the value of a member of a structure, or of the selected member of a union, by name.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Self> {
         match self {
@@ -85,7 +86,8 @@ impl DynamicData {
         }
     }
 
-    /// Returns an integer, boolean, character, literal or bitmask as a number.
+    /// Returns an integer, boolean, character, literal or bitmask as a number; `None` for any other
+    /// value.
     #[must_use]
     pub fn as_integer(&self) -> Option<i128> {
         Some(match self {

@@ -1,5 +1,5 @@
-//! Tests of fields and filters: results on payloads equal those on decoded data, for every field of
-//! every type and for malformed payloads.
+//! Tests of fields and SQL filters. Results on payloads equal those on decoded data, for every
+//! field of every type. Malformed payloads cause no panic.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::random::{ForEachType, Random, Rng, for_each_type};
 use crate::support::{ENDIANNESSES, REPRESENTATIONS, payload};
 use crate::zoo::*;
 
-/// Converts a field value to a form that can be compared and printed.
-fn shown(scalar: Option<Scalar<'_>>) -> String {
+/// Converts a field value to a text that can be compared and printed.
+fn printable(scalar: Option<Scalar<'_>>) -> String {
     match scalar {
         Some(Scalar::Text(text)) => format!("text {:?}", text.chars().collect::<String>()),
         Some(other) => format!("{other:?}"),
@@ -25,42 +25,45 @@ fn shown(scalar: Option<Scalar<'_>>) -> String {
 
 /// Collects the paths of all comparable fields in data.
 fn paths(ty: &DynamicType, data: &DynamicData, path: &mut Vec<FieldPart>, found: &mut Vec<Vec<FieldPart>>) {
-    let mut go = |parts: &[FieldPart], data: &DynamicData| {
+    let mut descend = |parts: &[FieldPart], data: &DynamicData| {
         path.extend_from_slice(parts);
         paths(ty, data, path, found);
         path.truncate(path.len() - parts.len());
     };
     match data {
         DynamicData::Struct(members) => {
-            members.iter().for_each(|(name, data)| go(&[FieldPart::Name(name.to_string())], data));
+            members.iter().for_each(|(name, data)| descend(&[FieldPart::Name(name.to_string())], data));
         }
-        DynamicData::Union { member: Some((name, data)), .. } => go(&[FieldPart::Name(name.to_string())], data),
+        DynamicData::Union { member: Some((name, data)), .. } => descend(&[FieldPart::Name(name.to_string())], data),
         DynamicData::Sequence(elements) => {
             for (at, element) in elements.iter().enumerate() {
-                go(&[FieldPart::Index(at as u32)], element);
+                descend(&[FieldPart::Index(at as u32)], element);
                 // All two-dimensional arrays have two columns.
-                go(&[FieldPart::Index(at as u32 / 2), FieldPart::Index(at as u32 % 2)], element);
+                descend(&[FieldPart::Index(at as u32 / 2), FieldPart::Index(at as u32 % 2)], element);
             }
         }
         DynamicData::Bytes(bytes) => {
-            (0..bytes.len()).for_each(|at| go(&[FieldPart::Index(at as u32)], &DynamicData::U8(bytes[at])));
+            (0..bytes.len()).for_each(|at| descend(&[FieldPart::Index(at as u32)], &DynamicData::U8(bytes[at])));
         }
         _ if ty.field(path).is_ok() => found.push(path.clone()),
         _ => {}
     }
 }
 
+/// Returns all comparable fields in data, with their paths as text.
 fn fields(ty: &DynamicType, data: &DynamicData) -> Vec<(String, Field)> {
     let mut found = Vec::new();
     paths(ty, data, &mut Vec::new(), &mut found);
-    found.iter().map(|path| (format!("{path:?}"), ty.field(path).expect("tried before"))).collect()
+    found.iter().map(|path| (format!("{path:?}"), ty.field(path).expect("paths are those of fields"))).collect()
 }
 
+/// Test of the fields of each type.
 struct Fields(Rng);
 
 impl ForEachType for Fields {
     fn visit<T: TypeSupport + Random + PartialEq + Clone + Debug>(&mut self) {
         let ty = dynamic::<T>();
+        // Fields of all values so far. Those of other values may be absent in a value.
         let mut known: Vec<(String, Field)> = Vec::new();
         for _ in 0..12 {
             let value = T::random(&mut self.0);
@@ -82,27 +85,28 @@ impl ForEachType for Fields {
 }
 
 impl Fields {
-    /// Compares on the payload, on prefixes of it and on random mutations.
+    /// Compares fields of the payload with those of decoded data: for the payload itself, for
+    /// prefixes of it and for random mutations.
     fn compare<T: TypeSupport>(&mut self, ty: &DynamicType, known: &[(String, Field)], bytes: &[u8]) {
-        let all_the_same = |bytes: &[u8]| {
+        let check = |bytes: &[u8]| {
             let decoded = ty.decode(bytes);
             for (path, field) in known {
                 let read = field.read(ty, bytes);
                 if let Ok(data) = &decoded {
                     let read = read.unwrap_or_else(|error| panic!("{} {path} {bytes:02x?}: {error}", T::TYPE_NAME));
-                    assert_eq!(shown(read), shown(field.get(ty, data)), "{} {path} {bytes:02x?}", T::TYPE_NAME);
+                    assert_eq!(printable(read), printable(field.get(ty, data)), "{} {path} {bytes:02x?}", T::TYPE_NAME);
                 }
             }
         };
-        all_the_same(bytes);
+        check(bytes);
         for _ in 0..8 {
-            all_the_same(&bytes[..self.0.below(bytes.len())]);
+            check(&bytes[..self.0.below(bytes.len())]);
             let mut bytes = bytes.to_vec();
             for _ in 0..=self.0.below(3) {
                 let at = 4 + self.0.below(bytes.len() - 4);
                 bytes[at] = if self.0.below(2) == 0 { self.0.next() as u8 } else { 0xff };
             }
-            all_the_same(&bytes);
+            check(&bytes);
         }
     }
 }
@@ -127,6 +131,7 @@ fn literal(rng: &mut Rng, scalar: Option<Scalar<'_>>) -> String {
     }
 }
 
+/// Formats a path as in an expression.
 fn text(path: &[FieldPart]) -> String {
     let parts = path.iter().map(|part| match part {
         FieldPart::Name(name) => format!(".{name}"),
@@ -135,8 +140,10 @@ fn text(path: &[FieldPart]) -> String {
     parts.collect::<String>()[1..].to_owned()
 }
 
+/// Test of filters with random expressions.
 struct Filters {
     rng: Rng,
+    /// Number of values that did not pass, and of those that passed.
     passed: [usize; 2],
 }
 
@@ -305,8 +312,8 @@ fn parameters_have_the_type_of_the_field_quoted_or_not() {
     filter.set_parameters(&["12"]).expect("a number");
     assert_eq!(filter.matches(&bytes), Ok(false));
     assert!(filter.set_parameters(&["twelve"]).is_err() && filter.set_parameters::<&str>(&[]).is_err());
-    assert_eq!(filter.matches(&bytes), Ok(false), "as before");
-    filter.set_parameters(&["0xB", "unused"]).expect("one too many does no harm");
+    assert_eq!(filter.matches(&bytes), Ok(false), "refused parameters change nothing");
+    filter.set_parameters(&["0xB", "unused"]).expect("a parameter more than needed is ignored");
     assert_eq!(filter.matches(&bytes), Ok(true));
 }
 
@@ -355,7 +362,7 @@ fn incomparable_operands_are_refused_with_their_position() {
     ] {
         assert_eq!(refused(expression), error, "{expression}");
     }
-    let error = filter::<ShapeType>("x = %0", &["many"]).expect_err("no number");
+    let error = filter::<ShapeType>("x = %0", &["many"]).expect_err("the parameter is not a number");
     assert_eq!(error, "at position 4: parameter %0 = many is not an integer");
     assert!(filter::<Collections>("fixed[3] = 1", &[]).is_err());
     assert!(filter::<Collections>("matrix[1] = 1", &[]).is_err());
@@ -385,7 +392,7 @@ fn query_orders_by_its_fields_in_order_of_significance() {
 fn evaluation_stops_when_its_steps_run_out() {
     let shape = ShapeType { color: "x".repeat(100), ..Default::default() };
     let bytes = payload(&shape, Representation::Xcdr2, Endianness::Little);
-    for (expression, least) in [
+    for (expression, steps_min) in [
         ("x = 0 OR y = 1", 2),
         ("color LIKE '%xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxy'", 2_000),
         ("color MATCH '*[a-z][a-z][a-z][a-z][a-z][a-z][a-z][a-z][a-z]y'", 1_700),
@@ -396,9 +403,9 @@ fn evaluation_stops_when_its_steps_run_out() {
         let verdict = filter.matches_within(&bytes, &mut left).expect("a value");
         assert_eq!(verdict, Some(filter.matches(&bytes).expect("a value")), "{expression}");
         let cost = u64::from(u32::MAX) - left;
-        assert!(cost >= least, "{expression}: {cost}");
-        let (mut enough, mut few) = (cost, cost - 1);
+        assert!(cost >= steps_min, "{expression}: {cost}");
+        let (mut enough, mut too_few) = (cost, cost - 1);
         assert_eq!(filter.matches_within(&bytes, &mut enough), Ok(verdict), "{expression}");
-        assert_eq!(filter.matches_within(&bytes, &mut few), Ok(None), "{expression}");
+        assert_eq!(filter.matches_within(&bytes, &mut too_few), Ok(None), "{expression}");
     }
 }

@@ -7,6 +7,7 @@ use takt_xtypes::WString;
 use takt_xtypes::definition::{Definition, DefinitionId, Definitions, StructDefinition, TypeSpec, UnionDefinition};
 use takt_xtypes::dynamic::DynamicData;
 
+/// Generator of values, with the definitions of the types.
 pub struct Values<'a> {
     pub definitions: &'a Definitions,
     pub random: Random,
@@ -14,11 +15,15 @@ pub struct Values<'a> {
     pub depth: usize,
 }
 
-/// Maximum depth with nonempty sequences and present optional members, which terminates values of
-/// recursive types.
-const MOST_DEPTH: usize = 5;
+/// Maximum depth at which sequences have elements and optional members are present. Values of
+/// recursive types end there.
+const DEPTH_MAX: usize = 5;
 
 impl Values<'_> {
+    /// Maximum length of a collection without a bound.
+    const UNBOUNDED_LEN_MAX: usize = 5;
+
+    /// Returns a random value of a type.
     pub fn value(&mut self, of: &TypeSpec) -> DynamicData {
         let number = self.number();
         match of {
@@ -33,7 +38,9 @@ impl Values<'_> {
             TypeSpec::Uint64 => DynamicData::U64(number),
             TypeSpec::Float => DynamicData::F32(number as i32 as f32 / 7.0),
             TypeSpec::Double => DynamicData::F64(number as i64 as f64 / 7.0),
+            // No NUL, and ASCII alone.
             TypeSpec::Char => DynamicData::Char8(1 + (number % 126) as u8),
+            // No NUL and no surrogate.
             TypeSpec::WChar => DynamicData::Char16(1 + (number % 0xd000) as u16),
             TypeSpec::String { bound } => {
                 let len = self.len(*bound);
@@ -75,12 +82,13 @@ impl Values<'_> {
         }
     }
 
+    /// Returns a random length of a collection with this bound; 0 is no bound.
     fn len(&mut self, bound: u32) -> usize {
-        if self.depth > MOST_DEPTH {
+        if self.depth > DEPTH_MAX {
             return 0;
         }
-        let most = if bound == 0 { 5 } else { bound as usize };
-        self.random.below(most + 1)
+        let max = if bound == 0 { Self::UNBOUNDED_LEN_MAX } else { bound as usize };
+        self.random.below(max + 1)
     }
 
     fn elements(&mut self, of: &TypeSpec, len: usize) -> DynamicData {
@@ -99,7 +107,7 @@ impl Values<'_> {
 
     fn value_of(&mut self, id: DefinitionId) -> DynamicData {
         let definitions = self.definitions;
-        match definitions.get(id).expect("it is defined") {
+        match definitions.get(id).expect("the type is defined") {
             Definition::Alias(alias) => self.value(&alias.of),
             Definition::Enum(of) => {
                 let (name, value) = &of.literals[self.random.below(of.literals.len())];
@@ -123,7 +131,7 @@ impl Values<'_> {
             _ => Vec::new(),
         };
         for member in &of.members {
-            let is_absent = member.optional && (self.depth > MOST_DEPTH || self.random.one_in(2));
+            let is_absent = member.optional && (self.depth > DEPTH_MAX || self.random.one_in(2));
             let value = if is_absent { DynamicData::Absent } else { self.value(&member.of) };
             members.push((member.name.as_str().into(), value));
         }
@@ -135,7 +143,11 @@ impl Values<'_> {
         let taken = |label: &i32| of.cases.iter().any(|case| case.labels.contains(label));
         let label = match case.labels.first() {
             Some(_) => case.labels[self.random.below(case.labels.len())],
-            None => self.all_labels(&of.discriminator).into_iter().find(|label| !taken(label)).expect("one is free"),
+            None => self
+                .all_labels(&of.discriminator)
+                .into_iter()
+                .find(|label| !taken(label))
+                .expect("a label belongs to no case"),
         };
         DynamicData::Union {
             discriminator: Box::new(self.discriminator(&of.discriminator, label)),
@@ -143,18 +155,20 @@ impl Values<'_> {
         }
     }
 
+    /// Returns possible labels of a discriminator: all of an enumeration, some of a number.
     fn all_labels(&self, of: &TypeSpec) -> Vec<i32> {
         match self.definitions.resolve(of) {
             Some(TypeSpec::Named(id)) => match self.definitions.get(*id) {
                 Some(Definition::Enum(of)) => of.literals.iter().map(|(_, value)| *value).collect(),
-                _ => panic!("an enumeration"),
+                _ => panic!("a discriminator is an enumeration or a primitive type"),
             },
             _ => (0..100).collect(),
         }
     }
 
+    /// Returns the value of a discriminator for a label.
     fn discriminator(&self, of: &TypeSpec, label: i32) -> DynamicData {
-        match self.definitions.resolve(of).expect("it is defined") {
+        match self.definitions.resolve(of).expect("the type is defined") {
             TypeSpec::Boolean => DynamicData::Bool(label != 0),
             TypeSpec::Octet | TypeSpec::Uint8 => DynamicData::U8(label as u8),
             TypeSpec::Int8 => DynamicData::I8(label as i8),
@@ -171,9 +185,9 @@ impl Values<'_> {
                     let (name, value) = of.literals.iter().find(|(_, value)| *value == label).expect("a literal");
                     DynamicData::Enum { name: name.as_str().into(), value: *value }
                 }
-                _ => panic!("an enumeration"),
+                _ => panic!("a discriminator is an enumeration or a primitive type"),
             },
-            _ => panic!("a type of discriminators"),
+            _ => panic!("a discriminator is an enumeration or a primitive type"),
         }
     }
 }
