@@ -1,7 +1,8 @@
-//! Pair of a writer and its readers: processes on hosts of the network.
+//! One writer and its readers: processes on hosts of the lab network, controlled line by line
+//! through their standard input and output.
 //!
-//! The processes are those of Takt ([`side`](super::side)), or programs of other products that use
-//! the line protocol of `lab/interop/peers`.
+//! The processes run Takt ([`side`](super::side)), or another product in a program of
+//! `lab/interop/peers`.
 
 use super::series::{Arrival, Series};
 use super::side::{BLOCKING_LIMIT, MATCH_LIMIT, SidePlan};
@@ -15,17 +16,19 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Maximum time for a process to start.
+/// Maximum time from the start of a process until it is ready.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// Time without a sample after which the missing ones count as lost, for best effort and for
-/// reliable. A best-effort sample waits at most in a queue of the link; a reliable writer of Fast
-/// DDS repeats after 3 s.
-const QUIET: [Duration; 2] = [Duration::from_millis(1500), Duration::from_secs(5)];
+/// Time without a sample after which missing best-effort samples count as lost. It is longer than a
+/// frame waits in a full queue of the link.
+const QUIET_BEST_EFFORT: Duration = Duration::from_millis(1500);
+/// The same for reliable samples. A writer of Fast DDS sends heartbeats every 3 s.
+const QUIET_RELIABLE: Duration = Duration::from_secs(5);
 /// Interval between two checks for arrivals.
-const STEP: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// SCHED_FIFO priority of the pair, below that of the switch.
 const FIFO: u8 = 20;
-/// Maximum datagram size, so that none is fragmented: rules by ports do not match IP fragments.
+/// Maximum length of a datagram of the other products, in octets, so that IP fragments none: flow
+/// entries that match ports do not match fragments.
 const MAX_MESSAGE: usize = 1400;
 
 /// Program that runs the roles of a pair.
@@ -36,14 +39,14 @@ pub struct Program {
 }
 
 impl Program {
-    /// Describes Takt: `program`, followed by `words`, a role and a plan, runs that role.
+    /// Describes Takt. The command line is `program`, `words`, the role, and the plan as JSON.
     #[must_use]
     pub fn takt(program: PathBuf, words: &[&str]) -> Self {
         let prefix = words.iter().map(ToString::to_string).collect();
         Self { column: Column { name: "takt".into(), program, prefix, ..Column::default() }, is_peer: false }
     }
 
-    /// Describes a program of `lab/interop/peers`.
+    /// Describes a program of `lab/interop/peers`. `name` is that in the tables.
     #[must_use]
     pub fn peer(name: &str, program: PathBuf) -> Self {
         Self { column: Column { name: name.into(), program, ..Column::default() }, is_peer: true }
@@ -55,6 +58,7 @@ impl Program {
         &self.column.name
     }
 
+    /// Starts the program in a role on a host, and waits until it is ready.
     fn start(&self, role: &'static str, site: &Site, host: &str, plan: &SidePlan) -> Result<Child<'_>> {
         let arguments = if self.is_peer {
             // INTEROP(Fast DDS 3.2.3): given the address of the only interface, participants do not
@@ -72,16 +76,20 @@ impl Program {
     }
 }
 
-/// Running pair; dropping it ends the processes.
+/// Running pair. Dropping it ends the processes.
 pub struct Pair<'a> {
     program: &'a Program,
     plan: SidePlan,
     publisher: Child<'a>,
+    /// One process for each reader.
     subscribers: Vec<Child<'a>>,
+    /// Samples so far, by reader.
     arrivals: Vec<Vec<Arrival>>,
+    /// The writer has written all samples.
     is_written: bool,
 }
 
+/// Returns the words for topic and QoS of an endpoint. Without a depth, the history is KEEP_ALL.
 fn qos(plan: &SidePlan, depth: Option<u32>) -> String {
     let reliability = if plan.category.is_reliable() { "reliable" } else { "best_effort" };
     let history = depth.map_or("all".to_owned(), |depth| depth.to_string());
@@ -90,6 +98,7 @@ fn qos(plan: &SidePlan, depth: Option<u32>) -> String {
     format!("topic={topic} type=unkeyed reliability={reliability} history={history} order=source block_ms={block_ms}")
 }
 
+/// Reports whether a line states that at least `count` endpoints are matched.
 fn matched(line: &Value, count: usize) -> bool {
     line["ev"] == "matched" && line["current"].as_u64().is_some_and(|current| current >= count as u64)
 }
@@ -140,10 +149,10 @@ impl<'a> Pair<'a> {
         self.publisher.write_line(&format!("write id=writer first=0 count={count} size={size} period_us={period_us}"))
     }
 
-    /// Returns the samples received by each reader until now, in the order of arrival.
+    /// Returns the samples that each reader has received so far, in the order of arrival.
     ///
     /// # Errors
-    /// A process failed.
+    /// The process of the writer reports an error.
     pub fn arrivals(&mut self) -> Result<&[Vec<Arrival>]> {
         for (subscriber, arrivals) in self.subscribers.iter_mut().zip(&mut self.arrivals) {
             arrivals.extend(subscriber.pending().iter().filter_map(Arrival::parse));
@@ -172,7 +181,7 @@ impl<'a> Pair<'a> {
     pub fn finish(mut self, limit: Duration) -> Result<Vec<Series>> {
         let end = Instant::now() + limit;
         let (mut received, mut last) = (0, Instant::now());
-        let quiet = QUIET[usize::from(self.plan.category.is_reliable())];
+        let quiet = if self.plan.category.is_reliable() { QUIET_RELIABLE } else { QUIET_BEST_EFFORT };
         loop {
             if stopped() {
                 return Err(Error::Stopped);
@@ -187,10 +196,10 @@ impl<'a> Pair<'a> {
                 break;
             }
             if Instant::now() > end {
-                let what = format!("{}: the writer is not ready after {limit:?}", self.program.name());
+                let what = format!("{}: the writer has not written all samples within {limit:?}", self.program.name());
                 return Err(Error::NoAnswer { what });
             }
-            std::thread::sleep(STEP);
+            std::thread::sleep(CHECK_INTERVAL);
         }
         for child in self.subscribers.iter_mut().chain([&mut self.publisher]) {
             child.stop()?;
@@ -198,7 +207,10 @@ impl<'a> Pair<'a> {
         let SidePlan { count, period_ns, .. } = self.plan;
         let series: Vec<_> = self.arrivals.iter().map(|arrivals| Series::new(count, period_ns, arrivals)).collect();
         match series.iter().position(|series| series.arrivals.is_empty()) {
-            Some(reader) => Err(Error::NoAnswer { what: format!("no sample arrived at {}", SUBSCRIBERS[reader]) }),
+            Some(reader) => {
+                let what = format!("{}: no sample arrived at {}", self.program.name(), SUBSCRIBERS[reader]);
+                Err(Error::NoAnswer { what })
+            }
             None => Ok(series),
         }
     }
