@@ -1,10 +1,12 @@
-//! `takt perf compare`: campaigns in which each column runs this build of `takt`.
+//! `takt perf compare`: campaigns in which each column runs this build of `takt`. Each test has
+//! domains of its own, since a campaign uses 16 of them in turn.
 
 use crate::file::File;
 use crate::process::Takt;
 use serde_json::Value;
 use std::process::Command;
 
+/// Options of a campaign of a few seconds.
 const SMALL: &str = "--rounds 2 --samples 100 --warmup 10";
 
 #[test]
@@ -15,7 +17,7 @@ fn columns_alternate_and_every_cell_is_measured() {
     let cells: Vec<String> = json["cells"].as_array().unwrap().iter().map(column).collect();
     let twice = |name: &str| [name.to_string(), name.to_string()];
     let round = ["raw-udp", "takt", "raw-udp-spin", "takt-spin"].map(twice).concat();
-    assert_eq!(cells[..8], round, "first round, two sizes each");
+    assert_eq!(cells[..8], round, "the first round measures both sizes of each column");
     let mut rotated = round.clone();
     rotated.rotate_left(2);
     assert_eq!(cells[8..], rotated, "the second round begins with the next column");
@@ -32,15 +34,15 @@ fn columns_alternate_and_every_cell_is_measured() {
 
 #[test]
 fn other_programs_are_columns_and_are_named_in_the_table() {
-    // A peer that follows the agent contract: this program again, started by a script as a peer's
-    // wrapper would be.
+    // A script that runs `takt perf agent` stands for a program of another system: it follows the
+    // agent contract.
     let directory = std::env::temp_dir().join(format!("takt-peers-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
     let script = directory.join("other");
     let text = format!("#!/bin/sh\nexec {} perf agent \"$@\"\n", env!("CARGO_BIN_EXE_takt"));
-    // Another process writes the script. A file that this process has open for writing is also open
-    // in a child that another test starts, until the child calls exec. A file that is open for
-    // writing cannot be executed.
+    // `install` writes the script, since a file that is open for writing cannot be executed. A file
+    // that this process opens is also open in a child that another test starts, until that child
+    // calls exec.
     let text = File::new("other.sh", &text);
     let installed = Command::new("install").args(["-m", "755", &text.path()]).arg(&script).status();
     assert!(installed.unwrap().success());
