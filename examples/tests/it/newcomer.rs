@@ -54,7 +54,7 @@ fn program_of_the_readme_runs_in_a_crate_outside_the_repository() {
     let program = program.to_str().expect("text");
     let mut subscriber = Program::start(program, &[]);
     let publisher = Program::start(program, &["publish"]);
-    let promised = command("cargo run &").split_once("# prints ").expect("a promise").1;
+    let promised = command("cargo run -- publish").split_once("# the subscriber prints ").expect("a promise").1;
     assert_eq!(subscriber.next_line(), promised);
     publisher.finish();
 }
