@@ -28,7 +28,7 @@ pub struct TopicTiming {
 }
 
 /// Latency that a host adds to a topic that crosses the network, on one executor. Writers and
-/// readers announce it to the network's controller.
+/// readers announce it to the OpenFlow controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicStages {
     /// Latency from `write` to the queue of the interface.

@@ -78,9 +78,9 @@ pub struct IncompatibleQosStatus {
     pub total_count: u32,
     /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// Policy of the last refusal; `None` if the network's controller refused.
+    /// Policy of the last refusal; `None` if the OpenFlow controller refused.
     pub last_policy: Option<PolicyId>,
-    /// Reason of the network's controller for the last refusal; `None` if policies were
+    /// Reason of the OpenFlow controller for the last refusal; `None` if policies were
     /// incompatible.
     pub last_network_reason: Option<String>,
     /// Refusals by policy number; see [`count_of`](Self::count_of).
@@ -127,7 +127,7 @@ impl IncompatibleQosStatus {
         }
     }
 
-    /// Records a peer that the network's controller refused. No policy counts it.
+    /// Records a peer that the OpenFlow controller refused. No policy counts it.
     pub(crate) fn refused_by_network(&mut self, reason: &str) {
         self.refused(&[]);
         self.last_network_reason = Some(reason.into());

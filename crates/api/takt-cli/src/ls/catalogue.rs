@@ -126,7 +126,7 @@ impl Mismatch {
 /// Names of participants by GUID prefix.
 type Names = BTreeMap<GuidPrefix, String>;
 
-/// Pairs that participants report as refused by the network's controller: writer, reader, and the
+/// Pairs that participants report as refused by the OpenFlow controller: writer, reader, and the
 /// reason.
 type Refused = BTreeMap<(Guid, Guid), String>;
 

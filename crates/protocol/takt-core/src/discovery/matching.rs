@@ -610,7 +610,7 @@ impl Discovery {
         ctx.notify(Event::PairsRefused);
     }
 
-    /// Removes the refusal by the network's controller of a pair that is now matched, or refused
+    /// Removes the refusal by the OpenFlow controller of a pair that is now matched, or refused
     /// for another reason.
     fn remove_refusal(&mut self, local: Guid, remote: Guid) {
         let is_of_pair = |refusal: &Refusal| (refusal.local, refusal.remote) == (local, remote);

@@ -354,7 +354,7 @@ impl Discovery {
         }
     }
 
-    /// Updates the refusals by the network's controller in the announcement.
+    /// Updates the refusals by the OpenFlow controller in the announcement.
     pub(crate) fn report_refusals(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.refusals.len());
         let of_network = self.refusals.iter().rev().filter_map(|refusal| {

@@ -33,7 +33,7 @@ impl Participant {
     }
 
     /// Returns the latest refused matches with their reasons, oldest first; at most
-    /// [`crate::Limits::max_refusals`]. Refusals by the network's controller end with a match.
+    /// [`crate::Limits::max_refusals`]. Refusals by the OpenFlow controller end with a match.
     pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
         self.discovery.refusals.iter()
     }

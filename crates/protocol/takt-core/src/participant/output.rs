@@ -41,7 +41,7 @@ impl Participant {
     }
 
     /// As [`Self::poll_transmit`], but long fragments are not copied: the caller sends
-    /// [`Transmit::payload`] after the frame. The frame has room for the payload behind the part
+    /// [`Transmit::payload`] after the frame. The frame has room for the payload after the part
     /// that was built.
     pub fn poll_transmit_gathering(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
         self.ctx.scatter_gather = self.ctx.security.is_none();

@@ -4,7 +4,7 @@
 //! Vendor-specific parameter (RTPS 2.5 §9.6.3.1): four magic octets, period and jitter, the name of
 //! the flow, and a sequence of stages, each a CDR string and a bound. A time is two unsigned 32-bit
 //! integers, the higher half first. The timing analysis of the host computes the stages
-//! (`docs/guide/analysis.md`). The network's controller adds them to its own bounds
+//! (`docs/guide/analysis.md`). The OpenFlow controller adds them to its own bounds
 //! (`docs/guide/sdn.md`).
 //!
 //! A value without the magic octets belongs to another vendor and is skipped. A malformed value

@@ -4,7 +4,7 @@
 //! The value of [`LATENCY_PROPERTY`] has one entry for each endpoint, separated by spaces: eight
 //! hexadecimal digits of its entity id, a colon, and nanoseconds. A reader reports the longest time
 //! from the source timestamp of a sample until the sample could be read. A writer reports its
-//! longest call of `write`. The network's controller shows the latency next to the bound. Malformed
+//! longest call of `write`. The OpenFlow controller shows the latency next to the bound. Malformed
 //! entries are ignored.
 
 use alloc::format;

@@ -1,4 +1,4 @@
-//! Reason why the network's controller refuses an endpoint: a parameter in the announcement that
+//! Reason why the OpenFlow controller refuses an endpoint: a parameter in the announcement that
 //! the controller made incompatible.
 //!
 //! Vendor-specific parameter (RTPS 2.5 §9.6.3.1): four magic octets and a CDR string. A value
@@ -32,7 +32,7 @@ pub const REFUSALS_PROPERTY: &str = "rt.refused";
 /// Maximum number of refusals that a participant reports; the latest ones are kept.
 pub const REPORTED_REFUSALS_MAX: usize = 4;
 
-/// Pair of endpoints that the network's controller refuses, as reported by one of the two
+/// Pair of endpoints that the OpenFlow controller refuses, as reported by one of the two
 /// participants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReportedRefusal {
