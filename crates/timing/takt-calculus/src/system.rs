@@ -180,7 +180,7 @@ impl System {
 }
 
 impl Stage {
-    /// Returns the arrival bound behind the stage, for these arrivals and the maximum response time
+    /// Returns the arrival bound after the stage, for these arrivals and the maximum response time
     /// `response_ns`. `None` beyond `u64`.
     pub(crate) fn pass_on(&self, arrivals: Arrivals, response_ns: u64) -> Option<Arrivals> {
         // The first piece of one event may be earliest while the last piece of another is latest.

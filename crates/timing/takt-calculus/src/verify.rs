@@ -138,7 +138,7 @@ fn loads(certificate: &Certificate) -> Result<Vec<Load>, Unproven> {
     Ok(loads)
 }
 
-/// Returns the arrival bound behind a stage that follows from the claim.
+/// Returns the arrival bound after a stage that follows from the claim.
 fn departures(stage: &Stage, claim: &StageClaim) -> Option<Arrivals> {
     let latest = u128::from(claim.response_ns) + u128::from(stage.delay_ns);
     let earliest = u128::from(stage.piece_ns_min) + u128::from(stage.delay_ns_min);

@@ -18,7 +18,7 @@ pub struct DpdkConfig {
     /// With an address other than the device's, the port receives all frames and drops those that
     /// are not for it.
     pub mac: Option<MacAddress>,
-    /// Maximum octets of a frame behind its Ethernet header, 64 to 9,216; `None`: the setting of
+    /// Maximum octets of a frame after its Ethernet header, 64 to 9,216; `None`: the setting of
     /// the device, at most 1,500.
     pub mtu: Option<u16>,
     /// Size of the driver's receive buffers in octets; a longer frame arrives in several, and is

@@ -162,7 +162,7 @@ impl Mbuf {
         (copied as usize, self.part().whole_len as usize)
     }
 
-    /// Returns all room behind the headroom for writing. Only for frames from [`Pool::frame`]:
+    /// Returns all room after the headroom for writing. Only for frames from [`Pool::frame`]:
     /// those have one part, whose octets were all written once.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         let part = self.part();

@@ -153,7 +153,7 @@ fn begin(out: &mut Vec<u8>, kind: u32) -> usize {
     at
 }
 
-/// Ends a block: its length is before and behind its content.
+/// Ends a block: its length is before and after its content.
 fn end(out: &mut Vec<u8>, block: usize) {
     let len = ((out.len() + 4 - block) as u32).to_le_bytes();
     out.extend(len);

@@ -225,7 +225,7 @@ pub enum Payload<'a> {
     /// The whole datagram is in the frame.
     InFrame,
     /// The datagram continues with these bytes. Both together fit into the frame. Transports
-    /// that can send both from where they are do so at once, behind the queued datagrams; others
+    /// that can send both from where they are do so at once, after the queued datagrams; others
     /// [assemble](Commit::assemble) them.
     Gathered(&'a [u8]),
     /// Receivers get the payload without a copy, and hold it. Its memory came from
@@ -249,7 +249,7 @@ impl<'a> Commit<'a> {
         Self { payload, ..self }
     }
 
-    /// Copies a gathered payload into the frame, behind the first part. Returns the length of the
+    /// Copies a gathered payload into the frame, after the first part. Returns the length of the
     /// datagram. For transports that send from the frame only.
     ///
     /// # Errors

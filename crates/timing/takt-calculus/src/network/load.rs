@@ -85,7 +85,7 @@ impl Load {
         self.at_once == other.at_once && only(self) && only(other) && self.with_arrivals(other.arrivals) == *other
     }
 
-    /// Returns the arrivals at the next hop behind a queue with this budget. `None` beyond `u64`.
+    /// Returns the arrivals at the next hop after a queue with this budget. `None` beyond `u64`.
     pub(super) fn departures(&self, port: &Port, budget_ns: u64) -> Option<Arrivals> {
         // The first frame may leave immediately, and the last one as late as the budget permits.
         let spread_ns = budget_ns.saturating_sub(self.shortest_ns).checked_add(port.delay_ns - port.delay_ns_min)?;

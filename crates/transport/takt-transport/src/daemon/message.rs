@@ -27,7 +27,7 @@ const MARK_VERSION: u8 = 1;
 /// Flag of the daemon's submessage: the message is a bundle of several messages.
 const IS_BUNDLE: u8 = 1;
 
-/// Submessage that a daemon inserts behind the header. It states that the sender is a daemon with
+/// Submessage that a daemon inserts after the header. It states that the sender is a daemon with
 /// these unicast ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {

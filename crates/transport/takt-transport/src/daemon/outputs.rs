@@ -64,7 +64,7 @@ impl Sockets {
     }
 }
 
-/// Writes pieces one behind the other and returns their total length.
+/// Writes pieces one after the other and returns their total length.
 pub(super) fn write(frame: &mut [u8], pieces: &[&[u8]]) -> usize {
     let mut at = 0;
     for piece in pieces {

@@ -26,7 +26,7 @@ pub trait FramePort: Send {
     /// Returns the hardware address of the interface.
     fn mac(&self) -> MacAddress;
 
-    /// Returns the maximum size of a frame behind its Ethernet header and tag, in octets.
+    /// Returns the maximum size of a frame after its Ethernet header and tag, in octets.
     fn mtu(&self) -> usize;
 
     /// Returns the VLAN ID of the frames, 0 for a priority tag, or `None` for frames without a tag.

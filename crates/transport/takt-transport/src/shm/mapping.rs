@@ -131,7 +131,7 @@ impl Mapping {
         }
     }
 
-    /// Returns the hold counters behind the rings. Each counts how often the reader holds a slot of
+    /// Returns the hold counters after the rings. Each counts how often the reader holds a slot of
     /// the writer's segment. The writer increments it before it loans a slot, and the reader
     /// decrements it on release.
     pub(super) fn holds(&self) -> &[AtomicU64] {

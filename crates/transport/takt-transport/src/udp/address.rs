@@ -280,7 +280,7 @@ mod tests {
     fn control_messages_round_trip() {
         let mut control = Control::message(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &[1, 0, 0, 0]);
         assert_eq!(control.arrival_v6(), None);
-        // A second message behind the first.
+        // A second message after the first.
         let info = Control::pktinfo_v6(3, Ipv6Addr::LOCALHOST);
         let (a, b) = (control.len, info.len);
         control.bytes[a..a + b].copy_from_slice(&info.bytes[..b]);

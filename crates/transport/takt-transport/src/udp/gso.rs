@@ -2,7 +2,7 @@
 //! of one size to one address that passes the network stack as one unit.
 //!
 //! Sending (`UDP_SEGMENT`, Linux 4.18): consecutive datagrams to one address, all of one length
-//! except the last, which may be shorter, pass the network stack once and are segmented behind it.
+//! except the last, which may be shorter, pass the network stack once and are segmented after it.
 //! Receiving (`UDP_GRO`, Linux 5.0): such datagrams arrive in one buffer with the length of each.
 //! Neither the wire nor the users of the transport see a difference.
 //!

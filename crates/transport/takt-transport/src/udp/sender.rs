@@ -274,7 +274,7 @@ impl Sender {
         self.frame = 0;
     }
 
-    /// Sends the queued datagrams, each with `rest` behind it: the path of single replies and of
+    /// Sends the queued datagrams, each with `rest` after it: the path of single replies and of
     /// long fragments. There is usually one; link-local IPv6 has one per interface.
     fn send_alone(&mut self, rest: &[u8], stats: &mut TransportStats) {
         for one in &self.queue {

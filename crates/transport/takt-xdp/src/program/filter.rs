@@ -173,7 +173,7 @@ impl Switchboard {
     }
 }
 
-/// Offsets in an Ethernet frame, behind its header, and on the stack.
+/// Offsets in an Ethernet frame, after its header, and on the stack.
 mod offset {
     pub(super) const ETHER_TYPE: i16 = 12;
     pub(super) const TAG: i16 = 14;
@@ -203,7 +203,7 @@ const R3: Register = Register(3);
 const R4: Register = Register(4);
 const R5: Register = Register(5);
 /// Preserved registers: the context (`struct xdp_md`); form and VLAN, later the rule; the octets
-/// behind the Ethernet header; the payload.
+/// after the Ethernet header; the payload.
 const CONTEXT: Register = Register(6);
 const FORM: Register = Register(7);
 const INNER: Register = Register(8);
@@ -261,7 +261,7 @@ fn assemble(tables: u32, sockets: u32) -> Vec<Instruction> {
 }
 
 /// Passes the frame unless this number of octets follows the Ethernet header. Sets [`PAYLOAD`]
-/// behind them.
+/// after them.
 fn need(program: &mut Assembler, octets: i16) {
     program.copy(PAYLOAD, INNER).increase(PAYLOAD, octets.into()).pass_if_beyond(PAYLOAD, R3);
 }

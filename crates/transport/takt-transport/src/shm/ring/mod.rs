@@ -172,7 +172,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Returns the position for a record of this size: the current one, behind the gap, or at the
+    /// Returns the position for a record of this size: the current one, after the gap, or at the
     /// beginning of the ring.
     fn start<W: Word>(&mut self, ring: &[W], words: u64) -> Result<u64, Refusal> {
         let size = records(ring).len() as u64;
@@ -285,7 +285,7 @@ struct Record {
 }
 
 impl Record {
-    /// Finds the record at a position, or behind the gap there. Returns its position, and the
+    /// Finds the record at a position, or after the gap there. Returns its position, and the
     /// record if it is present.
     #[inline]
     fn find<W: Word>(records: &[W], position: u64) -> Result<(u64, Option<Self>), Broken> {

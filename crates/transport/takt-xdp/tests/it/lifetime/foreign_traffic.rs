@@ -119,7 +119,7 @@ fn default_mode_on_a_veth_does_not_slow_other_traffic() {
     assert!(keeps_segmentation(&there), "while a filter is there");
 }
 
-/// Makes a datagram with its number behind the four octets of `RTPS`.
+/// Makes a datagram with its number after the four octets of `RTPS`.
 fn numbered(n: u64) -> Vec<u8> {
     let mut datagram = message(0, 200);
     datagram[4..12].copy_from_slice(&n.to_le_bytes());
