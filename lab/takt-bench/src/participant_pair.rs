@@ -84,7 +84,9 @@ impl ParticipantPair {
             self.subscriber.spin_once(Duration::ZERO)?;
             self.publisher.spin_once(Duration::ZERO)?;
             if begin.elapsed() > EVENT_TIMEOUT {
-                return Err(Error::NoAnswer { what: what.into() });
+                return Err(Error::NoAnswer {
+                    what: format!("waited for {what}, without success within {EVENT_TIMEOUT:?}"),
+                });
             }
         }
         Ok(())

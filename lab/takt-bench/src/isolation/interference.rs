@@ -92,7 +92,9 @@ impl Interference {
                 return Ok(());
             }
             if since.elapsed() > BEGIN_LIMIT {
-                return Err(Error::NoAnswer { what: "iperf3 -s does not listen".into() });
+                return Err(Error::NoAnswer {
+                    what: format!("iperf3 -s does not listen on port {PORT} within {BEGIN_LIMIT:?}"),
+                });
             }
             std::thread::sleep(STEP);
         }

@@ -174,7 +174,9 @@ pub(super) fn flood(plan: &FloodPlan, lines: &mut Lines<'_>) -> Result<()> {
             return Err(Error::Stopped);
         }
         if monotonic_ns() - since > MATCH_LIMIT.as_nanos() as u64 {
-            return Err(Error::NoAnswer { what: "no reader matches the writer of background samples".into() });
+            return Err(Error::NoAnswer {
+                what: format!("no reader matches the writers of background samples within {MATCH_LIMIT:?}"),
+            });
         }
         drive(&participant, TICK, false)?;
     }

@@ -275,7 +275,7 @@ impl Site {
         match self.wait(limit, is_proven)? {
             Verdict::Refused(why) => Ok(why),
             Verdict::TrafficEnabled | Verdict::Admitted(_) => {
-                Err(Error::NoAnswer { what: "no pair was refused".to_owned() })
+                Err(Error::NoAnswer { what: "the verdict of the controller is not a refusal".to_owned() })
             }
         }
     }
@@ -297,7 +297,9 @@ impl Site {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    let what = format!("the controller does not reach the expected decision within {limit:?}: {last}");
+                    let what = format!(
+                        "the controller has not reached the expected decision within {limit:?}; its last one: {last}"
+                    );
                     return Err(Error::NoAnswer { what });
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(ended()),
