@@ -1,12 +1,15 @@
 //! Message receiver: input of datagrams (RTPS 2.5 §8.3.4).
 
-use super::{Participant, protection};
+use super::Participant;
+use super::protection::{self, Layer};
 use crate::context::Context;
 use crate::discovery::SpdpSource;
 use crate::endpoints::Endpoints;
 use crate::reader::{Reader, Stamp};
+use crate::security::OpenedSubmessages;
 use crate::slots::Slots;
 use crate::time::Instant;
+use core::slice;
 use takt_wire::discovery::ENCAPSULATION_LEN;
 use takt_wire::message::{AckNack, Data, DataFrag, Envelope, Heartbeat, MessageView, Submessage, Submessages, id};
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, Malformed, SharedBuffer, Timestamp};
@@ -37,6 +40,35 @@ struct Interpreter {
     protection: protection::Received,
 }
 
+/// Local readers that are matched with the writer of a submessage.
+struct MatchedReaders<'a> {
+    /// Index of each reader, and of its proxy of the writer.
+    pairs: slice::Iter<'a, (u32, u32)>,
+    /// The writer is matched, or its submessage is refused for want of protection.
+    is_matched: bool,
+    readers: &'a mut Slots<Reader>,
+    ctx: &'a mut Context,
+    addressee: EntityId,
+    is_sealed: bool,
+}
+
+impl MatchedReaders<'_> {
+    /// Returns the next reader that the submessage addresses, with its proxy of the writer. Skips
+    /// readers that require more protection than the submessage has.
+    #[inline]
+    fn next(&mut self) -> Option<(&mut Reader, &mut Context, u32)> {
+        let Self { pairs, readers, ctx, addressee, is_sealed, .. } = self;
+        let &(index, proxy) = pairs.find(|(index, _)| {
+            let Some(reader) = readers.get(*index) else { return false };
+            let is_addressed = *addressee == EntityId::UNKNOWN || *addressee == reader.entity_id;
+            let is_refused = is_addressed && reader.protection.submessage && !*is_sealed;
+            ctx.counters.unprotected_submessages += u64::from(is_refused);
+            is_addressed && !is_refused
+        })?;
+        Some((readers.get_mut(index)?, ctx, proxy))
+    }
+}
+
 impl Participant {
     /// Handles one datagram with any content: at most one pass over its bytes, and deliveries of at
     /// most one reorder window for each sample in it. Malformed content is counted and dropped.
@@ -56,15 +88,17 @@ impl Participant {
             self.ctx.counters.malformed_messages += 1;
             return;
         };
-        match self.ctx.security {
-            None => self.handle_message(now, from, message, buffer, false),
+        if self.ctx.security.is_none() {
+            return self.handle_message(now, from, message, buffer, false);
+        }
+        let mut memory = self.take_memory(Layer::Message);
+        if let Some((message, is_protected)) = self.open_message(datagram, message, &mut memory) {
             // Decrypted content lies in separate memory, so no transport frame can be retained for
             // it.
-            Some(_) => self.with_opened_message(datagram, message, |participant, message, is_protected| {
-                let buffer = if is_protected { SharedBuffer::Nothing } else { buffer };
-                participant.handle_message(now, from, message, buffer, is_protected);
-            }),
+            let buffer = if is_protected { SharedBuffer::Nothing } else { buffer };
+            self.handle_message(now, from, message, buffer, is_protected);
         }
+        self.return_memory(Layer::Message, memory);
     }
 
     /// Handles one plain message, which may contain protected submessages.
@@ -98,43 +132,47 @@ impl Participant {
         while let Some(envelope) = submessages.next_envelope() {
             match envelope {
                 Ok(prefix) if prefix.id() == id::SEC_PREFIX && self.ctx.security.is_some() => {
-                    self.ctx.work.unit();
-                    let source = interpreter.source;
-                    self.with_opened_submessages(
-                        source,
-                        &message,
-                        &prefix,
-                        &mut submessages,
-                        |participant, sender, plain| {
-                            interpreter.protection.sender = Some(sender);
-                            if sender == EntityId::VOLATILE_MESSAGE_WRITER {
-                                participant.discovery.confirm_session(
-                                    now,
-                                    &mut participant.ctx,
-                                    &mut participant.endpoints,
-                                    source,
-                                );
-                            }
-                            let mut opened = Submessages::of(plain);
-                            while let Some(envelope) = opened.next_envelope() {
-                                participant.handle_envelope(
-                                    now,
-                                    &from,
-                                    &mut interpreter,
-                                    envelope,
-                                    SharedBuffer::Nothing,
-                                );
-                            }
-                            interpreter.protection.sender = None;
-                        },
-                    );
+                    self.handle_protected(now, &from, &mut interpreter, &message, &prefix, &mut submessages);
                 }
-                envelope => self.handle_envelope(now, &from, &mut interpreter, envelope, buffer),
+                envelope => {
+                    let handled = self.handle_envelope(now, &from, &mut interpreter, envelope, buffer);
+                    self.ctx.counters.malformed_submessages += u64::from(handled.is_err());
+                }
             }
         }
         if self.ctx.security.is_some() {
             self.discovery.send_delayed_message_to(now, &mut self.ctx, &mut self.endpoints, source);
         }
+    }
+
+    /// Handles the submessages between the present prefix and its postfix. Advances `rest` past the
+    /// postfix.
+    fn handle_protected(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        interpreter: &mut Interpreter,
+        message: &MessageView<'_>,
+        prefix: &Envelope<'_>,
+        rest: &mut Submessages<'_>,
+    ) {
+        self.ctx.work.unit();
+        let (mut memory, source) = (self.take_memory(Layer::Submessages), interpreter.source);
+        if let Some(OpenedSubmessages { plain, sender }) =
+            self.open_submessages(source, message, prefix, rest, &mut memory)
+        {
+            interpreter.protection.sender = Some(sender);
+            if sender == EntityId::VOLATILE_MESSAGE_WRITER {
+                self.discovery.confirm_session(now, &mut self.ctx, &mut self.endpoints, source);
+            }
+            let mut opened = Submessages::of(plain);
+            while let Some(envelope) = opened.next_envelope() {
+                let handled = self.handle_envelope(now, from, interpreter, envelope, SharedBuffer::Nothing);
+                self.ctx.counters.malformed_submessages += u64::from(handled.is_err());
+            }
+            interpreter.protection.sender = None;
+        }
+        self.return_memory(Layer::Submessages, memory);
     }
 
     #[inline]
@@ -145,19 +183,18 @@ impl Participant {
         interpreter: &mut Interpreter,
         envelope: Result<Envelope<'_>, Malformed>,
         buffer: SharedBuffer<'_>,
-    ) {
+    ) -> Result<(), Malformed> {
+        let envelope = envelope?;
         // DATA and their INFO_TS are the most frequent: handling them apart avoids the stack space
         // of a general submessage.
-        let handled = envelope.and_then(|envelope| {
-            if let Some(data) = envelope.data() {
-                data.map(|data| self.handle_data(now, from, interpreter, &data, buffer))
-            } else if let Some(timestamp) = envelope.timestamp() {
-                timestamp.map(|timestamp| self.handle_timestamp(interpreter, timestamp))
-            } else {
-                envelope.open().map(|other| self.handle_submessage(now, from, interpreter, &other))
-            }
-        });
-        self.ctx.counters.malformed_submessages += u64::from(handled.is_err());
+        if let Some(data) = envelope.data() {
+            self.handle_data(now, from, interpreter, &data?, buffer);
+        } else if let Some(timestamp) = envelope.timestamp() {
+            self.handle_timestamp(interpreter, timestamp?);
+        } else {
+            self.handle_submessage(now, from, interpreter, &envelope.open()?);
+        }
+        Ok(())
     }
 
     fn handle_timestamp(&mut self, interpreter: &mut Interpreter, timestamp: Option<Timestamp>) {
@@ -187,17 +224,19 @@ impl Participant {
             return;
         }
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
-        match data
-            .payload
-            .bytes()
-            .filter(|_| self.endpoints.has_protected_payload(&self.ctx, &interpreter.protection, &writer))
-        {
-            None => self.deliver_data(now, interpreter, data, buffer, false),
-            Some(protected) => self.with_opened_payload(writer, protected, ENCAPSULATION_LEN, |participant, plain| {
-                let data = Data { payload: data.payload.replaced(plain), ..*data };
-                participant.deliver_data(now, interpreter, &data, SharedBuffer::Nothing, true);
-            }),
+        let Some(protected) = data.payload.bytes().filter(|_| self.has_protected_payload(interpreter, &writer)) else {
+            return self.deliver_data(now, interpreter, data, buffer, false);
+        };
+        let mut memory = self.take_memory(Layer::Payload);
+        if let Some(plain) = self.open_payload(writer, protected, ENCAPSULATION_LEN, &mut memory) {
+            let data = Data { payload: data.payload.replaced(plain), ..*data };
+            self.deliver_data(now, interpreter, &data, SharedBuffer::Nothing, true);
         }
+        self.return_memory(Layer::Payload, memory);
+    }
+
+    fn has_protected_payload(&self, interpreter: &Interpreter, writer: &Guid) -> bool {
+        self.endpoints.has_protected_payload(&self.ctx, &interpreter.protection, writer)
     }
 
     /// Passes a sample to its matched readers, after decryption if it was protected.
@@ -212,35 +251,41 @@ impl Participant {
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
         let has_payload = data.payload.bytes().is_some();
-        let has_readers = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
+        let mut matched = self.matched_readers(interpreter, writer, data.reader);
+        while let Some((reader, ctx, proxy)) = matched.next() {
             if (has_payload && reader.protection.payload) == is_opened {
                 reader.handle_data(ctx, proxy, stamp, data, buffer);
             }
-        });
-        self.after_data(now, writer, has_readers);
+        }
+        let is_matched = matched.is_matched;
+        self.after_data(now, writer, is_matched);
     }
 
     /// Passes the fragments of a sample to its matched readers.
     fn handle_data_frag(&mut self, now: Instant, interpreter: &Interpreter, data: &DataFrag<'_>) {
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
-        match self.endpoints.has_protected_payload(&self.ctx, &interpreter.protection, &writer) {
-            false => self.deliver_data_frag(now, interpreter, data, false),
-            true => self.with_opened_payload(writer, data.rest, data.payload.len(), |participant, plain| {
-                let payload = &plain[..data.payload.len()];
-                participant.deliver_data_frag(now, interpreter, &DataFrag { payload, ..*data }, true);
-            }),
+        if !self.has_protected_payload(interpreter, &writer) {
+            return self.deliver_data_frag(now, interpreter, data, false);
         }
+        let mut memory = self.take_memory(Layer::Payload);
+        if let Some(plain) = self.open_payload(writer, data.rest, data.payload.len(), &mut memory) {
+            let payload = &plain[..data.payload.len()];
+            self.deliver_data_frag(now, interpreter, &DataFrag { payload, ..*data }, true);
+        }
+        self.return_memory(Layer::Payload, memory);
     }
 
     fn deliver_data_frag(&mut self, now: Instant, interpreter: &Interpreter, data: &DataFrag<'_>, is_opened: bool) {
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
-        let has_readers = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
+        let mut matched = self.matched_readers(interpreter, writer, data.reader);
+        while let Some((reader, ctx, proxy)) = matched.next() {
             if reader.protection.payload == is_opened {
                 reader.handle_data_frag(ctx, proxy, stamp, data);
             }
-        });
-        self.after_data(now, writer, has_readers);
+        }
+        let is_matched = matched.is_matched;
+        self.after_data(now, writer, is_matched);
     }
 
     /// Reports whether the source address may send for a participant; counts rejected messages.
@@ -305,9 +350,10 @@ impl Participant {
             Submessage::Gap(gap) => {
                 self.ctx.counters.gaps_received += 1;
                 let writer = Guid { prefix: interpreter.source, entity_id: gap.writer };
-                self.for_readers(interpreter, writer, gap.reader, |reader, ctx, proxy| {
+                let mut matched = self.matched_readers(interpreter, writer, gap.reader);
+                while let Some((reader, ctx, proxy)) = matched.next() {
                     reader.handle_gap(now, ctx, proxy, gap);
-                });
+                }
                 self.after_data(now, writer, true);
             }
             Submessage::AckNack(acknack) => self.handle_acknack(now, from, interpreter, acknack),
@@ -350,9 +396,10 @@ impl Participant {
             self.discovery.handle_challenge(&mut self.ctx, interpreter.source, heartbeat);
         }
         let writer = Guid { prefix: interpreter.source, entity_id: heartbeat.writer };
-        self.for_readers(interpreter, writer, heartbeat.reader, |reader, ctx, proxy| {
+        let mut matched = self.matched_readers(interpreter, writer, heartbeat.reader);
+        while let Some((reader, ctx, proxy)) = matched.next() {
             reader.handle_heartbeat(now, ctx, proxy, heartbeat);
-        });
+        }
         self.after_data(now, writer, true);
     }
 
@@ -374,36 +421,21 @@ impl Participant {
         self.ctx.is_message_as_required(&interpreter.protection, reader).then_some(index)
     }
 
-    /// Calls a function for each local reader that is matched with `writer` and addressed by the
-    /// submessage. Skips readers that require more protection than it has. Returns whether there
-    /// was any.
-    fn for_readers(
-        &mut self,
-        interpreter: &Interpreter,
-        writer: Guid,
-        addressee: EntityId,
-        mut call: impl FnMut(&mut Reader, &mut Context, u32),
-    ) -> bool {
-        if self.ctx.security.is_some() && !self.ctx.is_message_as_required(&interpreter.protection, writer.entity_id) {
-            return true;
-        }
+    /// Returns the local readers that are matched with `writer`, for a submessage of it. None if
+    /// the message has less protection than required.
+    #[inline]
+    fn matched_readers(&mut self, interpreter: &Interpreter, writer: Guid, addressee: EntityId) -> MatchedReaders<'_> {
+        let is_as_required =
+            self.ctx.security.is_none() || self.ctx.is_message_as_required(&interpreter.protection, writer.entity_id);
         let is_sealed = interpreter.protection.is_sealed_by(writer.entity_id);
         let Self { endpoints: Endpoints { sources, readers, .. }, ctx, .. } = self;
-        let Some(listeners) = sources.get(&writer) else { return false };
-        ctx.work.steps(listeners.len());
-        let readers: &mut Slots<Reader> = readers;
-        for &(index, proxy) in listeners {
-            if let Some(reader) = readers.get_mut(index)
-                && (addressee == EntityId::UNKNOWN || addressee == reader.entity_id)
-            {
-                if reader.protection.submessage && !is_sealed {
-                    ctx.counters.unprotected_submessages += 1;
-                    continue;
-                }
-                call(reader, ctx, proxy);
-            }
-        }
-        true
+        let (pairs, is_matched): (&[_], _) = match sources.get(&writer) {
+            _ if !is_as_required => (&[], true),
+            Some(pairs) => (pairs, true),
+            None => (&[], false),
+        };
+        ctx.work.steps(pairs.len());
+        MatchedReaders { pairs: pairs.iter(), is_matched, readers, ctx, addressee, is_sealed }
     }
 
     fn after_data(&mut self, now: Instant, writer: Guid, has_readers: bool) {

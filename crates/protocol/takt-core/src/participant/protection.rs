@@ -11,6 +11,7 @@ use crate::FlowTag;
 use crate::context::{Context, Job};
 use crate::endpoints::Endpoints;
 use crate::participant::Participant;
+use crate::security::OpenedSubmessages;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -26,22 +27,24 @@ const DATAGRAM_LEN_MAX: usize = 65_536;
 pub(crate) struct Scratch {
     /// Message being built.
     built: Vec<u8>,
-    /// Decrypted submessages of a message protected as a whole.
-    message: Vec<u8>,
-    /// Submessages decrypted with the key of an endpoint.
-    submessages: Vec<u8>,
-    /// Decrypted payload.
-    payload: Vec<u8>,
+    /// Decrypted content, by [`Layer`].
+    opened: [Vec<u8>; 3],
+}
+
+/// Layers of protection, each inside the previous one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Layer {
+    /// Submessages of a message protected as a whole.
+    Message,
+    /// Submessages protected with the key of an endpoint.
+    Submessages,
+    /// Protected payload.
+    Payload,
 }
 
 impl Scratch {
     pub(crate) fn new() -> Box<Self> {
-        Box::new(Self {
-            built: vec![0; DATAGRAM_LEN_MAX],
-            message: vec![0; DATAGRAM_LEN_MAX],
-            submessages: vec![0; DATAGRAM_LEN_MAX],
-            payload: vec![0; DATAGRAM_LEN_MAX],
-        })
+        Box::new(Self { built: vec![0; DATAGRAM_LEN_MAX], opened: core::array::from_fn(|_| vec![0; DATAGRAM_LEN_MAX]) })
     }
 }
 
@@ -119,76 +122,67 @@ impl Participant {
         protected
     }
 
-    /// Verifies a message that is protected as a whole and passes it to a function; passes a plain
-    /// message unchanged. Counts messages that are not authentic.
-    pub(crate) fn with_opened_message(
-        &mut self,
-        datagram: &[u8],
-        message: MessageView<'_>,
-        handle: impl FnOnce(&mut Self, MessageView<'_>, bool),
-    ) {
-        if !begins_with(&message, id::SRTPS_PREFIX) {
-            return handle(self, message, false);
-        }
-        let (Some(security), Some(scratch)) = (self.ctx.security.as_mut(), self.scratch.as_mut()) else { return };
-        let mut memory = core::mem::take(&mut scratch.message);
-        match security.open_message(datagram, &mut memory) {
-            Some(plain) => handle(self, message.with_submessages(plain), true),
-            None => self.ctx.counters.unauthentic_messages += 1,
-        }
+    /// Takes the memory for decrypted content, until [`return_memory`](Self::return_memory).
+    pub(super) fn take_memory(&mut self, layer: Layer) -> Vec<u8> {
+        self.scratch.as_mut().map(|scratch| core::mem::take(&mut scratch.opened[layer as usize])).unwrap_or_default()
+    }
+
+    pub(super) fn return_memory(&mut self, layer: Layer, memory: Vec<u8>) {
         if let Some(scratch) = &mut self.scratch {
-            scratch.message = memory;
+            scratch.opened[layer as usize] = memory;
         }
     }
 
-    /// Verifies the submessages between the present prefix and its postfix and passes them to a
-    /// function. Advances `rest` past the postfix.
-    pub(crate) fn with_opened_submessages(
+    /// Verifies a message that is protected as a whole; returns a plain message unchanged. Also
+    /// returns whether it was protected. Counts a message that is not authentic.
+    pub(super) fn open_message<'a>(
+        &mut self,
+        datagram: &'a [u8],
+        message: MessageView<'a>,
+        memory: &'a mut [u8],
+    ) -> Option<(MessageView<'a>, bool)> {
+        if !begins_with(&message, id::SRTPS_PREFIX) {
+            return Some((message, false));
+        }
+        let plain = self.ctx.security.as_mut()?.open_message(datagram, memory);
+        self.ctx.counters.unauthentic_messages += u64::from(plain.is_none());
+        Some((message.with_submessages(plain?), true))
+    }
+
+    /// Verifies the submessages between the present prefix and its postfix. Advances `rest` past
+    /// the postfix. Counts submessages that are not authentic.
+    pub(super) fn open_submessages<'a>(
         &mut self,
         source: GuidPrefix,
-        message: &MessageView<'_>,
+        message: &MessageView<'a>,
         prefix: &Envelope<'_>,
         rest: &mut Submessages<'_>,
-        handle: impl FnOnce(&mut Self, EntityId, &[u8]),
-    ) {
+        memory: &'a mut [u8],
+    ) -> Option<OpenedSubmessages<'a>> {
         let end = core::iter::from_fn(|| rest.next_envelope().and_then(Result::ok))
             .find(|envelope| envelope.id() == id::SEC_POSTFIX)
             .map(|postfix| postfix.range().end);
         let protected = end.and_then(|end| message.octets(prefix.range().start..end));
-        let security = self.ctx.security.as_mut();
-        let (Some(protected), Some(security), Some(scratch)) = (protected, security, self.scratch.as_mut()) else {
-            self.ctx.counters.unauthentic_submessages += 1;
-            return;
-        };
-        let mut memory = core::mem::take(&mut scratch.submessages);
-        match security.open_submessages(source, protected, &mut memory) {
-            Some(opened) => handle(self, opened.sender, opened.plain),
-            None => self.ctx.counters.unauthentic_submessages += 1,
-        }
-        if let Some(scratch) = &mut self.scratch {
-            scratch.submessages = memory;
-        }
+        let security = self.ctx.security.as_mut().zip(protected);
+        let opened = security.and_then(|(security, protected)| security.open_submessages(source, protected, memory));
+        self.ctx.counters.unauthentic_submessages += u64::from(opened.is_none());
+        opened
     }
 
-    /// Verifies the payload of a writer's submessage, which must have the given number of octets,
-    /// and passes it to a function.
-    pub(crate) fn with_opened_payload(
+    /// Verifies the payload of a writer's submessage, which must have at least `len_min` octets.
+    /// Counts one that is too short or not authentic.
+    pub(super) fn open_payload<'a>(
         &mut self,
         writer: Guid,
-        protected: &[u8],
+        protected: &'a [u8],
         len_min: usize,
-        handle: impl FnOnce(&mut Self, &[u8]),
-    ) {
-        let (Some(security), Some(scratch)) = (self.ctx.security.as_mut(), self.scratch.as_mut()) else { return };
-        let mut memory = core::mem::take(&mut scratch.payload);
-        match security.open_payload(writer, protected, &mut memory) {
-            Some(plain) if plain.len() < len_min => self.ctx.counters.malformed_submessages += 1,
-            Some(plain) => handle(self, plain),
-            None => self.ctx.counters.unauthentic_payloads += 1,
-        }
-        if let Some(scratch) = &mut self.scratch {
-            scratch.payload = memory;
-        }
+        memory: &'a mut [u8],
+    ) -> Option<&'a [u8]> {
+        let plain = self.ctx.security.as_mut()?.open_payload(writer, protected, memory);
+        self.ctx.counters.unauthentic_payloads += u64::from(plain.is_none());
+        let is_short = plain.is_some_and(|plain| plain.len() < len_min);
+        self.ctx.counters.malformed_submessages += u64::from(is_short);
+        plain.filter(|_| !is_short)
     }
 }
 
