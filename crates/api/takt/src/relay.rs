@@ -21,7 +21,6 @@ use crate::dynamic::{DynamicTypeSupport, key_extractor};
 use crate::qos::{
     DataReaderQos, DataWriterQos, EntityFactory, PublisherQos, SubscriberQos, TopicData, TopicQos, UserData,
 };
-use crate::status::StatusMask;
 use crate::{AnyDataReader, AnyDataWriter, DomainParticipant, Error, Flow, InstanceHandle, Result, SampleInfo};
 
 /// Change as it is forwarded.
@@ -164,15 +163,12 @@ impl RelayReader {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
     pub fn take(&self, mut visit: impl FnMut(&SampleInfo, ChangeKind, &[u8])) -> Result<()> {
-        let core = &*self.any.core;
-        core.engine.call(|driver, now| {
-            core.signal.clear(StatusMask::DATA_AVAILABLE);
-            let mut cursor = ReadCursor::default();
-            while let Some(found) = driver.core.read_next(now, core.handle, Selector::TAKE, &mut cursor)? {
-                visit(&found.info, found.kind, found.payload);
-            }
-            Ok(driver.core.end_read(now, core.handle)?)
-        })
+        let mut call = self.any.core.begin_read()?;
+        let (now, core, mut cursor) = (call.now, call.core()?, ReadCursor::default());
+        while let Some(found) = core.read_next(now, self.any.core.handle, Selector::TAKE, &mut cursor)? {
+            visit(&found.info, found.kind, found.payload);
+        }
+        call.finish()
     }
 
     /// Acknowledges all changes taken so far, which are now stored safely.

@@ -112,7 +112,8 @@ impl<T: Readable> SampleStream<T> {
         if self.ended {
             return Poll::Ready(None);
         }
-        let Poll::Ready(result) = self.reader.poll_sample(&mut self.task, cx.waker()) else { return Poll::Pending };
+        let taken = self.reader.take_or_register(&mut self.task, cx.waker());
+        let Some(result) = taken.transpose() else { return Poll::Pending };
         self.ended = result.is_err();
         Poll::Ready(match result {
             Err(Error::AlreadyDeleted) => None,

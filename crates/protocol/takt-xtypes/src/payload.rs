@@ -174,7 +174,7 @@ pub fn serialize_with<T: TypeSupport>(
 /// is valid but unspecified.
 #[inline]
 pub fn deserialize<T: TypeSupport>(value: &mut T, payload: &[u8]) -> Result<(), DecodeError> {
-    deserialize_reporting(value, payload).map(|_| ())
+    decode(value, payload, Scope::Sample).map(|_| ())
 }
 
 /// Deserializes the payload of a sample and reports its representation; see [`deserialize`].

@@ -12,7 +12,6 @@ use super::DynamicTypeSupport;
 use super::key::key_extractor;
 use crate::content_filter;
 use crate::qos::{DataReaderQos, TopicData, TopicQos};
-use crate::status::StatusMask;
 use crate::{AnyDataReader, Error, Flow, Result, Subscriber};
 
 /// Reader of a type that is known only at run time. Dereferences to [`AnyDataReader`], which has
@@ -133,23 +132,18 @@ impl DynamicDataReader {
     /// [`Error::AlreadyDeleted`] after the participant was closed, [`Error::PreconditionNotMet`]
     /// with PRESENTATION scope GROUP outside [`begin_access`](Subscriber::begin_access).
     pub fn select(&self, selector: Selector, max: usize) -> Result<Vec<DynamicSample>> {
-        let mut samples = self.core.engine.call(|driver, now| {
-            self.core.signal.clear(StatusMask::DATA_AVAILABLE);
-            self.core.subscriber.reset_data_on_readers();
-            let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
-            let mut cursor = ReadCursor::default();
-            let mut samples = Vec::new();
-            while samples.len() < max {
-                let found = driver.core.read_next(now, self.core.handle, selector, &mut cursor)?;
-                let Some(found) = found else { break };
-                let (value, previous) = (self.decode(&found.info, found.payload), found.previous);
-                samples.push(DynamicSample { info: found.info, payload: found.payload.to_vec(), value });
-                let last = samples.len() - 1;
-                ranks::link(&mut samples, last, previous);
-            }
-            driver.core.end_read(now, self.core.handle)?;
-            Ok(samples)
-        })?;
+        let (mut call, reader) = (self.core.begin_read()?, self.core.handle);
+        let (now, core) = (call.now, call.core()?);
+        let max = max.min(core.samples_per_read_max(reader)?);
+        let (mut cursor, mut samples) = (ReadCursor::default(), Vec::new());
+        while samples.len() < max {
+            let Some(found) = core.read_next(now, reader, selector, &mut cursor)? else { break };
+            let (value, previous) = (self.decode(&found.info, found.payload), found.previous);
+            samples.push(DynamicSample { info: found.info, payload: found.payload.to_vec(), value });
+            let last = samples.len() - 1;
+            ranks::link(&mut samples, last, previous);
+        }
+        call.finish()?;
         ranks::compute_ranks(&mut samples);
         Ok(samples)
     }

@@ -15,7 +15,7 @@ use crate::condition::{ReadCondition, StatusCondition};
 use crate::qos::DataReaderQos;
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
-use crate::runtime::engine::Engine;
+use crate::runtime::engine::{Engine, ReadCall};
 use crate::runtime::event_count::EventCount;
 use crate::runtime::listeners::{EndpointRef, Listener, TreePosition};
 use crate::runtime::pi_mutex::PiMutex;
@@ -429,6 +429,15 @@ impl AnyDataReader {
 }
 
 impl ReaderCore {
+    /// Begins a read or take, which resets the statuses of available data.
+    #[inline]
+    pub(crate) fn begin_read(&self) -> Result<ReadCall<'_>> {
+        let call = self.engine.begin_read(self.handle)?;
+        self.signal.clear(StatusMask::DATA_AVAILABLE);
+        self.subscriber.reset_data_on_readers();
+        Ok(call)
+    }
+
     fn delete(&self) -> Result<()> {
         let listener = self.engine.call_state(|state, now| {
             let driver = state.driver()?;

@@ -99,20 +99,20 @@ impl<T: Readable> DataReader<T> {
         sample: &mut T,
         mut visit: impl FnMut(&T, &SampleInfo),
     ) -> Result<usize> {
-        self.access_history(|driver, now| {
-            let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
-            let (mut cursor, mut count) = (ReadCursor::default(), 0);
-            while count < max {
-                let found = driver.core.read_next(now, self.core.handle, selector, &mut cursor)?;
-                let Some(found) = found else { break };
-                if self.decode(&found.info, found.payload, sample) {
-                    visit(sample, &found.info);
-                    count += 1;
-                } else {
-                    cursor.reject_last();
-                }
+        let (mut call, reader) = (self.core.begin_read()?, self.core.handle);
+        let (now, core) = (call.now, call.core()?);
+        let max = max.min(core.samples_per_read_max(reader)?);
+        let (mut cursor, mut count) = (ReadCursor::default(), 0);
+        while count < max {
+            let Some(found) = core.read_next(now, reader, selector, &mut cursor)? else { break };
+            if self.decode(&found.info, found.payload, sample) {
+                visit(sample, &found.info);
+                count += 1;
+            } else {
+                cursor.reject_last();
             }
-            Ok(count)
-        })
+        }
+        call.finish()?;
+        Ok(count)
     }
 }

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
-use std::task::{Poll, Wake, Waker};
+use std::task::{Wake, Waker};
 
 use super::DataReader;
 use crate::runtime::clock;
@@ -69,8 +69,8 @@ impl<T: Readable> Waiting<'_, T> {
         let waker = Waker::from(Arc::clone(alarm));
         loop {
             alarm.0.reset();
-            if let Poll::Ready(result) = self.reader.poll_sample(&mut self.task, &waker) {
-                return result;
+            if let Some(sample) = self.reader.take_or_register(&mut self.task, &waker)? {
+                return Ok(sample);
             }
             let now = clock::now();
             if deadline.is_some_and(|deadline| now >= deadline) {

@@ -60,17 +60,19 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
     /// [`close`](crate::AnyDataReader::close).
     pub fn take_loaned(&self) -> Result<Option<LoanedSample<T>>> {
-        self.access_history(|driver, now| {
-            let found = driver.core.next_loaned(now, self.core.handle, Selector::TAKE, &mut ReadCursor::default())?;
-            Ok(found.map(|found| LoanedSample {
-                info: found.info,
-                payload: match found.loan {
-                    Some(loan) if found.payload.is_empty() => Payload::Loaned(loan.clone()),
-                    _ => Payload::Copied(found.payload.to_vec()),
-                },
-                type_: PhantomData,
-            }))
-        })
+        let mut call = self.core.begin_read()?;
+        let (now, core) = (call.now, call.core()?);
+        let found = core.read_next(now, self.core.handle, Selector::TAKE, &mut ReadCursor::of_loans())?;
+        let sample = found.map(|found| LoanedSample {
+            info: found.info,
+            payload: match found.loan {
+                Some(loan) if found.payload.is_empty() => Payload::Loaned(loan.clone()),
+                _ => Payload::Copied(found.payload.to_vec()),
+            },
+            type_: PhantomData,
+        });
+        call.finish()?;
+        Ok(sample)
     }
 }
 

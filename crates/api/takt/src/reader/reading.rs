@@ -11,20 +11,17 @@
 //! belong to another reader.
 
 use std::sync::atomic::Ordering;
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
-use takt_core::{InstanceHandle, Instant, ReadCursor, SampleInfo, SampleRef, SampleStates, Selector, ranks};
+use takt_core::{InstanceHandle, ReadCursor, SampleInfo, SampleRef, SampleStates, Selector, ranks};
 
 use super::DataReader;
 #[cfg(doc)]
 use crate::Error;
 use crate::query::Snapshot;
-use crate::runtime::clock;
-use crate::runtime::driver::Driver;
-use crate::runtime::state::{State, Target};
+use crate::runtime::state::Target;
 use crate::runtime::tasks::TaskKey;
 use crate::sample::Sample;
-use crate::status::StatusMask;
 use crate::{Readable, Result};
 
 impl<T: Readable> DataReader<T> {
@@ -40,7 +37,7 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_next_sample(&self, sample: &mut T) -> Result<Option<SampleInfo>> {
-        self.next(Selector::TAKE, &mut ReadCursor::default(), sample)
+        self.next(Selector::TAKE, sample)
     }
 
     /// Reads the oldest sample that was not read before into `sample`, without removing it.
@@ -49,84 +46,44 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn read_next_sample(&self, sample: &mut T) -> Result<Option<SampleInfo>> {
-        self.next(
-            Selector { sample_states: SampleStates::NOT_READ, ..Selector::READ },
-            &mut ReadCursor::default(),
-            sample,
-        )
+        self.next(Selector { sample_states: SampleStates::NOT_READ, ..Selector::READ }, sample)
     }
 
-    fn next(&self, selector: Selector, cursor: &mut ReadCursor, sample: &mut T) -> Result<Option<SampleInfo>> {
-        // The closure stores the result here, since returning it would move it once per closure.
-        let mut info = None;
-        self.access_history(|driver, now| {
-            while let Some(found) = driver.core.read_next(now, self.core.handle, selector, cursor)? {
-                if self.decode(&found.info, found.payload, sample) {
-                    info = Some(found.info);
-                    break;
-                }
+    fn next(&self, selector: Selector, sample: &mut T) -> Result<Option<SampleInfo>> {
+        let mut call = self.core.begin_read()?;
+        let (now, core) = (call.now, call.core()?);
+        let (mut cursor, mut info) = (ReadCursor::default(), None);
+        while let Some(found) = core.read_next(now, self.core.handle, selector, &mut cursor)? {
+            if self.decode(&found.info, found.payload, sample) {
+                info = Some(found.info);
+                break;
             }
-            Ok(())
-        })?;
+        }
+        call.finish()?;
         Ok(info)
     }
 
-    /// Performs a read or take: resets the status DATA_AVAILABLE and accounts for the space that
-    /// taken samples free.
-    pub(super) fn access_history<R>(&self, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
-        self.core.engine.read(|state| self.access_history_in(state, read))
-    }
-
-    fn access_history_in<R>(
-        &self,
-        state: &mut State,
-        read: impl FnOnce(&mut Driver, Instant) -> Result<R>,
-    ) -> Result<R> {
-        let driver = state.driver()?;
-        let now = driver.now();
-        self.core.signal.clear(StatusMask::DATA_AVAILABLE);
-        self.core.subscriber.reset_data_on_readers();
-        let result = read(driver, now)?;
-        let sends_soon = driver.core.has_transmit();
-        driver.core.end_read(now, self.core.handle)?;
-        if !sends_soon && driver.core.has_transmit() {
-            driver.transmit(clock::now());
-        }
-        Ok(result)
-    }
-
-    /// Takes the oldest sample, or registers `waker` to be woken when there is one.
-    pub(crate) fn poll_sample(&self, task: &mut Option<TaskKey>, waker: &Waker) -> Poll<Result<Sample<T>>> {
-        let mut former = None;
-        let result = self.core.engine.read(|state| {
-            let found = self.access_history_in(state, |driver, now| self.take_one(driver, now))?;
-            if found.is_none() {
-                former = state.add_task(self.target(), task, waker)?;
-            }
-            Ok(found)
-        });
-        drop(former);
-        result.transpose().map_or(Poll::Pending, Poll::Ready)
-    }
-
-    fn take_one(&self, driver: &mut Driver, now: Instant) -> Result<Option<Sample<T>>> {
-        let mut cursor = ReadCursor::default();
-        while let Some(found) = driver.core.read_next(now, self.core.handle, Selector::TAKE, &mut cursor)? {
+    /// Takes the oldest sample. If there is none, registers `waker` to be woken when there is one.
+    pub(crate) fn take_or_register(&self, task: &mut Option<TaskKey>, waker: &Waker) -> Result<Option<Sample<T>>> {
+        let mut call = self.core.begin_read()?;
+        let (now, core) = (call.now, call.core()?);
+        let (mut cursor, mut taken) = (ReadCursor::default(), None);
+        while let Some(found) = core.read_next(now, self.core.handle, Selector::TAKE, &mut cursor)? {
             let mut sample = Sample::new(found.info);
             if self.decode_into(&found, &mut sample) {
-                return Ok(Some(sample));
+                taken = Some(sample);
+                break;
             }
         }
-        Ok(None)
+        let former = if taken.is_none() { call.add_task(task, waker)? } else { None };
+        call.finish()?;
+        drop(former);
+        Ok(taken)
     }
 
     /// Unregisters a future or stream of this reader.
     pub(crate) fn remove_task(&self, task: TaskKey) {
-        self.core.engine.remove_task(self.target(), task);
-    }
-
-    fn target(&self) -> Target {
-        Target::Reader(self.core.handle)
+        self.core.engine.remove_task(Target::Reader(self.core.handle), task);
     }
 
     /// Decodes a payload into `sample`. Counts a payload that is not a valid `T` and returns false.
@@ -216,35 +173,33 @@ impl<T: Readable> DataReader<T> {
         max: usize,
         count: &mut usize,
     ) -> Result<()> {
-        self.access_history(|driver, now| {
-            let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
-            let (mut cursor, reader) = (ReadCursor::default(), self.core.handle);
-            let mut ordered = match query.filter(|query| query.is_ordered()) {
-                Some(query) => driver.core.ordered_samples(now, reader, selector, query)?.into_iter(),
-                None => Vec::new().into_iter(),
+        let (mut call, reader) = (self.core.begin_read()?, self.core.handle);
+        let (now, core) = (call.now, call.core()?);
+        let max = max.min(core.samples_per_read_max(reader)?);
+        let mut cursor = ReadCursor::default();
+        let mut ordered = match query.filter(|query| query.is_ordered()) {
+            Some(query) => Some(core.ordered_samples(now, reader, selector, query)?.into_iter()),
+            None => None,
+        };
+        while *count < max {
+            let found = match (&mut ordered, query) {
+                (Some(samples), _) => match samples.next() {
+                    Some(sample) => core.read_next_of(reader, sample, selector, &mut cursor)?,
+                    None => None,
+                },
+                (None, Some(query)) => core.read_next_where(now, reader, selector, query, &mut cursor)?,
+                (None, None) => core.read_next(now, reader, selector, &mut cursor)?,
             };
-            while *count < max {
-                let found = match query {
-                    None => driver.core.read_next(now, reader, selector, &mut cursor)?,
-                    Some(query) if !query.is_ordered() => {
-                        driver.core.read_next_where(now, reader, selector, query, &mut cursor)?
-                    }
-                    Some(_) => match ordered.next() {
-                        Some(sample) => driver.core.read_next_of(reader, sample, selector, &mut cursor)?,
-                        None => None,
-                    },
-                };
-                let Some(found) = found else { break };
-                let samples = destination.up_to(*count, &found.info);
-                if self.decode_into(&found, &mut samples[*count]) {
-                    ranks::link(samples, *count, found.previous);
-                    *count += 1;
-                } else {
-                    cursor.reject_last();
-                }
+            let Some(found) = found else { break };
+            let samples = destination.up_to(*count, &found.info);
+            if self.decode_into(&found, &mut samples[*count]) {
+                ranks::link(samples, *count, found.previous);
+                *count += 1;
+            } else {
+                cursor.reject_last();
             }
-            Ok(())
-        })
+        }
+        call.finish()
     }
 
     /// Takes up to `max` samples without decoding them. `visit` receives each serialized payload
@@ -257,17 +212,17 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_payloads(&self, max: usize, mut visit: impl FnMut(&[u8], &SampleInfo)) -> Result<usize> {
-        self.access_history(|driver, now| {
-            let mut cursor = ReadCursor::default();
-            let mut count = 0;
-            while count < max {
-                let found = driver.core.read_next(now, self.core.handle, Selector::TAKE, &mut cursor)?;
-                let Some(found) = found else { break };
-                visit(found.payload, &found.info);
-                count += 1;
-            }
-            Ok(count)
-        })
+        let mut call = self.core.begin_read()?;
+        let (now, core) = (call.now, call.core()?);
+        let (mut cursor, mut count) = (ReadCursor::default(), 0);
+        while count < max {
+            let found = core.read_next(now, self.core.handle, Selector::TAKE, &mut cursor)?;
+            let Some(found) = found else { break };
+            visit(found.payload, &found.info);
+            count += 1;
+        }
+        call.finish()?;
+        Ok(count)
     }
 
     /// Sets the key members of `sample` to the key of an instance. Returns false if the instance is

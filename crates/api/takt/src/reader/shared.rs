@@ -28,19 +28,18 @@ impl<T: Readable + Sync> DataReader<T> {
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
     /// [`close`](crate::AnyDataReader::close).
     pub fn take_shared(&self) -> Result<Option<SharedSample<T>>> {
-        self.access_history(|driver, now| {
-            let mut cursor = ReadCursor::default();
-            while let Some(found) = driver.core.next_loaned(now, self.core.handle, Selector::TAKE, &mut cursor)? {
-                let info = found.info;
-                if !info.valid_data {
-                    return Ok(Some(SharedSample { data: None, info }));
-                }
-                if let Some(data) = self.shared(&found) {
-                    return Ok(Some(SharedSample { data: Some(data), info }));
-                }
+        let mut call = self.core.begin_read()?;
+        let (now, core) = (call.now, call.core()?);
+        let (mut cursor, mut taken) = (ReadCursor::of_loans(), None);
+        while let Some(found) = core.read_next(now, self.core.handle, Selector::TAKE, &mut cursor)? {
+            let data = if found.info.valid_data { self.shared(&found) } else { None };
+            if data.is_some() || !found.info.valid_data {
+                taken = Some(SharedSample { data, info: found.info });
+                break;
             }
-            Ok(None)
-        })
+        }
+        call.finish()?;
+        Ok(taken)
     }
 
     /// Returns the shared object, or the decoded payload. Counts a payload that is not a valid `T`

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker as TaskWaker;
 
-use takt_core::{Instant, Priority};
+use takt_core::{Instant, Participant, Priority, ReaderHandle};
 use takt_schedule::{JobKind, PrioritySet, Run};
 use takt_transport::Scan;
 
@@ -85,6 +85,43 @@ impl CoreCall<'_> {
             wake |= state.send_pending(since);
         }
         engine.end_hold(&mut state, since);
+        engine.exit(state, wake)
+    }
+}
+
+/// Read or take of the application that holds the lock of the state. [`finish`](Self::finish) ends
+/// it. Dropped without it if the reader refuses the read, which then has changed nothing.
+pub(crate) struct ReadCall<'a> {
+    engine: &'a Engine,
+    state: Guard<'a, State>,
+    reader: ReaderHandle,
+    /// Time of the last input: a read does not read the clock.
+    pub(crate) now: Instant,
+    /// Time at which the call began, if urgent datagrams may have to wait for the lock.
+    since: Option<Instant>,
+}
+
+impl ReadCall<'_> {
+    /// Returns the protocol engine.
+    #[inline]
+    pub(crate) fn core(&mut self) -> Result<&mut Participant> {
+        Ok(&mut self.state.driver()?.core)
+    }
+
+    /// Registers a task to be woken when the reader has samples. The caller drops the returned
+    /// former waker after [`finish`](Self::finish).
+    pub(crate) fn add_task(&mut self, task: &mut Option<TaskKey>, waker: &TaskWaker) -> Result<Option<TaskWaker>> {
+        self.state.add_task(Target::Reader(self.reader), task, waker)
+    }
+
+    /// Frees the taken samples, which may make room for others and cause datagrams. Then wakes
+    /// tasks and the driving thread as required.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self { engine, mut state, reader, now, since } = self;
+        let wake = state.end_read(now, reader)?;
+        if let Some(since) = since {
+            engine.end_hold(&mut state, since);
+        }
         engine.exit(state, wake)
     }
 }
@@ -181,6 +218,15 @@ impl Engine {
         Ok(CoreCall { engine: self, state, now })
     }
 
+    /// Begins a read or take of the application.
+    #[inline]
+    pub(crate) fn begin_read(&self, reader: ReaderHandle) -> Result<ReadCall<'_>> {
+        let mut state = self.enter()?;
+        let since = state.distinguishes_urgent().then(clock::now);
+        let now = state.driver()?.now();
+        Ok(ReadCall { engine: self, state, reader, now, since })
+    }
+
     /// Calls the core and sends the resulting datagrams.
     pub(crate) fn call<R>(&self, call: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
         self.call_state(|state, now| call(state.driver()?, now))
@@ -215,19 +261,6 @@ impl Engine {
             state = self.enter()?;
         }
         Ok(state)
-    }
-
-    /// Reads or takes samples and processes the consequences. Sending is left to `read`.
-    pub(crate) fn read<R>(&self, read: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
-        let mut state = self.enter()?;
-        let since = state.distinguishes_urgent().then(clock::now);
-        let result = read(&mut state);
-        let wake = state.end_read();
-        if let Some(since) = since {
-            self.end_hold(&mut state, since);
-        }
-        self.exit(state, wake)?;
-        result
     }
 
     /// Unregisters the task of a dropped future or stream.

@@ -287,7 +287,7 @@ impl Selector {
     }
 }
 
-/// Position of a pass over a reader's samples. Start each pass with the default.
+/// Position of a pass over a reader's samples. Start each pass with a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCursor {
     /// Position in order of arrival after which the pass continues.
@@ -300,9 +300,18 @@ pub struct ReadCursor {
     pub(crate) instance: Option<InstanceHandle>,
     /// Number of returned samples.
     pub(crate) returned: u32,
+    /// Payloads that other participants loan are not copied.
+    pub(crate) keeps_loans: bool,
 }
 
 impl ReadCursor {
+    /// Returns the position of a pass without copies of loaned payloads: the payload of a loaned
+    /// sample is empty, and [`SampleRef::loan`] locates it.
+    #[must_use]
+    pub fn of_loans() -> Self {
+        Self { keeps_loans: true, ..Self::default() }
+    }
+
     /// Reports whether the pass has requested a sample already.
     pub(crate) fn has_begun(&self) -> bool {
         self.pass != 0

@@ -265,7 +265,7 @@ impl Endpoints {
             let Self { readers, .. } = self;
             let Some(reader) = readers.get_mut(channel.own_reader()) else { continue };
             let clocks = ctx.clocks(now);
-            let found = match reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) {
+            let found = match reader.cache.next(Selector::TAKE, None, &mut ReadCursor::default()) {
                 None => false,
                 Some(sample) => {
                     let from = sample.info.publication.prefix;

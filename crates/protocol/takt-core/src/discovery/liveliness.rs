@@ -157,7 +157,7 @@ impl Endpoints {
         let is_secure = reader == PARTICIPANT_MESSAGES_SECURE;
         loop {
             let Some(reader) = self.readers.get_mut(reader) else { return };
-            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            let Some(sample) = reader.cache.next(Selector::TAKE, None, &mut ReadCursor::default()) else { return };
             ctx.work.unit();
             let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
             let message = sample.info.valid_data.then(|| ParticipantMessageData::parse(sample.payload));

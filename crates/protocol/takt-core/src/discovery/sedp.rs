@@ -589,7 +589,7 @@ impl Endpoints {
         read: impl FnOnce(&SampleRef<'_>) -> Announcement<T>,
     ) -> Option<(Announcement<T>, InstanceHandle)> {
         let cache = &mut self.readers.get_mut(reader)?.cache;
-        let sample = cache.next(Selector::TAKE, &mut ReadCursor::default())?;
+        let sample = cache.next(Selector::TAKE, None, &mut ReadCursor::default())?;
         ctx.work.unit();
         let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
         let announcement = read(&sample);

@@ -417,7 +417,7 @@ impl Discovery {
     pub(super) fn take_secure_announcements(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
         loop {
             let Some(reader) = endpoints.readers.get_mut(PARTICIPANTS_SECURE) else { return };
-            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            let Some(sample) = reader.cache.next(Selector::TAKE, None, &mut ReadCursor::default()) else { return };
             ctx.work.unit();
             let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
             let payload = sample.info.valid_data.then(|| sample.payload.to_vec());

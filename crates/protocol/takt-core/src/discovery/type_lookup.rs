@@ -368,7 +368,7 @@ impl Discovery {
     pub(super) fn take_type_requests(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
         loop {
             let Some(reader) = endpoints.readers.get_mut(TYPE_REQUESTS) else { return };
-            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            let Some(sample) = reader.cache.next(Selector::TAKE, None, &mut ReadCursor::default()) else { return };
             ctx.work.unit();
             if !sample.info.valid_data {
                 continue;
@@ -413,7 +413,7 @@ impl Discovery {
         let own = ctx.header.prefix;
         loop {
             let Some(reader) = endpoints.readers.get_mut(TYPE_REPLIES) else { return };
-            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            let Some(sample) = reader.cache.next(Selector::TAKE, None, &mut ReadCursor::default()) else { return };
             ctx.work.unit();
             if !sample.info.valid_data {
                 continue;

@@ -519,22 +519,7 @@ impl Participant {
         selector: Selector,
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
-        Ok(self.endpoints.history_for_reading(now, &mut self.ctx, handle, cursor)?.next(selector, cursor))
-    }
-
-    /// As [`Self::read_next`], without a copy of loaned payloads: the payload of a loaned sample is
-    /// empty, and [`SampleRef::loan`] locates it.
-    ///
-    /// # Errors
-    /// As [`Self::read_next`].
-    pub fn next_loaned(
-        &mut self,
-        now: Instant,
-        handle: ReaderHandle,
-        selector: Selector,
-        cursor: &mut ReadCursor,
-    ) -> Result<Option<SampleRef<'_>>, Error> {
-        Ok(self.endpoints.history_for_reading(now, &mut self.ctx, handle, cursor)?.next_loaned(selector, cursor))
+        Ok(self.endpoints.history_for_reading(now, &mut self.ctx, handle, cursor)?.next(selector, None, cursor))
     }
 
     /// As [`Self::read_next`], restricted to samples that match a query, but not in the query's
@@ -550,11 +535,7 @@ impl Participant {
         query: &dyn SampleQuery,
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
-        Ok(self.endpoints.history_for_reading(now, &mut self.ctx, handle, cursor)?.next_where(
-            selector,
-            Some(query),
-            cursor,
-        ))
+        Ok(self.endpoints.history_for_reading(now, &mut self.ctx, handle, cursor)?.next(selector, Some(query), cursor))
     }
 
     /// Returns the samples that match the selector and a query, in the query's order, for

@@ -55,7 +55,7 @@ struct MatchedReaders<'a> {
 impl MatchedReaders<'_> {
     /// Returns the next reader that the submessage addresses, with its proxy of the writer. Skips
     /// readers that require more protection than the submessage has.
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<(&mut Reader, &mut Context, u32)> {
         let Self { pairs, readers, ctx, addressee, is_sealed, .. } = self;
         let &(index, proxy) = pairs.find(|(index, _)| {
@@ -423,7 +423,7 @@ impl Participant {
 
     /// Returns the local readers that are matched with `writer`, for a submessage of it. None if
     /// the message has less protection than required.
-    #[inline]
+    #[inline(always)]
     fn matched_readers(&mut self, interpreter: &Interpreter, writer: Guid, addressee: EntityId) -> MatchedReaders<'_> {
         let is_as_required =
             self.ctx.security.is_none() || self.ctx.is_message_as_required(&interpreter.protection, writer.entity_id);

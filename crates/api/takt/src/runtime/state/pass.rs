@@ -1,6 +1,6 @@
 //! Jobs of a participant: selection of the next one and execution.
 
-use takt_core::{Instant, Priority};
+use takt_core::{Instant, Priority, ReaderHandle};
 use takt_schedule::{JobKind, PrioritySet};
 use takt_transport::Scan;
 
@@ -332,16 +332,21 @@ impl State {
         self.driver.as_ref().map_or(0, Driver::built)
     }
 
-    /// Ends a call that read samples; the freed space may have admitted others. Returns true if the
-    /// receiving thread must wake.
-    pub(crate) fn end_read(&mut self) -> bool {
-        let Some(driver) = &self.driver else { return false };
+    /// Ends a call that read samples; the freed space may have admitted others, and caused
+    /// datagrams. Returns true if the receiving thread must wake.
+    pub(crate) fn end_read(&mut self, now: Instant, reader: ReaderHandle) -> Result<bool> {
+        let driver = self.driver()?;
+        let sends_soon = driver.core.has_transmit();
+        driver.core.end_read(now, reader)?;
+        if !sends_soon && driver.core.has_transmit() {
+            driver.transmit(clock::now());
+        }
         if !driver.core.has_events() {
-            return false;
+            return Ok(false);
         }
         self.active = true;
         self.route_events();
-        self.must_wake_for_calls()
+        Ok(self.must_wake_for_calls())
     }
 
     /// Reports whether the sleeping thread must be woken to call listeners.

@@ -151,8 +151,6 @@ pub(crate) struct ReaderCache {
     releases: u64,
     /// Number of passes of reads and takes.
     passes: u64,
-    /// The present read copies loaned payloads.
-    copies: bool,
     /// Entry taken by the last read, whose payload the caller still borrows.
     taken: u32,
     reservations: reservations::Reservations,
@@ -185,7 +183,6 @@ impl ReaderCache {
             arrivals: 0,
             releases: 0,
             passes: 0,
-            copies: true,
             taken: NONE,
             reservations: reservations::Reservations::default(),
             latency: None,

@@ -10,33 +10,20 @@ use crate::cache::sample::{
 use alloc::vec::Vec;
 use core::ops::Bound;
 
+/// List of samples that a search follows.
+#[derive(Clone, Copy)]
+enum List {
+    /// All samples.
+    Arrivals,
+    /// Samples of one instance.
+    Instance,
+}
+
 impl ReaderCache {
-    /// Reads or takes the next sample after the cursor that the selector matches. The payload is
-    /// borrowed until the next call. Visits the samples in the order of the pass; each skipped
-    /// sample costs a step.
-    pub(crate) fn next(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
-        self.next_where(selector, None, cursor)
-    }
-
-    /// As [`next`](Self::next), restricted to samples that match a query, but not in the query's
-    /// order.
-    pub(crate) fn next_where(
-        &mut self,
-        selector: Selector,
-        query: Option<&dyn SampleQuery>,
-        cursor: &mut ReadCursor,
-    ) -> Option<SampleRef<'_>> {
-        self.copies = true;
-        self.visit_next(selector, query, cursor)
-    }
-
-    /// As [`next`](Self::next), without copying payloads loaned by other participants.
-    pub(crate) fn next_loaned(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
-        self.copies = false;
-        self.visit_next(selector, None, cursor)
-    }
-
-    fn visit_next(
+    /// Reads or takes the next sample after the cursor that the selector and the query match, but
+    /// not in the query's order. The payload is borrowed until the next call. Visits the samples in
+    /// the order of the pass; each skipped sample costs a step.
+    pub(crate) fn next(
         &mut self,
         selector: Selector,
         query: Option<&dyn SampleQuery>,
@@ -46,7 +33,7 @@ impl ReaderCache {
         self.begin_pass(cursor);
         let in_arrival_order = selector.instance == Instances::Any && !self.by_instance;
         let at = if in_arrival_order {
-            self.find(&selector, query, self.first_after(*cursor), cursor.pass, |entry| entry.next)?
+            self.find(&selector, query, self.first_after(*cursor), cursor.pass, List::Arrivals)?
         } else {
             self.find_by_instance(&selector, query, cursor)?
         };
@@ -64,7 +51,7 @@ impl ReaderCache {
             }
         }
         let (mut found, mut at) = (Vec::new(), self.oldest);
-        while let Some(entry) = self.find(&selector, Some(query), at, 0, |entry| entry.next) {
+        while let Some(entry) = self.find(&selector, Some(query), at, 0, List::Arrivals) {
             found.push(OrderedSample { entry, arrival: self.entries[entry as usize].arrival });
             at = self.entries[entry as usize].next;
         }
@@ -81,7 +68,6 @@ impl ReaderCache {
         cursor: &mut ReadCursor,
     ) -> Option<SampleRef<'_>> {
         self.release_taken();
-        self.copies = true;
         self.begin_pass(cursor);
         let still_exists = |entry: &super::lists::Entry| sample.arrival != 0 && entry.arrival == sample.arrival;
         self.entries.get(sample.entry as usize).filter(|entry| still_exists(entry))?;
@@ -118,7 +104,7 @@ impl ReaderCache {
         }
         let bytes: &[u8] = match payload {
             PayloadRef::EMPTY => &self.instances[instance as usize].key,
-            _ if self.copies => self.pool.readable(payload),
+            _ if !cursor.keeps_loans => self.pool.readable(payload),
             _ => {
                 let loan = self.pool.loan(payload);
                 let payload = if loan.is_some() { &[] } else { self.pool.bytes(payload) };
@@ -135,14 +121,14 @@ impl ReaderCache {
 
     /// Reports whether there is a sample that both the selector and a query match.
     pub(crate) fn has_where(&self, selector: &Selector, query: Option<&dyn SampleQuery>) -> bool {
-        self.find(selector, query, self.oldest, 0, |entry| entry.next).is_some()
+        self.find(selector, query, self.oldest, 0, List::Arrivals).is_some()
     }
 
     /// Calls a function with the position in order of arrival of each sample that the selector
     /// matches.
     pub(crate) fn for_each(&self, selector: &Selector, mut call: impl FnMut(u64)) {
         let mut at = self.oldest;
-        while let Some(found) = self.find(selector, None, at, 0, |entry| entry.next) {
+        while let Some(found) = self.find(selector, None, at, 0, List::Arrivals) {
             call(self.entries[found as usize].arrival);
             at = self.entries[found as usize].next;
         }
@@ -150,13 +136,14 @@ impl ReaderCache {
 
     /// Returns the first sample from `at` on that the selector matches in a pass; zero is a pass
     /// that has not begun.
+    #[inline(always)]
     fn find(
         &self,
         selector: &Selector,
         query: Option<&dyn SampleQuery>,
         mut at: u32,
         pass: u64,
-        next: impl Fn(&Entry) -> u32,
+        list: List,
     ) -> Option<u32> {
         while at != NONE {
             let entry = &self.entries[at as usize];
@@ -169,7 +156,10 @@ impl ReaderCache {
             if selector.wants(states, instance.handle) && query.is_none_or(matches) {
                 return Some(at);
             }
-            at = next(entry);
+            at = match list {
+                List::Arrivals => entry.next,
+                List::Instance => entry.next_in_instance,
+            };
         }
         None
     }
@@ -185,7 +175,7 @@ impl ReaderCache {
     ) -> Option<u32> {
         let of_instance = |instance: u32, after: u64| {
             let first = self.first_of_instance(instance, cursor.entry, after);
-            self.find(selector, query, first, cursor.pass, |entry| entry.next_in_instance)
+            self.find(selector, query, first, cursor.pass, List::Instance)
         };
         if let Some(current) = cursor.instance {
             let index = self.by_handle.get(&current);
