@@ -98,8 +98,8 @@ pub(crate) fn delete_each<A>(entities: &[A], delete: impl Fn(&A) -> Result<()>) 
     })
 }
 
-/// Checks the result of deleting a group in its `drop`; `what` names it. Only the owner thread of
-/// an inline participant can delete the group. Otherwise it is deleted with the participant.
+/// Checks the result of deleting an entity in its `drop`; `what` names it. Only the owner thread of
+/// an inline participant can delete the entity. Otherwise it is deleted with the participant.
 pub(crate) fn check_dropped(what: &str, result: Result<()>) {
     match result {
         Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}

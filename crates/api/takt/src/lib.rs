@@ -60,6 +60,7 @@ mod consistency;
 mod content_filter;
 pub mod dcps;
 pub mod dynamic;
+mod endpoint;
 mod error;
 mod executor;
 mod flow;
@@ -94,6 +95,7 @@ pub mod xtypes;
 
 pub use condition::{Condition, GuardCondition, ReadCondition, StatusCondition};
 pub use content_filter::{ContentFilteredTopic, TopicDescription};
+pub use endpoint::AnyEndpoint;
 pub use error::{Cause, Error, Result};
 pub use executor::{Executor, ExecutorBuilder, JOBS_MAX, Job, JobStatistics};
 pub use flow::Flow;

@@ -34,7 +34,7 @@ pub struct BudgetOverrun {
     pub budget: Duration,
     /// Endpoint whose listener the job called; `None` for a job of the middleware.
     pub endpoint: Option<OverrunEndpoint>,
-    /// The listener is suspended until it is [resumed](crate::AnyDataReader::resume_listener).
+    /// The listener is suspended until it is [resumed](crate::AnyEndpoint::resume_listener).
     pub suspended: bool,
 }
 

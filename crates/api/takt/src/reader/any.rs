@@ -1,7 +1,7 @@
-//! Type-independent part of readers: statuses, conditions, QoS and deletion.
+//! Type-independent part of readers: statuses, conditions, QoS and deletion. See also `endpoint`.
 
-use std::any::TypeId;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -11,21 +11,23 @@ use takt_wire::{Guid, Locator};
 
 use super::DataReader;
 use crate::builtin::PublicationBuiltinTopicData;
-use crate::condition::{ReadCondition, StatusCondition};
+use crate::condition::ReadCondition;
+use crate::endpoint::AnyEndpoint;
+use crate::group::check_dropped;
 use crate::qos::DataReaderQos;
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
-use crate::runtime::engine::{Engine, ReadCall};
+use crate::runtime::engine::ReadCall;
 use crate::runtime::event_count::EventCount;
-use crate::runtime::listeners::{EndpointRef, Listener, TreePosition};
+use crate::runtime::listeners::EndpointRef;
 use crate::runtime::pi_mutex::PiMutex;
-use crate::runtime::state::{Endpoint, Identity, Target};
+use crate::runtime::state::Target;
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LatencyExceededStatus,
-    LivelinessChangedStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus, Signal, StatusMask,
+    LivelinessChangedStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
-use crate::topic::{AnyTopic, TopicInner};
+use crate::topic::TopicInner;
 use crate::{Duration, Error, Executor, Flow, Readable, Result, TRANSPORT_PROPERTY};
 
 /// Reader without its type: the methods of a [`DataReader`] that do not depend on the sample type.
@@ -38,16 +40,12 @@ pub struct AnyDataReader {
 
 pub(crate) struct ReaderCore {
     pub(crate) handle: ReaderHandle,
-    guid: Guid,
+    endpoint: AnyEndpoint,
     flow: FlowTag,
-    pub(crate) signal: Arc<Signal>,
     pub(super) deserialize_failures: AtomicU64,
-    pub(crate) engine: Arc<Engine>,
     qos: PiMutex<DataReaderQos>,
-    pub(crate) topic: Arc<TopicInner>,
     /// Keeps the subscriber, and thereby the participant, from being deleted.
     pub(crate) subscriber: Arc<SubscriberInner>,
-    type_id: TypeId,
 }
 
 const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
@@ -100,35 +98,22 @@ impl AnyDataReader {
         create: impl FnOnce(&mut Driver, takt_core::Instant) -> Result<(ReaderHandle, FlowTag)>,
     ) -> Result<Self> {
         let timing = subscriber.participant.reader_timing(&topic.name, &qos)?;
-        let engine = Arc::clone(&subscriber.participant.engine);
-        let signal = Arc::new(Signal::new());
-        let place = TreePosition { group: subscriber.parent, topic: topic.parent };
-        let (handle, guid, flow) = engine.call_state(|state, now| {
+        let (handle, endpoint, flow) = subscriber.participant.engine.call_state(|state, now| {
             let driver = state.driver()?;
             let (handle, flow) = create(driver, now)?;
-            let guid = driver.core.reader_guid(handle)?;
-            let identity = Identity { target: Target::Reader(handle), guid, topic: topic.name.clone() };
-            let progress = Arc::new(EventCount::new());
-            state.add_endpoint(Endpoint::new(identity, Arc::clone(&signal), progress, place, timing));
-            Ok((handle, guid, flow))
+            let identity = (Target::Reader(handle), driver.core.reader_guid(handle)?);
+            let (position, progress) = ((subscriber.parent, &topic), Arc::new(EventCount::new()));
+            Ok((handle, AnyEndpoint::register::<T>(state, identity, position, progress, timing), flow))
         })?;
         let core = Arc::new(ReaderCore {
             handle,
-            guid,
+            endpoint,
             flow,
-            signal,
             deserialize_failures: AtomicU64::new(0),
-            engine,
             qos: PiMutex::new(qos),
-            topic,
             subscriber: Arc::clone(subscriber),
-            type_id: TypeId::of::<T>(),
         });
-        let endpoint = EndpointRef::Reader(Arc::downgrade(&core));
-        core.engine.call_state(|state, _| {
-            state.complete(Target::Reader(handle), endpoint);
-            Ok(())
-        })?;
+        core.complete(EndpointRef::Reader(Arc::downgrade(&core)))?;
         subscriber.register(&core);
         Ok(Self { core })
     }
@@ -144,7 +129,7 @@ impl AnyDataReader {
     /// Returns the reader with its type if that is `T`.
     #[must_use]
     pub fn downcast<T: Readable>(&self) -> Option<DataReader<T>> {
-        (self.core.type_id == TypeId::of::<T>()).then(|| DataReader::of_this_type(self))
+        self.core.is_of_type::<T>().then(|| DataReader::of_this_type(self))
     }
 
     /// Reports whether the reader is open; false once it was closed.
@@ -175,13 +160,13 @@ impl AnyDataReader {
     pub fn set_qos(&self, qos: DataReaderQos) -> Result<()> {
         let core = &*self.core;
         let (handle, timing) = (core.handle, core.subscriber.participant.reader_timing(&core.topic.name, &qos)?);
-        self.core.engine.call_state(|state, now| {
-            let core = &mut state.driver()?.core;
-            core.set_reader_qos(now, handle, qos.clone())?;
-            core.set_reader_priority(handle, timing.priority)?;
-            state.set_timing(Target::Reader(handle), timing)
+        core.engine.call_state(|state, now| {
+            let driver = state.driver()?;
+            driver.core.set_reader_qos(now, handle, qos.clone())?;
+            driver.core.set_reader_priority(handle, timing.priority)?;
+            state.set_timing(core.target, timing)
         })?;
-        *self.core.qos.lock().expect(UNDISTURBED) = qos;
+        *core.qos.lock().expect(UNDISTURBED) = qos;
         Ok(())
     }
 
@@ -200,40 +185,13 @@ impl AnyDataReader {
         let (participant, qos) = (&core.subscriber.participant, self.qos());
         let planned =
             executor.and_then(|executor| participant.listener_priority(executor, &core.topic.name, &qos.property));
-        core.engine.run_listener_on(executor, Target::Reader(core.handle), planned)
-    }
-
-    /// Resumes a listener that was suspended because it exceeded its
-    /// [budget](crate::BUDGET_PROPERTY). Has no effect if the listener is not suspended.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn resume_listener(&self) -> Result<()> {
-        self.core.engine.call_state(|state, _| state.resume(Target::Reader(self.core.handle)))
+        core.engine.run_listener_on(executor, core.target, planned)
     }
 
     /// Returns the policies of the reader.
     #[must_use]
     pub fn qos(&self) -> DataReaderQos {
         self.core.qos.lock().expect(UNDISTURBED).clone()
-    }
-
-    /// Returns the name of the reader's topic.
-    #[must_use]
-    pub fn topic_name(&self) -> &str {
-        &self.core.topic.name
-    }
-
-    /// Returns the name of the topic's type.
-    #[must_use]
-    pub fn type_name(&self) -> &str {
-        &self.core.topic.type_name
-    }
-
-    /// Returns the reader's topic without its type.
-    #[must_use]
-    pub fn any_topic(&self) -> AnyTopic {
-        AnyTopic::from_inner(Arc::clone(&self.core.topic))
     }
 
     /// Waits until the reader has received all samples that its TRANSIENT_LOCAL writers held when
@@ -249,7 +207,7 @@ impl AnyDataReader {
             return Ok(());
         }
         let core = &*self.core;
-        let progress = core.engine.enter()?.progress_of(Target::Reader(core.handle)).ok_or(Error::AlreadyDeleted)?;
+        let progress = core.engine.enter()?.progress_of(core.target).ok_or(Error::AlreadyDeleted)?;
         core.engine.block_on(
             &progress,
             || clock::deadline(clock::now(), max_wait),
@@ -269,7 +227,9 @@ impl AnyDataReader {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn subscription_matched_status(&self) -> Result<MatchedStatus> {
-        self.status(StatusMask::SUBSCRIPTION_MATCHED, |driver, reader| driver.core.subscription_matched_status(reader))
+        self.status(StatusMask::SUBSCRIPTION_MATCHED, |driver| {
+            driver.core.subscription_matched_status(self.core.handle)
+        })
     }
 
     /// Returns the number of writers whose offered QoS is incompatible, and the policy of the last
@@ -278,8 +238,8 @@ impl AnyDataReader {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn requested_incompatible_qos_status(&self) -> Result<IncompatibleQosStatus> {
-        self.status(StatusMask::REQUESTED_INCOMPATIBLE_QOS, |driver, reader| {
-            driver.core.requested_incompatible_qos_status(reader)
+        self.status(StatusMask::REQUESTED_INCOMPATIBLE_QOS, |driver| {
+            driver.core.requested_incompatible_qos_status(self.core.handle)
         })
     }
 
@@ -288,7 +248,7 @@ impl AnyDataReader {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn liveliness_changed_status(&self) -> Result<LivelinessChangedStatus> {
-        self.status(StatusMask::LIVELINESS_CHANGED, |driver, reader| driver.core.liveliness_changed_status(reader))
+        self.status(StatusMask::LIVELINESS_CHANGED, |driver| driver.core.liveliness_changed_status(self.core.handle))
     }
 
     /// Returns the number of DEADLINE periods in which an instance received no sample, and the last
@@ -297,8 +257,8 @@ impl AnyDataReader {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn requested_deadline_missed_status(&self) -> Result<DeadlineMissedStatus> {
-        self.status(StatusMask::REQUESTED_DEADLINE_MISSED, |driver, reader| {
-            driver.core.requested_deadline_missed_status(reader)
+        self.status(StatusMask::REQUESTED_DEADLINE_MISSED, |driver| {
+            driver.core.requested_deadline_missed_status(self.core.handle)
         })
     }
 
@@ -307,7 +267,7 @@ impl AnyDataReader {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn sample_lost_status(&self) -> Result<SampleLostStatus> {
-        self.status(StatusMask::SAMPLE_LOST, |driver, reader| driver.core.sample_lost_status(reader))
+        self.status(StatusMask::SAMPLE_LOST, |driver| driver.core.sample_lost_status(self.core.handle))
     }
 
     /// Returns the ages of samples when they became readable, measured by the wall clocks of both
@@ -319,7 +279,7 @@ impl AnyDataReader {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn latency_exceeded_status(&self) -> Result<Option<LatencyExceededStatus>> {
-        self.status(StatusMask::LATENCY_EXCEEDED, |driver, reader| driver.core.latency_exceeded_status(reader))
+        self.status(StatusMask::LATENCY_EXCEEDED, |driver| driver.core.latency_exceeded_status(self.core.handle))
     }
 
     /// Returns the number of rejected samples and the reason of the last rejection.
@@ -327,7 +287,7 @@ impl AnyDataReader {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn sample_rejected_status(&self) -> Result<SampleRejectedStatus> {
-        self.status(StatusMask::SAMPLE_REJECTED, |driver, reader| driver.core.sample_rejected_status(reader))
+        self.status(StatusMask::SAMPLE_REJECTED, |driver| driver.core.sample_rejected_status(self.core.handle))
     }
 
     /// Returns the number of writers of the topic that have another type.
@@ -335,19 +295,8 @@ impl AnyDataReader {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn inconsistent_topic_status(&self) -> Result<InconsistentTopicStatus> {
-        self.status(StatusMask::INCONSISTENT_TOPIC, |driver, reader| {
-            driver.core.reader_inconsistent_topic_status(reader)
-        })
-    }
-
-    fn status<S>(
-        &self,
-        status: StatusMask,
-        read: impl FnOnce(&mut Driver, ReaderHandle) -> std::result::Result<S, takt_core::Error>,
-    ) -> Result<S> {
-        self.core.engine.inspect(|driver| {
-            self.core.signal.clear(status);
-            Ok(read(driver, self.core.handle)?)
+        self.status(StatusMask::INCONSISTENT_TOPIC, |driver| {
+            driver.core.reader_inconsistent_topic_status(self.core.handle)
         })
     }
 
@@ -373,44 +322,11 @@ impl AnyDataReader {
         })
     }
 
-    /// Returns the condition that is true while an enabled status has changed.
-    #[must_use]
-    pub fn status_condition(&self) -> StatusCondition {
-        StatusCondition { signal: Arc::clone(&self.core.signal), engine: Arc::clone(&self.core.engine) }
-    }
-
     /// Returns a condition that is true while the reader holds samples that match the selector.
     #[must_use]
     pub fn read_condition(&self, selector: Selector) -> ReadCondition {
         let (signal, engine) = (Arc::clone(&self.core.signal), Arc::clone(&self.core.engine));
         ReadCondition { signal, engine, reader: self.core.handle, selector, query: None }
-    }
-
-    /// Returns the statuses that have changed since they were last read.
-    #[must_use]
-    pub fn status_changes(&self) -> StatusMask {
-        self.core.signal.changes()
-    }
-
-    /// Removes the listener. Its statuses go to the listener of the subscriber or participant.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn clear_listener(&self) -> Result<()> {
-        self.replace_listener(None, StatusMask::NONE)
-    }
-
-    pub(super) fn replace_listener(&self, listener: Option<Listener>, mask: StatusMask) -> Result<()> {
-        let target = Target::Reader(self.core.handle);
-        let former = self.core.engine.call_state(|state, _| state.set_listener(target, listener, mask))?;
-        drop(former);
-        Ok(())
-    }
-
-    /// Returns the GUID of the reader.
-    #[must_use]
-    pub fn guid(&self) -> Guid {
-        self.core.guid
     }
 
     /// Returns the subscriber of the reader.
@@ -444,29 +360,37 @@ impl ReaderCore {
             driver.core.delete_reader(now, self.handle)?;
             driver.transmit(now);
             driver.close_flow(self.flow);
-            Ok(state.remove_endpoint(Target::Reader(self.handle)))
+            Ok(state.remove_endpoint(self.target))
         })?;
         drop(listener);
         Ok(())
     }
 }
 
+impl Deref for ReaderCore {
+    type Target = AnyEndpoint;
+
+    fn deref(&self) -> &AnyEndpoint {
+        &self.endpoint
+    }
+}
+
 impl Drop for ReaderCore {
     fn drop(&mut self) {
-        match self.delete() {
-            // Only the owner thread of an inline participant can delete the reader. Otherwise it is
-            // deleted with the participant.
-            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
-            Err(error) => debug_assert!(false, "deleting a reader failed: {error}"),
-        }
+        check_dropped("reader", self.delete());
+    }
+}
+
+impl Deref for AnyDataReader {
+    type Target = AnyEndpoint;
+
+    fn deref(&self) -> &AnyEndpoint {
+        &self.core
     }
 }
 
 impl fmt::Debug for AnyDataReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DataReader")
-            .field("guid", &self.guid())
-            .field("topic_name", &self.topic_name())
-            .finish_non_exhaustive()
+        self.fmt_as("DataReader", f)
     }
 }

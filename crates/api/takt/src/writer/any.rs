@@ -1,7 +1,7 @@
-//! Type-independent part of writers: statuses, conditions, QoS and deletion.
+//! Type-independent part of writers: statuses, conditions, QoS and deletion. See also `endpoint`.
 
-use std::any::TypeId;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,22 +12,22 @@ use takt_xtypes::Representation;
 
 use super::{DataWriter, representation};
 use crate::builtin::SubscriptionBuiltinTopicData;
-use crate::condition::StatusCondition;
+use crate::endpoint::AnyEndpoint;
+use crate::group::check_dropped;
 use crate::publisher::{Publisher, PublisherInner};
 use crate::qos::{DataWriterQos, History, LivelinessKind};
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
-use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
-use crate::runtime::listeners::{EndpointRef, Listener, TreePosition};
+use crate::runtime::listeners::EndpointRef;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::roles::TransportSet;
-use crate::runtime::state::{Endpoint, Identity, Target};
+use crate::runtime::state::Target;
 use crate::status::{
-    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus, Signal,
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus,
     StatusMask,
 };
-use crate::topic::{AnyTopic, TopicInner};
+use crate::topic::TopicInner;
 use crate::{Duration, Error, Executor, Flow, Result, TRANSPORT_PROPERTY, TypeSupport};
 
 /// Writer without its type: the methods of a [`DataWriter`] that do not depend on the sample type.
@@ -40,10 +40,8 @@ pub struct AnyDataWriter {
 
 pub(crate) struct WriterCore {
     pub(crate) handle: WriterHandle,
-    guid: Guid,
-    pub(crate) signal: Arc<Signal>,
+    endpoint: AnyEndpoint,
     pub(crate) progress: Arc<EventCount>,
-    pub(crate) engine: Arc<Engine>,
     /// Maximum length of a sample: `Limits::endpoint_memory_bytes`.
     sample_len_max: usize,
     /// `RELIABILITY.max_blocking_time`.
@@ -56,13 +54,11 @@ pub(crate) struct WriterCore {
     /// Transports that carry the writer's data.
     transports: TransportSet,
     pub(crate) representation: Representation,
-    pub(crate) topic: Arc<TopicInner>,
     /// Present if the writer's host has stages in the timing plan; otherwise calls of `write` are
     /// not timed.
     pub(crate) write_times: Option<WriteTimes>,
     /// Keeps the publisher, and thereby the participant, from being deleted.
     pub(crate) publisher: Arc<PublisherInner>,
-    type_id: TypeId,
 }
 
 /// Longest execution time of a `write` so far, in nanoseconds.
@@ -171,16 +167,14 @@ impl AnyDataWriter {
             return Err(Error::bad_parameter("the topic belongs to another participant"));
         }
         let representation = representation(&qos.data_representation)?;
-        let engine = Arc::clone(&participant.engine);
-        let (signal, progress) = (Arc::new(Signal::new()), Arc::new(EventCount::new()));
-        let position = TreePosition { group: publisher.inner.parent, topic: topic.parent };
+        let progress = Arc::new(EventCount::new());
         let timing = participant.writer_timing(&topic.name, &qos)?;
         let stages = participant.writer_stages(&topic.name);
         let write_times = stages.is_some().then(WriteTimes::default);
         let own_port = flow.own_port || timing.own_port;
         let flow_spec = FlowSpec { own_port, transport_priority: timing.transport_priority() };
         let is_enabled = publisher.inner.enables_entities();
-        let (handle, guid, flows, transports, sample_len_max) = engine.call_state(|state, now| {
+        let (handle, endpoint, flows, transports, sample_len_max) = participant.engine.call_state(|state, now| {
             let driver = state.driver()?;
             let transports = driver.transports_of(&topic.name, qos.property.get(TRANSPORT_PROPERTY))?;
             let (flows, unicast) = driver.open_writer_flows(&flow_spec, transports)?;
@@ -196,18 +190,16 @@ impl AnyDataWriter {
                 Ok(handle)
             });
             let handle = created.inspect_err(|_| driver.close_writer_flows(flows))?;
-            let guid = driver.core.writer_guid(handle)?;
+            let identity = (Target::Writer(handle), driver.core.writer_guid(handle)?);
             let sample_len_max = driver.core.limits().endpoint_memory_bytes;
-            let identity = Identity { target: Target::Writer(handle), guid, topic: topic.name.clone() };
-            state.add_endpoint(Endpoint::new(identity, Arc::clone(&signal), Arc::clone(&progress), position, timing));
-            Ok((handle, guid, flows, transports, sample_len_max))
+            let position = (publisher.inner.parent, &topic);
+            let endpoint = AnyEndpoint::register::<T>(state, identity, position, Arc::clone(&progress), timing);
+            Ok((handle, endpoint, flows, transports, sample_len_max))
         })?;
         let core = Arc::new(WriterCore {
             handle,
-            guid,
-            signal,
+            endpoint,
             progress,
-            engine,
             liveliness: qos.liveliness.kind,
             sample_len_max,
             max_blocking_time: qos.reliability.max_blocking_time,
@@ -216,16 +208,10 @@ impl AnyDataWriter {
             own_port,
             transports,
             representation,
-            topic,
             write_times,
             publisher: Arc::clone(&publisher.inner),
-            type_id: TypeId::of::<T>(),
         });
-        let endpoint = EndpointRef::Writer(Arc::downgrade(&core));
-        core.engine.call_state(|state, _| {
-            state.complete(Target::Writer(handle), endpoint);
-            Ok(())
-        })?;
+        core.complete(EndpointRef::Writer(Arc::downgrade(&core)))?;
         publisher.inner.register(&core);
         Ok(Self { core })
     }
@@ -237,7 +223,7 @@ impl AnyDataWriter {
     /// Returns the writer with its type if that is `T`.
     #[must_use]
     pub fn downcast<T: TypeSupport>(&self) -> Option<DataWriter<T>> {
-        (self.core.type_id == TypeId::of::<T>()).then(|| DataWriter::of_this_type(self))
+        self.core.is_of_type::<T>().then(|| DataWriter::of_this_type(self))
     }
 
     /// Enables a writer that was created disabled, and announces it (DDS 1.4 §2.2.2.1.1.7). Has no
@@ -275,7 +261,7 @@ impl AnyDataWriter {
                 driver.close_writer_flows(std::mem::replace(&mut settings.flows, flows));
             }
             driver.core.set_writer_priority(core.handle, timing.priority)?;
-            state.set_timing(Target::Writer(core.handle), timing)
+            state.set_timing(core.target, timing)
         })?;
         let autodispose = qos.writer_data_lifecycle.autodispose_unregistered_instances;
         core.autodispose.store(autodispose, Ordering::Relaxed);
@@ -298,40 +284,13 @@ impl AnyDataWriter {
     /// [`close`](Self::close), [`Error::IllegalOperation`] under `Runtime::Inline`, whose
     /// participants have one thread.
     pub fn run_listener_on(&self, executor: Option<&Executor>) -> Result<()> {
-        self.core.engine.run_listener_on(executor, Target::Writer(self.core.handle), None)
-    }
-
-    /// Resumes a listener that was suspended because it exceeded its
-    /// [budget](crate::BUDGET_PROPERTY). Has no effect if the listener is not suspended.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn resume_listener(&self) -> Result<()> {
-        self.core.engine.call_state(|state, _| state.resume(Target::Writer(self.core.handle)))
+        self.core.engine.run_listener_on(executor, self.core.target, None)
     }
 
     /// Returns the policies of the writer.
     #[must_use]
     pub fn qos(&self) -> DataWriterQos {
         self.core.settings.lock().expect(UNDISTURBED).qos.clone()
-    }
-
-    /// Returns the name of the writer's topic.
-    #[must_use]
-    pub fn topic_name(&self) -> &str {
-        &self.core.topic.name
-    }
-
-    /// Returns the name of the topic's type.
-    #[must_use]
-    pub fn type_name(&self) -> &str {
-        &self.core.topic.type_name
-    }
-
-    /// Returns the writer's topic without its type.
-    #[must_use]
-    pub fn any_topic(&self) -> AnyTopic {
-        AnyTopic::from_inner(Arc::clone(&self.core.topic))
     }
 
     /// Asserts the liveliness of a writer with manual LIVELINESS without writing a sample
@@ -429,7 +388,7 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn publication_matched_status(&self) -> Result<MatchedStatus> {
-        self.status(StatusMask::PUBLICATION_MATCHED, |driver, writer| driver.core.publication_matched_status(writer))
+        self.status(StatusMask::PUBLICATION_MATCHED, |driver| driver.core.publication_matched_status(self.core.handle))
     }
 
     /// Returns the number of readers whose requested QoS is incompatible, and the policy of the
@@ -438,8 +397,8 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn offered_incompatible_qos_status(&self) -> Result<IncompatibleQosStatus> {
-        self.status(StatusMask::OFFERED_INCOMPATIBLE_QOS, |driver, writer| {
-            driver.core.offered_incompatible_qos_status(writer)
+        self.status(StatusMask::OFFERED_INCOMPATIBLE_QOS, |driver| {
+            driver.core.offered_incompatible_qos_status(self.core.handle)
         })
     }
 
@@ -449,8 +408,8 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn offered_deadline_missed_status(&self) -> Result<DeadlineMissedStatus> {
-        self.status(StatusMask::OFFERED_DEADLINE_MISSED, |driver, writer| {
-            driver.core.offered_deadline_missed_status(writer)
+        self.status(StatusMask::OFFERED_DEADLINE_MISSED, |driver| {
+            driver.core.offered_deadline_missed_status(self.core.handle)
         })
     }
 
@@ -459,7 +418,7 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn liveliness_lost_status(&self) -> Result<LivelinessLostStatus> {
-        self.status(StatusMask::LIVELINESS_LOST, |driver, writer| driver.core.liveliness_lost_status(writer))
+        self.status(StatusMask::LIVELINESS_LOST, |driver| driver.core.liveliness_lost_status(self.core.handle))
     }
 
     /// Returns the number of readers of the topic that have another type.
@@ -467,19 +426,8 @@ impl AnyDataWriter {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn inconsistent_topic_status(&self) -> Result<InconsistentTopicStatus> {
-        self.status(StatusMask::INCONSISTENT_TOPIC, |driver, writer| {
-            driver.core.writer_inconsistent_topic_status(writer)
-        })
-    }
-
-    fn status<S>(
-        &self,
-        status: StatusMask,
-        read: impl FnOnce(&mut Driver, WriterHandle) -> std::result::Result<S, takt_core::Error>,
-    ) -> Result<S> {
-        self.core.engine.inspect(|driver| {
-            self.core.signal.clear(status);
-            Ok(read(driver, self.core.handle)?)
+        self.status(StatusMask::INCONSISTENT_TOPIC, |driver| {
+            driver.core.writer_inconsistent_topic_status(self.core.handle)
         })
     }
 
@@ -503,39 +451,6 @@ impl AnyDataWriter {
             let unknown = || Error::bad_parameter(format!("reader {reader} is not matched"));
             data.map(SubscriptionBuiltinTopicData::from).ok_or_else(unknown)
         })
-    }
-
-    /// Returns the condition that is true while an enabled status has changed.
-    #[must_use]
-    pub fn status_condition(&self) -> StatusCondition {
-        StatusCondition { signal: Arc::clone(&self.core.signal), engine: Arc::clone(&self.core.engine) }
-    }
-
-    /// Returns the statuses that have changed since they were last read.
-    #[must_use]
-    pub fn status_changes(&self) -> StatusMask {
-        self.core.signal.changes()
-    }
-
-    /// Removes the listener. Its statuses go to the listener of the publisher or participant.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn clear_listener(&self) -> Result<()> {
-        self.replace_listener(None, StatusMask::NONE)
-    }
-
-    pub(super) fn replace_listener(&self, listener: Option<Listener>, mask: StatusMask) -> Result<()> {
-        let target = Target::Writer(self.core.handle);
-        let former = self.core.engine.call_state(|state, _| state.set_listener(target, listener, mask))?;
-        drop(former);
-        Ok(())
-    }
-
-    /// Returns the GUID of the writer.
-    #[must_use]
-    pub fn guid(&self) -> Guid {
-        self.core.guid
     }
 
     /// Returns the publisher of the writer.
@@ -564,29 +479,37 @@ impl WriterCore {
             driver.core.delete_writer(now, self.handle)?;
             driver.transmit(now);
             driver.close_writer_flows(flows);
-            Ok(state.remove_endpoint(Target::Writer(self.handle)))
+            Ok(state.remove_endpoint(self.target))
         })?;
         drop(listener);
         Ok(())
     }
 }
 
+impl Deref for WriterCore {
+    type Target = AnyEndpoint;
+
+    fn deref(&self) -> &AnyEndpoint {
+        &self.endpoint
+    }
+}
+
 impl Drop for WriterCore {
     fn drop(&mut self) {
-        match self.delete() {
-            // Only the owner thread of an inline participant can delete the writer. Otherwise it is
-            // deleted with the participant.
-            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
-            Err(error) => debug_assert!(false, "deleting a writer failed: {error}"),
-        }
+        check_dropped("writer", self.delete());
+    }
+}
+
+impl Deref for AnyDataWriter {
+    type Target = AnyEndpoint;
+
+    fn deref(&self) -> &AnyEndpoint {
+        &self.core
     }
 }
 
 impl fmt::Debug for AnyDataWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DataWriter")
-            .field("guid", &self.guid())
-            .field("topic_name", &self.topic_name())
-            .finish_non_exhaustive()
+        self.fmt_as("DataWriter", f)
     }
 }
