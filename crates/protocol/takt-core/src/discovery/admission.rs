@@ -6,7 +6,7 @@
 //! matched with unprotected endpoints.
 
 use crate::context::Context;
-use crate::discovery::{Departure, Discovery, RefusalReason};
+use crate::discovery::{Call, Departure, Discovery, RefusalReason};
 use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::event::Event;
@@ -87,10 +87,10 @@ impl RemoteSecurity {
 impl Discovery {
     /// Decides about a discovered participant: it must authenticate, is admitted as it is, or is
     /// refused.
-    pub(crate) fn admit_participant(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
-        let clocks = ctx.clocks(now);
+    pub(crate) fn admit_participant(&mut self, call: &mut Call<'_>, index: u32) {
+        let clocks = call.ctx.clocks(call.now);
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        let Some(security) = ctx.security.as_mut() else { return };
+        let Some(security) = call.ctx.security.as_mut() else { return };
         let guid = remote.data.guid;
         match security.participant_discovered(clocks, &remote.data) {
             AdmissionState::Open => remote.security.trust = Trust::Open,
@@ -101,56 +101,50 @@ impl Discovery {
                 {
                     probation.await_handshake();
                 }
-                self.open_channel(now, ctx, endpoints, index, SecurityChannel::Stateless);
-                self.run_security(now, ctx, endpoints);
+                self.open_channel(call, index, SecurityChannel::Stateless);
+                self.run_security(call);
             }
             AdmissionState::Refused(reason) => {
                 remote.security.trust = Trust::Refused;
                 remote.security.refusal_reason = Some(reason);
-                ctx.notify(Event::ParticipantRefused(guid));
+                call.ctx.notify(Event::ParticipantRefused(guid));
             }
         }
     }
 
     /// Executes pending work of the plugin: sends its messages, handles its events, and arms its
     /// timer.
-    pub(crate) fn run_security(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
-        let clocks = ctx.clocks(now);
+    pub(crate) fn run_security(&mut self, call: &mut Call<'_>) {
+        let clocks = call.ctx.clocks(call.now);
         loop {
-            let Some(security) = ctx.security.as_mut() else { return };
+            let Some(security) = call.ctx.security.as_mut() else { return };
             // An event may create the writer that a message needs.
             if let Some(event) = security.poll_event() {
-                self.handle_security_event(now, ctx, endpoints, event);
+                self.handle_security_event(call, event);
             } else if let Some(message) = security.poll_message(clocks) {
-                self.send_security_message(now, ctx, endpoints, message);
+                self.send_security_message(call, message);
             } else {
                 break;
             }
         }
-        if ctx.security.as_deref().is_some_and(Security::has_log) {
-            ctx.notify(Event::SecurityLogged);
+        if call.ctx.security.as_deref().is_some_and(Security::has_log) {
+            call.ctx.notify(Event::SecurityLogged);
         }
-        endpoints.arm_security_timer(now, ctx);
+        call.endpoints.arm_security_timer(call.now, call.ctx);
     }
 
     /// Handles the timer of the plugin: one received message, or other due work.
-    pub(crate) fn handle_security_timeout(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
-        if !endpoints.take_security_message(now, ctx) {
-            let clocks = ctx.clocks(now);
-            if let Some(security) = ctx.security.as_mut() {
+    pub(crate) fn handle_security_timeout(&mut self, call: &mut Call<'_>) {
+        if !call.endpoints.take_security_message(call.now, call.ctx) {
+            let clocks = call.ctx.clocks(call.now);
+            if let Some(security) = call.ctx.security.as_mut() {
                 security.handle_timeout(clocks);
             }
         }
-        self.run_security(now, ctx, endpoints);
+        self.run_security(call);
     }
 
-    fn handle_security_event(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        event: SecurityEvent,
-    ) {
+    fn handle_security_event(&mut self, call: &mut Call<'_>, event: SecurityEvent) {
         match event {
             SecurityEvent::Authenticated(prefix) => {
                 let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
@@ -161,14 +155,14 @@ impl Discovery {
                 remote.security.trust = Trust::Authenticated;
                 (remote.security.delayed_message, remote.security.refusal_reason) = (None, None);
                 remote.security.is_confirmed = false;
-                ctx.counters.participants_authenticated += 1;
+                call.ctx.counters.participants_authenticated += 1;
                 if was_admitted {
                     let writers = [remote.security.stateless.take(), remote.security.volatile.take()];
-                    self.remove_endpoints_of(now, ctx, endpoints, prefix, Departure::Lost);
-                    endpoints.close_channels(ctx, writers);
-                    self.open_channel(now, ctx, endpoints, index, SecurityChannel::Stateless);
+                    self.remove_endpoints_of(call, prefix, Departure::Lost);
+                    call.endpoints.close_channels(call.ctx, writers);
+                    self.open_channel(call, index, SecurityChannel::Stateless);
                 }
-                self.open_channel(now, ctx, endpoints, index, SecurityChannel::Volatile);
+                self.open_channel(call, index, SecurityChannel::Volatile);
             }
             SecurityEvent::Refused { participant, stays_open, reason } => {
                 let Some(&index) = self.remote_by_prefix.get(&participant) else { return };
@@ -177,28 +171,28 @@ impl Discovery {
                 remote.security.trust = if stays_open { Trust::Open } else { Trust::Refused };
                 remote.security.delayed_message = None;
                 remote.security.refusal_reason = Some(reason);
-                ctx.counters.participants_refused += 1;
-                ctx.notify(Event::ParticipantRefused(guid));
+                call.ctx.counters.participants_refused += 1;
+                call.ctx.notify(Event::ParticipantRefused(guid));
                 if stays_open {
                     if let Some(probation) = &mut remote.probation {
                         probation.await_answers();
                     }
-                    self.challenge_again(now, ctx, index);
+                    self.challenge_again(call.now, call.ctx, index);
                 }
             }
-            SecurityEvent::Expelled { participant, reason } if participant == ctx.header.prefix => {
+            SecurityEvent::Expelled { participant, reason } if participant == call.ctx.header.prefix => {
                 let all: Vec<GuidPrefix> = self.remotes.iter().map(|(_, remote)| remote.prefix).collect();
                 for participant in all {
-                    ctx.work.unit();
-                    self.expel(now, ctx, endpoints, participant, reason.clone());
+                    call.ctx.work.unit();
+                    self.expel(call, participant, reason.clone());
                 }
             }
-            SecurityEvent::Expelled { participant, reason } => self.expel(now, ctx, endpoints, participant, reason),
-            SecurityEvent::PermissionsChanged(prefix) if prefix == ctx.header.prefix => {
-                endpoints.recheck_local_endpoints(ctx)
+            SecurityEvent::Expelled { participant, reason } => self.expel(call, participant, reason),
+            SecurityEvent::PermissionsChanged(prefix) if prefix == call.ctx.header.prefix => {
+                call.endpoints.recheck_local_endpoints(call.ctx)
             }
-            SecurityEvent::PermissionsChanged(prefix) => self.match_again(now, ctx, endpoints, prefix),
-            SecurityEvent::Restarted(prefix) => self.leave_former_session(now, ctx, prefix),
+            SecurityEvent::PermissionsChanged(prefix) => self.match_again(call, prefix),
+            SecurityEvent::Restarted(prefix) => self.leave_former_session(call.now, call.ctx, prefix),
         }
     }
 
@@ -207,46 +201,33 @@ impl Discovery {
     ///
     /// INTEROP(CycloneDDS 0.10): forgets endpoints that are announced before it has handled the
     /// last message of the handshake.
-    pub(crate) fn confirm_session(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        prefix: GuidPrefix,
-    ) {
+    pub(crate) fn confirm_session(&mut self, call: &mut Call<'_>, prefix: GuidPrefix) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| remote.security.is_authenticated()) else {
             return;
         };
         if !core::mem::replace(&mut remote.security.is_confirmed, true) {
-            self.end_probation(now, ctx, endpoints, index);
+            self.end_probation(call, index);
         }
     }
 
     /// Expels a participant. It stays known, so that its announcements do not each begin a new
     /// handshake.
-    fn expel(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        prefix: GuidPrefix,
-        reason: String,
-    ) {
+    fn expel(&mut self, call: &mut Call<'_>, prefix: GuidPrefix, reason: String) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get(index) else { return };
         let guid = remote.data.guid;
-        self.remove_endpoints_of(now, ctx, endpoints, prefix, Departure::Lost);
+        self.remove_endpoints_of(call, prefix, Departure::Lost);
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let writers = remote.security.writers();
         remote.security =
             RemoteSecurity { trust: Trust::Refused, refusal_reason: Some(reason), ..RemoteSecurity::default() };
-        endpoints.close_channels(ctx, writers);
+        call.endpoints.close_channels(call.ctx, writers);
         // The participant may authenticate again over this channel, with another certificate.
-        self.open_channel(now, ctx, endpoints, index, SecurityChannel::Stateless);
-        self.handle_builtin_data(now, ctx, endpoints);
-        ctx.counters.participants_refused += 1;
-        ctx.notify(Event::ParticipantRefused(guid));
+        self.open_channel(call, index, SecurityChannel::Stateless);
+        self.handle_builtin_data(call);
+        call.ctx.counters.participants_refused += 1;
+        call.ctx.notify(Event::ParticipantRefused(guid));
     }
 
     /// Makes a participant of another vendor discover this one again, so that it begins a
@@ -277,35 +258,21 @@ impl Discovery {
     }
 
     /// Informs the plugin of a match of a local endpoint with a remote one.
-    pub(crate) fn secure_pair(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        local: EntityId,
-        remote: Guid,
-    ) {
-        if remote.prefix == ctx.header.prefix {
+    pub(crate) fn secure_pair(&mut self, call: &mut Call<'_>, local: EntityId, remote: Guid) {
+        if remote.prefix == call.ctx.header.prefix {
             return;
         }
-        if let Some(security) = ctx.security.as_mut() {
+        if let Some(security) = call.ctx.security.as_mut() {
             security.pair_matched(local, remote);
-            self.run_security(now, ctx, endpoints);
+            self.run_security(call);
         }
     }
 
     /// Handles a changed announcement of an authenticated participant, received by secure SPDP.
-    pub(crate) fn handle_secure_announcement(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        prefix: GuidPrefix,
-        payload: &[u8],
-    ) {
+    pub(crate) fn handle_secure_announcement(&mut self, call: &mut Call<'_>, prefix: GuidPrefix, payload: &[u8]) {
         match ParticipantData::parse(payload) {
-            Ok(data) if data.guid.prefix == prefix => self.adopt_announcement(now, ctx, endpoints, data),
-            _ => ctx.counters.malformed_discovery += 1,
+            Ok(data) if data.guid.prefix == prefix => self.adopt_announcement(call, data),
+            _ => call.ctx.counters.malformed_discovery += 1,
         }
     }
 }

@@ -19,7 +19,7 @@
 
 use super::SEDP_PUBLICATIONS_SECURE;
 use crate::context::Context;
-use crate::discovery::Discovery;
+use crate::discovery::{Call, Discovery};
 use crate::endpoints::Endpoints;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -58,25 +58,18 @@ impl Unconfirmed {
 
 impl Discovery {
     /// Counts a new match, now or once the reader's participant knows the writer.
-    pub(super) fn count_match_once_known(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-        reader: Guid,
-    ) {
-        let Some(writer) = endpoints.writers.get_mut(index) else { return };
+    pub(super) fn count_match_once_known(&mut self, call: &mut Call<'_>, index: u32, reader: Guid) {
+        let Some(writer) = call.endpoints.writers.get_mut(index) else { return };
         let (writer_id, announced, topic_name) = (writer.entity_id, writer.announced, writer.data.topic_name.clone());
-        if self.is_announcement_known(ctx, endpoints, reader.prefix, &topic_name, announced) {
-            if let Some(writer) = endpoints.writers.get_mut(index) {
-                writer.count_match(ctx, reader);
+        if self.is_announcement_known(call.ctx, call.endpoints, reader.prefix, &topic_name, announced) {
+            if let Some(writer) = call.endpoints.writers.get_mut(index) {
+                writer.count_match(call.ctx, reader);
             }
             return;
         }
-        let until = now.after(CONFIRMATION_TIME);
+        let until = call.now.after(CONFIRMATION_TIME);
         self.unconfirmed.waiting.insert((reader, writer_id), until);
-        ctx.timers.arm_by(self.unconfirmed.timer, until);
+        call.ctx.timers.arm_by(self.unconfirmed.timer, until);
     }
 
     /// Reports whether a participant has acknowledged the announcement of a writer, or will never
@@ -140,15 +133,15 @@ impl Discovery {
     }
 
     /// Counts the matches that have waited for [`CONFIRMATION_TIME`].
-    pub(crate) fn handle_confirmation_timeout(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
-        ctx.work.steps(self.unconfirmed.len());
+    pub(crate) fn handle_confirmation_timeout(&mut self, call: &mut Call<'_>) {
+        call.ctx.work.steps(self.unconfirmed.len());
         let waiting = &self.unconfirmed.waiting;
-        let late: Vec<_> = waiting.iter().filter(|(_, until)| **until <= now).map(|(pair, _)| *pair).collect();
+        let late: Vec<_> = waiting.iter().filter(|(_, until)| **until <= call.now).map(|(pair, _)| *pair).collect();
         for (reader, writer) in late {
-            self.confirm_match(ctx, endpoints, reader, writer);
+            self.confirm_match(call.ctx, call.endpoints, reader, writer);
         }
         if let Some(next) = self.unconfirmed.waiting.values().min() {
-            ctx.timers.arm(self.unconfirmed.timer, *next);
+            call.ctx.timers.arm(self.unconfirmed.timer, *next);
         }
     }
 }

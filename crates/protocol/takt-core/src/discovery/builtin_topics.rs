@@ -19,11 +19,10 @@
 use super::Remote;
 use crate::cache::{CacheLimits, ChangeKind, KeyHash, ReaderCache};
 use crate::context::Context;
-use crate::discovery::Discovery;
+use crate::discovery::{Call, Discovery};
 use crate::endpoints::Endpoints;
 use crate::reader::Reader;
 use crate::slots::ReaderHandle;
-use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
@@ -157,14 +156,8 @@ fn topic_key(topic_name: &str, type_name: &str) -> KeyHash {
 
 impl Discovery {
     /// Creates a reader of a builtin topic, filled with the entities known now.
-    pub(crate) fn create_builtin_reader(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        topic: BuiltinTopic,
-    ) -> ReaderHandle {
-        let limits = &ctx.limits;
+    pub(crate) fn create_builtin_reader(&mut self, call: &mut Call<'_>, topic: BuiltinTopic) -> ReaderHandle {
+        let limits = &call.ctx.limits;
         let max_samples = match topic {
             BuiltinTopic::Participant => limits.max_participants + limits.max_unvalidated_participants,
             _ => limits.default_max_instances,
@@ -179,18 +172,18 @@ impl Discovery {
         };
         let cache = ReaderCache::new(bounds, limits.endpoint_memory_bytes);
         let data = Box::new(SubscriptionData {
-            guid: Guid { prefix: ctx.header.prefix, entity_id: topic.reader_id() },
-            participant: Guid::new(ctx.header.prefix, EntityId::PARTICIPANT),
+            guid: Guid { prefix: call.ctx.header.prefix, entity_id: topic.reader_id() },
+            participant: Guid::new(call.ctx.header.prefix, EntityId::PARTICIPANT),
             topic_name: topic.name().to_string(),
             qos: BuiltinTopic::reader_qos(),
             ..SubscriptionData::default()
         });
-        let index = endpoints.readers.vacant();
-        let handle = ReaderHandle { index, generation: endpoints.readers.generation(index) };
-        let mut reader = Reader::new(handle, data, true, Some(Box::new(super::EndpointKey)), cache, ctx);
+        let index = call.endpoints.readers.vacant();
+        let handle = ReaderHandle { index, generation: call.endpoints.readers.generation(index) };
+        let mut reader = Reader::new(handle, data, true, Some(Box::new(super::EndpointKey)), cache, call.ctx);
         reader.is_enabled = true;
-        endpoints.readers.insert(reader);
-        self.fill_builtin_reader(now, ctx, endpoints, topic, index);
+        call.endpoints.readers.insert(reader);
+        self.fill_builtin_reader(call, topic, index);
         self.builtin_topics.readers.push((topic, index));
         handle
     }
@@ -207,20 +200,13 @@ impl Discovery {
     }
 
     /// Fills a new reader with the known entities (TRANSIENT_LOCAL).
-    fn fill_builtin_reader(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        topic: BuiltinTopic,
-        index: u32,
-    ) {
+    fn fill_builtin_reader(&mut self, call: &mut Call<'_>, topic: BuiltinTopic, index: u32) {
         let Self { remotes, publications, subscriptions, builtin_topics, .. } = self;
-        let Endpoints { readers, .. } = endpoints;
+        let Endpoints { readers, .. } = call.endpoints;
         let Some(reader) = readers.get_mut(index) else { return };
         let mut insert = |entity: Guid, payload: Vec<u8>| {
             let change = Change::of(topic, entity, ChangeKind::Alive, &payload);
-            reader.insert(now, ctx, change.writer, change.kind, change.key_hash, change.payload);
+            reader.insert(call.now, call.ctx, change.writer, change.kind, change.key_hash, change.payload);
         };
         match topic {
             BuiltinTopic::Participant => {
@@ -231,7 +217,7 @@ impl Discovery {
             BuiltinTopic::Topic => {
                 let is_counted = builtin_topics.has_reader(BuiltinTopic::Topic);
                 let mut seen = BTreeSet::new();
-                let prefix = ctx.header.prefix;
+                let prefix = call.ctx.header.prefix;
                 let written = publications.values().map(|data| (&data.topic_name, &data.type_name, data.guid));
                 let read = subscriptions.values().map(|data| (&data.topic_name, &data.type_name, data.guid));
                 for (topic_name, type_name, guid) in written.chain(read) {
@@ -251,7 +237,14 @@ impl Discovery {
                     };
                     let writer = Guid { prefix, entity_id: topic.writer_id() };
                     let key_hash = topic_key(topic_name, type_name);
-                    reader.insert(now, ctx, writer, ChangeKind::Alive, key_hash, &payload.unwrap_or_default());
+                    reader.insert(
+                        call.now,
+                        call.ctx,
+                        writer,
+                        ChangeKind::Alive,
+                        key_hash,
+                        &payload.unwrap_or_default(),
+                    );
                 }
             }
         }
@@ -259,113 +252,67 @@ impl Discovery {
 }
 
 impl BuiltinTopics {
-    fn deliver(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, change: &Change<'_>) {
+    fn deliver(&mut self, call: &mut Call<'_>, change: &Change<'_>) {
         for (_, index) in self.readers.iter().filter(|(topic, _)| *topic == change.topic) {
-            if let Some(reader) = endpoints.readers.get_mut(*index) {
-                reader.insert(now, ctx, change.writer, change.kind, change.key_hash, change.payload);
+            if let Some(reader) = call.endpoints.readers.get_mut(*index) {
+                reader.insert(call.now, call.ctx, change.writer, change.kind, change.key_hash, change.payload);
             }
         }
     }
 
     /// Presents a participant that was discovered or changed its announcement.
-    pub(super) fn present_participant(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        remote: &Remote,
-    ) {
+    pub(super) fn present_participant(&mut self, call: &mut Call<'_>, remote: &Remote) {
         if self.has_reader(BuiltinTopic::Participant) {
             let payload = remote.data.to_bytes();
             let change = Change::of(BuiltinTopic::Participant, remote.data.guid, ChangeKind::Alive, &payload);
-            self.deliver(now, ctx, endpoints, &change);
+            self.deliver(call, &change);
         }
     }
 
     /// Reports the departure of a participant.
-    pub(super) fn withdraw_participant(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        remote: &Remote,
-        departure: Departure,
-    ) {
-        self.deliver(
-            now,
-            ctx,
-            endpoints,
-            &Change::of(BuiltinTopic::Participant, remote.data.guid, departure.change(), &[]),
-        );
+    pub(super) fn withdraw_participant(&mut self, call: &mut Call<'_>, remote: &Remote, departure: Departure) {
+        self.deliver(call, &Change::of(BuiltinTopic::Participant, remote.data.guid, departure.change(), &[]));
     }
 
     /// Presents a remote writer that was discovered or changed its policies.
-    pub(super) fn present_publication(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: &PublicationData,
-    ) {
+    pub(super) fn present_publication(&mut self, call: &mut Call<'_>, data: &PublicationData) {
         let (publication, topic) = (BuiltinTopic::Publication, BuiltinTopic::Topic);
         if !self.has_reader(publication) && !self.has_reader(topic) {
             return;
         }
         let payload = data.to_bytes();
-        self.deliver(now, ctx, endpoints, &Change::of(publication, data.guid, ChangeKind::Alive, &payload));
-        self.present_topic(now, ctx, endpoints, (&data.topic_name, &data.type_name), true, &payload);
+        self.deliver(call, &Change::of(publication, data.guid, ChangeKind::Alive, &payload));
+        self.present_topic(call, (&data.topic_name, &data.type_name), true, &payload);
     }
 
     /// Presents a remote reader that was discovered or changed its policies.
-    pub(super) fn present_subscription(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: &SubscriptionData,
-    ) {
+    pub(super) fn present_subscription(&mut self, call: &mut Call<'_>, data: &SubscriptionData) {
         let (subscription, topic) = (BuiltinTopic::Subscription, BuiltinTopic::Topic);
         if !self.has_reader(subscription) && !self.has_reader(topic) {
             return;
         }
         let payload = data.to_bytes();
-        self.deliver(now, ctx, endpoints, &Change::of(subscription, data.guid, ChangeKind::Alive, &payload));
-        self.present_topic(now, ctx, endpoints, (&data.topic_name, &data.type_name), false, &payload);
+        self.deliver(call, &Change::of(subscription, data.guid, ChangeKind::Alive, &payload));
+        self.present_topic(call, (&data.topic_name, &data.type_name), false, &payload);
     }
 
     /// Reports the departure of a remote writer.
-    pub(super) fn withdraw_publication(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: &PublicationData,
-        departure: Departure,
-    ) {
-        self.deliver(now, ctx, endpoints, &Change::of(BuiltinTopic::Publication, data.guid, departure.change(), &[]));
-        self.withdraw_topic(now, ctx, endpoints, (&data.topic_name, &data.type_name), departure);
+    pub(super) fn withdraw_publication(&mut self, call: &mut Call<'_>, data: &PublicationData, departure: Departure) {
+        self.deliver(call, &Change::of(BuiltinTopic::Publication, data.guid, departure.change(), &[]));
+        self.withdraw_topic(call, (&data.topic_name, &data.type_name), departure);
     }
 
     /// Reports the departure of a remote reader.
-    pub(super) fn withdraw_subscription(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: &SubscriptionData,
-        departure: Departure,
-    ) {
-        self.deliver(now, ctx, endpoints, &Change::of(BuiltinTopic::Subscription, data.guid, departure.change(), &[]));
-        self.withdraw_topic(now, ctx, endpoints, (&data.topic_name, &data.type_name), departure);
+    pub(super) fn withdraw_subscription(&mut self, call: &mut Call<'_>, data: &SubscriptionData, departure: Departure) {
+        self.deliver(call, &Change::of(BuiltinTopic::Subscription, data.guid, departure.change(), &[]));
+        self.withdraw_topic(call, (&data.topic_name, &data.type_name), departure);
     }
 
     /// Adds an endpoint to its topic. The topic is presented for the first endpoint and for the
     /// first writer.
     fn present_topic(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         (topic_name, type_name): (&str, &str),
         is_writer: bool,
         payload: &[u8],
@@ -378,17 +325,15 @@ impl BuiltinTopics {
         let is_update = counted.count == 1 || (is_writer && !counted.from_writer);
         counted.from_writer |= is_writer;
         if is_update {
-            let change = topic_change(ctx, (topic_name, type_name), ChangeKind::Alive, payload);
-            self.deliver(now, ctx, endpoints, &change);
+            let change = topic_change(call.ctx, (topic_name, type_name), ChangeKind::Alive, payload);
+            self.deliver(call, &change);
         }
     }
 
     /// Removes an endpoint from its topic.
     pub(super) fn withdraw_topic(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         (topic_name, type_name): (&str, &str),
         departure: Departure,
     ) {
@@ -400,8 +345,8 @@ impl BuiltinTopics {
         counted.count -= 1;
         if counted.count == 0 {
             self.topics.remove(&key);
-            let change = topic_change(ctx, (topic_name, type_name), departure.change(), &[]);
-            self.deliver(now, ctx, endpoints, &change);
+            let change = topic_change(call.ctx, (topic_name, type_name), departure.change(), &[]);
+            self.deliver(call, &change);
         }
     }
 }

@@ -13,7 +13,7 @@
 
 use crate::cache::{ChangeKind, PayloadPool, ReadCursor, ReaderCache, Selector};
 use crate::context::Context;
-use crate::discovery::{Discovery, STATELESS_MESSAGES, VOLATILE_MESSAGES};
+use crate::discovery::{Call, Discovery, STATELESS_MESSAGES, VOLATILE_MESSAGES};
 use crate::endpoints::Endpoints;
 use crate::participant::{cache_limits, history_limits};
 use crate::presentation::SetPosition;
@@ -93,17 +93,10 @@ fn sent_len(payload_len: usize) -> usize {
 
 impl Discovery {
     /// Opens a channel to a participant.
-    pub(crate) fn open_channel(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        remote: u32,
-        channel: SecurityChannel,
-    ) {
+    pub(crate) fn open_channel(&mut self, call: &mut Call<'_>, remote: u32, channel: SecurityChannel) {
         let Some(prefix) = self.remotes.get(remote).map(|remote| remote.prefix) else { return };
         let mut data = PublicationData {
-            guid: Guid { prefix: ctx.header.prefix, entity_id: channel.writer() },
+            guid: Guid { prefix: call.ctx.header.prefix, entity_id: channel.writer() },
             topic_name: channel.topic_name().to_string(),
             ..PublicationData::default()
         };
@@ -116,27 +109,21 @@ impl Discovery {
             SecurityChannel::Volatile => (History::KeepAll, VOLATILE_MEMORY_BYTES),
         };
         data.qos.history = history;
-        let limits = ctx.limits;
+        let limits = call.ctx.limits;
         let resources = ResourceLimits { max_samples: Some(VOLATILE_DEPTH), ..ResourceLimits::default() };
         let writer_history =
             WriterHistory::new(history_limits(history, &resources, &limits), memory.min(limits.endpoint_memory_bytes));
-        let next = endpoints.writers.vacant();
-        let handle = WriterHandle { index: next, generation: endpoints.writers.generation(next) };
-        let mut writer = Writer::new(handle, Box::new(data), false, WriterFlows::default(), writer_history, now, ctx);
+        let next = call.endpoints.writers.vacant();
+        let handle = WriterHandle { index: next, generation: call.endpoints.writers.generation(next) };
+        let mut writer =
+            Writer::new(handle, Box::new(data), false, WriterFlows::default(), writer_history, call.now, call.ctx);
         writer.is_enabled = true;
         writer.security.addressee = Some(prefix);
-        writer.set_protection(ctx.builtin_protection(channel.writer()), ctx);
+        writer.set_protection(call.ctx.builtin_protection(channel.writer()), call.ctx);
         debug_assert_eq!(writer.priority, Priority::NORMAL);
-        let index = endpoints.writers.insert(writer);
-        self.add_builtin_reader(now, ctx, endpoints, index, Guid { prefix, entity_id: channel.reader() }, remote);
-        self.add_builtin_writer(
-            now,
-            ctx,
-            endpoints,
-            channel.own_reader(),
-            Guid { prefix, entity_id: channel.writer() },
-            remote,
-        );
+        let index = call.endpoints.writers.insert(writer);
+        self.add_builtin_reader(call, index, Guid { prefix, entity_id: channel.reader() }, remote);
+        self.add_builtin_writer(call, channel.own_reader(), Guid { prefix, entity_id: channel.writer() }, remote);
         if let Some(remote) = self.remotes.get_mut(remote) {
             *remote.security.writer_mut(channel) = Some(index);
         }
@@ -155,52 +142,34 @@ impl Discovery {
 
     /// Sends a message of the plugin. If the participant is on probation, the message waits until
     /// enough octets were received from it. A later message replaces a waiting one.
-    pub(super) fn send_security_message(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        message: SecurityMessage,
-    ) {
+    pub(super) fn send_security_message(&mut self, call: &mut Call<'_>, message: SecurityMessage) {
         let Some(&index) = self.remote_by_prefix.get(&message.to) else { return };
         let Some(remote) = self.remotes.get_mut(index) else { return };
         if let Some(probation) = &mut remote.probation
-            && !probation.spend(sent_len(message.payload.len()), ctx)
+            && !probation.spend(sent_len(message.payload.len()), call.ctx)
         {
             remote.security.delayed_message = Some(message.payload);
             return;
         }
         let Some(writer) = remote.security.writer(message.channel) else { return };
-        endpoints.write_security_message(now, ctx, writer, &message.payload);
+        call.endpoints.write_security_message(call.now, call.ctx, writer, &message.payload);
     }
 
     /// Sends the message that waits for octets of a participant on probation, if these suffice now.
-    pub(crate) fn send_delayed_message_to(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        prefix: GuidPrefix,
-    ) {
+    pub(crate) fn send_delayed_message_to(&mut self, call: &mut Call<'_>, prefix: GuidPrefix) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if self.remotes.get(index).is_some_and(|remote| remote.security.delayed_message.is_some()) {
-            self.send_delayed_message(now, ctx, endpoints, index);
+            self.send_delayed_message(call, index);
         }
     }
 
     /// Sends the waiting message to a participant on probation, if enough octets were received from
     /// it.
-    pub(crate) fn send_delayed_message(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-    ) {
+    pub(crate) fn send_delayed_message(&mut self, call: &mut Call<'_>, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let Some(payload) = remote.security.delayed_message.take() else { return };
         let message = SecurityMessage { to: remote.prefix, channel: SecurityChannel::Stateless, payload };
-        self.send_security_message(now, ctx, endpoints, message);
+        self.send_security_message(call, message);
     }
 }
 

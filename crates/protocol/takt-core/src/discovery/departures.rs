@@ -11,10 +11,7 @@
 
 use super::Departure;
 use crate::cache::InstanceHandle;
-use crate::context::Context;
-use crate::discovery::Discovery;
-use crate::endpoints::Endpoints;
-use crate::time::Instant;
+use crate::discovery::{Call, Discovery};
 use alloc::collections::VecDeque;
 use takt_wire::{EntityId, Guid};
 
@@ -36,66 +33,46 @@ impl Discovery {
     }
 
     /// Makes the oldest waiting departure take effect.
-    pub(crate) fn conclude_departure(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+    pub(crate) fn conclude_departure(&mut self, call: &mut Call<'_>) {
         if let Some((guid, departure)) = self.departures.waiting.pop_front() {
-            self.conclude(now, ctx, endpoints, guid, departure);
+            self.conclude(call, guid, departure);
         }
     }
 
     /// Handles the departure of a remote participant or writer, at once or deferred.
-    pub(super) fn depart(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        guid: Guid,
-        departure: Departure,
-    ) {
+    pub(super) fn depart(&mut self, call: &mut Call<'_>, guid: Guid, departure: Departure) {
         let is_known = match guid.entity_id {
             EntityId::PARTICIPANT => self.remote_by_prefix.contains_key(&guid.prefix),
             _ => self.publications.contains_key(&guid),
         };
         if !self.departures.is_deferred || !is_known {
-            return self.conclude(now, ctx, endpoints, guid, departure);
+            return self.conclude(call, guid, departure);
         }
         if self.departures.waiting.iter().any(|(waiting, _)| *waiting == guid) {
             return;
         }
         if self.departures.waiting.len() == WAITING_MAX {
-            self.conclude_departure(now, ctx, endpoints);
+            self.conclude_departure(call);
         }
         self.departures.waiting.push_back((guid, departure));
     }
 
     /// Concludes the waiting departure of a participant or writer, because it is announced again.
-    pub(super) fn conclude_departure_of(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        guid: Guid,
-    ) {
+    pub(super) fn conclude_departure_of(&mut self, call: &mut Call<'_>, guid: Guid) {
         if let Some(at) = self.departures.waiting.iter().position(|(waiting, _)| *waiting == guid)
             && let Some((_, departure)) = self.departures.waiting.remove(at)
         {
-            self.conclude(now, ctx, endpoints, guid, departure);
+            self.conclude(call, guid, departure);
         }
     }
 
-    fn conclude(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        guid: Guid,
-        departure: Departure,
-    ) {
+    fn conclude(&mut self, call: &mut Call<'_>, guid: Guid, departure: Departure) {
         if guid.entity_id == EntityId::PARTICIPANT {
-            return self.remove_participant(now, ctx, endpoints, guid.prefix, departure);
+            return self.remove_participant(call, guid.prefix, departure);
         }
         let topic_name = self.publications.get(&guid).map(|data| data.topic_name.clone());
-        self.handle_deleted_publication(now, ctx, endpoints, guid);
-        let sedp = ctx.sedp_of_publications(topic_name.as_deref().unwrap_or_default());
-        endpoints.abandon(sedp, InstanceHandle(guid.to_bytes()));
+        self.handle_deleted_publication(call, guid);
+        let sedp = call.ctx.sedp_of_publications(topic_name.as_deref().unwrap_or_default());
+        call.endpoints.abandon(sedp, InstanceHandle(guid.to_bytes()));
     }
 }

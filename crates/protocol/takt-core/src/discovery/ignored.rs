@@ -2,11 +2,8 @@
 //! nonexistent for the lifetime of the participant.
 
 use super::Departure;
-use crate::context::Context;
-use crate::discovery::Discovery;
-use crate::endpoints::Endpoints;
+use crate::discovery::{Call, Discovery};
 use crate::error::Error;
-use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -46,75 +43,51 @@ impl Ignored {
 
 impl Discovery {
     /// Ignores a participant and all its entities, now and if it returns with the same GUID.
-    pub(crate) fn ignore_participant(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        participant: GuidPrefix,
-    ) -> Result<(), Error> {
+    pub(crate) fn ignore_participant(&mut self, call: &mut Call<'_>, participant: GuidPrefix) -> Result<(), Error> {
         self.ignored.check_room()?;
         self.ignored.participants.insert(participant);
-        self.remove_participant(now, ctx, endpoints, participant, Departure::Deleted);
+        self.remove_participant(call, participant, Departure::Deleted);
         Ok(())
     }
 
     /// Ignores all remote writers and readers of a topic.
-    pub(crate) fn ignore_topic(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        topic_name: &str,
-    ) -> Result<(), Error> {
+    pub(crate) fn ignore_topic(&mut self, call: &mut Call<'_>, topic_name: &str) -> Result<(), Error> {
         self.ignored.check_room()?;
         self.ignored.topics.insert(topic_name.into());
         let writers = self.publications.values().filter(|data| data.topic_name == topic_name);
         let readers = self.subscriptions.values().filter(|data| data.topic_name == topic_name);
         let (writers, readers): (Vec<_>, Vec<_>) =
             (writers.map(|data| data.guid).collect(), readers.map(|data| data.guid).collect());
-        writers.into_iter().for_each(|guid| self.drop_publication(now, ctx, endpoints, guid));
-        readers.into_iter().for_each(|guid| self.drop_subscription(now, ctx, endpoints, guid));
+        writers.into_iter().for_each(|guid| self.drop_publication(call, guid));
+        readers.into_iter().for_each(|guid| self.drop_subscription(call, guid));
         Ok(())
     }
 
     /// Ignores a remote writer.
-    pub(crate) fn ignore_publication(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        writer: Guid,
-    ) -> Result<(), Error> {
+    pub(crate) fn ignore_publication(&mut self, call: &mut Call<'_>, writer: Guid) -> Result<(), Error> {
         self.ignored.check_room()?;
         self.ignored.endpoints.insert(writer);
-        self.drop_publication(now, ctx, endpoints, writer);
+        self.drop_publication(call, writer);
         Ok(())
     }
 
     /// Ignores a remote reader.
-    pub(crate) fn ignore_subscription(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        reader: Guid,
-    ) -> Result<(), Error> {
+    pub(crate) fn ignore_subscription(&mut self, call: &mut Call<'_>, reader: Guid) -> Result<(), Error> {
         self.ignored.check_room()?;
         self.ignored.endpoints.insert(reader);
-        self.drop_subscription(now, ctx, endpoints, reader);
+        self.drop_subscription(call, reader);
         Ok(())
     }
 
-    fn drop_publication(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, guid: Guid) {
-        if let Some(data) = self.remove_publication(now, ctx, endpoints, guid) {
-            self.builtin_topics.withdraw_publication(now, ctx, endpoints, &data, Departure::Deleted);
+    fn drop_publication(&mut self, call: &mut Call<'_>, guid: Guid) {
+        if let Some(data) = self.remove_publication(call, guid) {
+            self.builtin_topics.withdraw_publication(call, &data, Departure::Deleted);
         }
     }
 
-    fn drop_subscription(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, guid: Guid) {
-        if let Some(data) = self.remove_subscription(ctx, endpoints, guid) {
-            self.builtin_topics.withdraw_subscription(now, ctx, endpoints, &data, Departure::Deleted);
+    fn drop_subscription(&mut self, call: &mut Call<'_>, guid: Guid) {
+        if let Some(data) = self.remove_subscription(call.ctx, call.endpoints, guid) {
+            self.builtin_topics.withdraw_subscription(call, &data, Departure::Deleted);
         }
     }
 }

@@ -13,7 +13,7 @@ use super::sedp::BuiltinChange;
 use super::{PARTICIPANT_MESSAGES, PARTICIPANT_MESSAGES_SECURE};
 use crate::cache::{ChangeKind, ReadCursor, Selector};
 use crate::context::Context;
-use crate::discovery::Discovery;
+use crate::discovery::{Call, Discovery};
 use crate::endpoints::Endpoints;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -59,9 +59,9 @@ impl Assertion {
 impl Discovery {
     /// Reschedules the assertions after a writer was created or deleted, because the shortest lease
     /// may have changed.
-    pub(crate) fn schedule_assertions(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+    pub(crate) fn schedule_assertions(&mut self, call: &mut Call<'_>) {
         let leases = |kind: LivelinessKind| {
-            let enabled = endpoints.writers.iter().filter(|(_, writer)| writer.is_enabled);
+            let enabled = call.endpoints.writers.iter().filter(|(_, writer)| writer.is_enabled);
             let of_writers = enabled.map(|(_, writer)| writer.data.qos.liveliness);
             let of_kind = of_writers.filter(move |liveliness| liveliness.kind == kind);
             of_kind.filter_map(|liveliness| liveliness.lease_duration.as_nanos())
@@ -75,56 +75,50 @@ impl Discovery {
         }
         self.assertion.period = period;
         match period {
-            Some(_) => ctx.timers.arm(self.assertion.timer, now),
-            None => ctx.timers.cancel(self.assertion.timer),
+            Some(_) => call.ctx.timers.arm(self.assertion.timer, call.now),
+            None => call.ctx.timers.cancel(self.assertion.timer),
         }
     }
 
     /// Handles the assertion timer.
-    pub(crate) fn assert_automatic_writers(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
-        self.write_assertion(now, ctx, endpoints, LivelinessKind::Automatic);
+    pub(crate) fn assert_automatic_writers(&mut self, call: &mut Call<'_>) {
+        self.write_assertion(call, LivelinessKind::Automatic);
         if let Some(period) = self.assertion.period {
-            ctx.timers.arm(self.assertion.timer, now.after(period));
+            call.ctx.timers.arm(self.assertion.timer, call.now.after(period));
         }
     }
 
     /// Asserts all writers whose liveliness is `MANUAL_BY_PARTICIPANT` (DDS 1.4 §2.2.2.2.1.18).
-    pub(crate) fn assert_liveliness(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
-        self.assertion.manual_sent = Some(now);
-        ctx.timers.cancel(self.assertion.manual_timer);
-        ctx.work.steps(endpoints.writers.len());
-        for (_, writer) in endpoints.writers.iter_mut() {
-            writer.timing.participant_asserted(now, ctx);
+    pub(crate) fn assert_liveliness(&mut self, call: &mut Call<'_>) {
+        self.assertion.manual_sent = Some(call.now);
+        call.ctx.timers.cancel(self.assertion.manual_timer);
+        call.ctx.work.steps(call.endpoints.writers.len());
+        for (_, writer) in call.endpoints.writers.iter_mut() {
+            writer.timing.participant_asserted(call.now, call.ctx);
         }
-        self.write_assertion(now, ctx, endpoints, LivelinessKind::ManualByParticipant);
+        self.write_assertion(call, LivelinessKind::ManualByParticipant);
     }
 
     /// Records a write to a writer whose liveliness may be `MANUAL_BY_PARTICIPANT`. The write also
     /// asserts the other writers, and readers that are not sent the change must learn that the
     /// writer is alive.
-    pub(crate) fn manually_asserted(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        writer: u32,
-    ) {
+    pub(crate) fn manually_asserted(&mut self, call: &mut Call<'_>, writer: u32) {
         let Some(period) = self.assertion.manual_period else { return };
         let is_manual = |writer: &&Writer| writer.data.qos.liveliness.kind == LivelinessKind::ManualByParticipant;
-        let Some(writer) = endpoints.writers.get(writer).filter(is_manual) else { return };
+        let Some(writer) = call.endpoints.writers.get(writer).filter(is_manual) else { return };
         if !self.assertion.is_manual_shared && !writer.withholds_last() {
             return;
         }
-        match self.assertion.manual_sent.map(|sent| sent.after(period)).filter(|due| *due > now) {
-            Some(due) => ctx.timers.arm_by(self.assertion.manual_timer, due),
-            None => self.assert_liveliness(now, ctx, endpoints),
+        match self.assertion.manual_sent.map(|sent| sent.after(period)).filter(|due| *due > call.now) {
+            Some(due) => call.ctx.timers.arm_by(self.assertion.manual_timer, due),
+            None => self.assert_liveliness(call),
         }
     }
 
     /// Announces that the writers of a kind are alive, and asserts them at local readers, which do
     /// not receive the announcement.
-    fn write_assertion(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, kind: LivelinessKind) {
-        let prefix = ctx.header.prefix;
+    fn write_assertion(&mut self, call: &mut Call<'_>, kind: LivelinessKind) {
+        let prefix = call.ctx.header.prefix;
         let wire_kind = match kind {
             LivelinessKind::ManualByParticipant => ParticipantMessageData::KIND_MANUAL_BY_PARTICIPANT,
             _ => ParticipantMessageData::KIND_AUTOMATIC,
@@ -133,10 +127,10 @@ impl Discovery {
         let mut key_hash = [0; 16];
         key_hash[..12].copy_from_slice(&prefix.0);
         key_hash[12..].copy_from_slice(&wire_kind);
-        ctx.work.steps(endpoints.writers.len());
+        call.ctx.work.steps(call.endpoints.writers.len());
         let of_kind = |writer: &&Writer| !writer.entity_id.is_builtin() && writer.data.qos.liveliness.kind == kind;
-        let (mut is_secure, mut is_unprotected) = (false, ctx.security.is_none());
-        for writer in endpoints.writers.iter().map(|(_, writer)| writer).filter(of_kind) {
+        let (mut is_secure, mut is_unprotected) = (false, call.ctx.security.is_none());
+        for writer in call.endpoints.writers.iter().map(|(_, writer)| writer).filter(of_kind) {
             is_secure |= writer.security.protection.liveliness;
             is_unprotected |= !writer.security.protection.liveliness;
         }
@@ -145,9 +139,9 @@ impl Discovery {
             .filter(|(is_due, _)| *is_due)
         {
             let change = BuiltinChange { kind: ChangeKind::Alive, key_hash, payload: &payload };
-            self.write_builtin(now, ctx, endpoints, index, change);
+            self.write_builtin(call, index, change);
         }
-        endpoints.assert_writers_of(now, ctx, prefix, kind, None);
+        call.endpoints.assert_writers_of(call.now, call.ctx, prefix, kind, None);
     }
 }
 

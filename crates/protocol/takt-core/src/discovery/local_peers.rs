@@ -15,11 +15,9 @@
 
 use super::builtin_topics::Departure;
 use crate::context::Context;
-use crate::discovery::Discovery;
-use crate::endpoints::Endpoints;
+use crate::discovery::{Call, Discovery};
 use crate::event::Event;
 use crate::path::Path;
-use crate::time::Instant;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 
 /// Shared-memory path to a participant.
@@ -106,16 +104,9 @@ impl Discovery {
     }
 
     /// Sets whether datagrams reach this locator.
-    pub(crate) fn handle_local_peer(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        locator: &Locator,
-        is_reached: bool,
-    ) {
-        ctx.work.steps(self.remotes.len());
-        let home = self.own_shared_memory_path.as_mut().map(|memory_path| (ctx.header.prefix, memory_path));
+    pub(crate) fn handle_local_peer(&mut self, call: &mut Call<'_>, locator: &Locator, is_reached: bool) {
+        call.ctx.work.steps(self.remotes.len());
+        let home = self.own_shared_memory_path.as_mut().map(|memory_path| (call.ctx.header.prefix, memory_path));
         let others = self.remotes.iter_mut();
         let others = others.filter_map(|(_, remote)| Some((remote.prefix, remote.shared_memory_path.as_mut()?)));
         let found = home.into_iter().chain(others).find(|(_, memory_path)| memory_path.leads_to(locator));
@@ -123,28 +114,22 @@ impl Discovery {
             found.map(|(prefix, memory_path)| (prefix, core::mem::replace(&mut memory_path.is_open, is_reached)));
         let Some((prefix, before)) = found else { return };
         if before != is_reached {
-            self.redirect_endpoints(ctx, endpoints, prefix);
+            self.redirect_endpoints(call.ctx, call.endpoints, prefix);
         }
-        self.match_unreachable(now, ctx, endpoints, prefix);
+        self.match_unreachable(call, prefix);
     }
 
     /// Handles the end of the process at a [confirmed](Self::handle_local_peer) locator, after all
     /// its datagrams were received.
-    pub(crate) fn handle_local_peer_end(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        locator: &Locator,
-    ) {
-        ctx.work.steps(self.remotes.len());
+    pub(crate) fn handle_local_peer_end(&mut self, call: &mut Call<'_>, locator: &Locator) {
+        call.ctx.work.steps(self.remotes.len());
         let ended = self.remotes.iter().find(|(_, remote)| {
             remote.shared_memory_path.is_some_and(|memory_path| memory_path.is_open && memory_path.leads_to(locator))
         });
         if let Some(prefix) = ended.map(|(_, remote)| remote.prefix) {
-            ctx.counters.local_peers_ended += 1;
-            self.departed.note(now, prefix, SequenceNumber::MAX);
-            self.depart(now, ctx, endpoints, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Lost);
+            call.ctx.counters.local_peers_ended += 1;
+            self.departed.note(call.now, prefix, SequenceNumber::MAX);
+            self.depart(call, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Lost);
         }
     }
 }

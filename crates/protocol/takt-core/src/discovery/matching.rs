@@ -5,7 +5,7 @@ use super::multicast::has_own_locators;
 use super::reachability::MAX_MESSAGE;
 use super::type_checks::Compatibility;
 use crate::context::Context;
-use crate::discovery::Discovery;
+use crate::discovery::{Call, Discovery};
 use crate::endpoints::Endpoints;
 use crate::event::Event;
 use crate::locator_kinds::LocatorKinds;
@@ -258,57 +258,33 @@ impl Discovery {
     }
 
     /// Matches a new or changed writer with all local readers.
-    pub(super) fn match_publication(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        publication: &PublicationData,
-    ) {
+    pub(super) fn match_publication(&mut self, call: &mut Call<'_>, publication: &PublicationData) {
         let mut from = super::BUILTIN_ENDPOINTS;
-        while let Some(index) = endpoints.readers.next_index(from) {
+        while let Some(index) = call.endpoints.readers.next_index(from) {
             from = index + 1;
-            self.match_reader(now, ctx, endpoints, index, publication);
+            self.match_reader(call, index, publication);
         }
     }
 
     /// Updates a writer whose change does not affect matches.
-    pub(crate) fn refresh_publication(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        publication: &PublicationData,
-    ) {
-        let listeners = endpoints.sources.get(&publication.guid).cloned().unwrap_or_default();
+    pub(crate) fn refresh_publication(&mut self, call: &mut Call<'_>, publication: &PublicationData) {
+        let listeners = call.endpoints.sources.get(&publication.guid).cloned().unwrap_or_default();
         for (reader, _) in listeners {
-            self.match_reader(now, ctx, endpoints, reader, publication);
+            self.match_reader(call, reader, publication);
         }
     }
 
     /// Matches a new or changed reader with all local writers.
-    pub(super) fn match_subscription(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        subscription: &SubscriptionData,
-    ) {
+    pub(super) fn match_subscription(&mut self, call: &mut Call<'_>, subscription: &SubscriptionData) {
         let mut from = super::BUILTIN_ENDPOINTS;
-        while let Some(index) = endpoints.writers.next_index(from) {
+        while let Some(index) = call.endpoints.writers.next_index(from) {
             from = index + 1;
-            self.match_writer(now, ctx, endpoints, index, subscription);
+            self.match_writer(call, index, subscription);
         }
     }
 
     /// Matches the endpoints of a participant again after its permissions have changed.
-    pub(crate) fn match_again(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        prefix: GuidPrefix,
-    ) {
+    pub(crate) fn match_again(&mut self, call: &mut Call<'_>, prefix: GuidPrefix) {
         let first = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         let publications: Vec<_> = self
             .publications
@@ -323,75 +299,60 @@ impl Discovery {
             .map(|(_, data)| data.clone())
             .collect();
         for publication in publications {
-            ctx.work.unit();
-            self.match_publication(now, ctx, endpoints, &publication);
+            call.ctx.work.unit();
+            self.match_publication(call, &publication);
         }
         for subscription in subscriptions {
-            ctx.work.unit();
-            self.match_subscription(now, ctx, endpoints, &subscription);
+            call.ctx.work.unit();
+            self.match_subscription(call, &subscription);
         }
     }
 
     /// Matches a new or changed local writer with all readers, local ones included.
-    pub(crate) fn match_local_writer(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-    ) {
+    pub(crate) fn match_local_writer(&mut self, call: &mut Call<'_>, index: u32) {
         let remote = core::mem::take(&mut self.subscriptions);
         for subscription in remote.values() {
-            self.match_writer(now, ctx, endpoints, index, subscription);
+            self.match_writer(call, index, subscription);
         }
         self.subscriptions = remote;
         let mut from = super::BUILTIN_ENDPOINTS;
-        let Some(publication) = endpoints.writers.get(index).map(|writer| writer.data.clone()) else { return };
-        while let Some(reader) = endpoints.readers.next_index(from) {
+        let Some(publication) = call.endpoints.writers.get(index).map(|writer| writer.data.clone()) else { return };
+        while let Some(reader) = call.endpoints.readers.next_index(from) {
             from = reader + 1;
-            let Some(subscription) = endpoints.readers.get(reader).filter(|reader| reader.is_enabled) else { continue };
+            let Some(subscription) = call.endpoints.readers.get(reader).filter(|reader| reader.is_enabled) else {
+                continue;
+            };
             let subscription = subscription.data.clone();
-            self.match_writer(now, ctx, endpoints, index, &subscription);
-            self.match_reader(now, ctx, endpoints, reader, &publication);
+            self.match_writer(call, index, &subscription);
+            self.match_reader(call, reader, &publication);
         }
     }
 
     /// Matches a new or changed local reader with all writers, local ones included.
-    pub(crate) fn match_local_reader(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-    ) {
+    pub(crate) fn match_local_reader(&mut self, call: &mut Call<'_>, index: u32) {
         let remote = core::mem::take(&mut self.publications);
         for publication in remote.values() {
-            self.match_reader(now, ctx, endpoints, index, publication);
+            self.match_reader(call, index, publication);
         }
         self.publications = remote;
         let mut from = super::BUILTIN_ENDPOINTS;
-        let Some(subscription) = endpoints.readers.get(index).map(|reader| reader.data.clone()) else { return };
-        while let Some(writer) = endpoints.writers.next_index(from) {
+        let Some(subscription) = call.endpoints.readers.get(index).map(|reader| reader.data.clone()) else { return };
+        while let Some(writer) = call.endpoints.writers.next_index(from) {
             from = writer + 1;
-            let Some(publication) = endpoints.writers.get(writer).filter(|writer| writer.is_enabled) else { continue };
+            let Some(publication) = call.endpoints.writers.get(writer).filter(|writer| writer.is_enabled) else {
+                continue;
+            };
             let publication = publication.data.clone();
-            self.match_reader(now, ctx, endpoints, index, &publication);
-            self.match_writer(now, ctx, endpoints, writer, &subscription);
+            self.match_reader(call, index, &publication);
+            self.match_writer(call, writer, &subscription);
         }
     }
 
     /// Matches the reader with the writer if they are compatible. An already matched reader is
     /// updated, or unmatched if it became incompatible.
-    pub(super) fn match_writer(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-        subscription: &SubscriptionData,
-    ) {
-        ctx.work.steps(1);
-        let Some(writer) = endpoints.writers.get(index).filter(|writer| writer.is_enabled) else { return };
+    pub(super) fn match_writer(&mut self, call: &mut Call<'_>, index: u32, subscription: &SubscriptionData) {
+        call.ctx.work.steps(1);
+        let Some(writer) = call.endpoints.writers.get(index).filter(|writer| writer.is_enabled) else { return };
         let is_builtin = writer.entity_id.is_builtin() || subscription.guid.entity_id.is_builtin();
         if writer.data.topic_name != subscription.topic_name || is_builtin {
             return;
@@ -399,25 +360,25 @@ impl Discovery {
         let (is_matched, entity_id) = (writer.proxy_index(subscription.guid).is_some(), writer.entity_id);
         let mut reason = refusal_of(&writer.data, subscription);
         if reason.is_none() {
-            reason = ctx.security_refusal_of_reader(now, entity_id, subscription);
+            reason = call.ctx.security_refusal_of_reader(call.now, entity_id, subscription);
         }
-        let Some(writer) = endpoints.writers.get(index) else { return };
+        let Some(writer) = call.endpoints.writers.get(index) else { return };
         if reason.is_none() {
-            reason = match self.type_checks.compatibility(ctx, &writer.data, subscription) {
+            reason = match self.type_checks.compatibility(call.ctx, &writer.data, subscription) {
                 Compatibility::Yes => None,
                 Compatibility::Pending => return,
                 Compatibility::No(difference) => Some(RefusalReason::TypesDiffer { reason: difference }),
             };
         }
         let (local, kinds) = (writer.data.guid, writer.kinds);
-        let path = self.path_to(ctx, subscription.guid.prefix, &subscription.unicast, kinds);
-        let vendor = self.vendor_of(ctx, subscription.guid.prefix);
+        let path = self.path_to(call.ctx, subscription.guid.prefix, &subscription.unicast, kinds);
+        let vendor = self.vendor_of(call.ctx, subscription.guid.prefix);
         let reachability =
             |path| self.multicast_reachability_of(subscription.guid.prefix, has_own_locators(subscription), path);
         let reachability = path.as_ref().map_or_else(MulticastReachability::default, reachability);
-        let Some(writer) = endpoints.writers.get_mut(index) else { return };
+        let Some(writer) = call.endpoints.writers.get_mut(index) else { return };
         match (reason, path) {
-            (None, Some(path)) if is_matched => writer.redirect(ctx, subscription.guid, path, reachability),
+            (None, Some(path)) if is_matched => writer.redirect(call.ctx, subscription.guid, path, reachability),
             // The newly announced address is not validated yet.
             (None, None) if is_matched => {}
             (None, Some(path)) => {
@@ -430,20 +391,20 @@ impl Discovery {
                     path,
                     reachability,
                 };
-                writer.add_proxy(now, ctx, subscription.guid, &traits);
+                writer.add_proxy(call.now, call.ctx, subscription.guid, &traits);
                 writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
                 // Reserved here, so that sending to all readers does not allocate.
                 let readers = writer.proxies.len();
-                ctx.destinations.reserve(readers.saturating_sub(ctx.destinations.len()));
-                self.count_match_once_known(now, ctx, endpoints, index, subscription.guid);
+                call.ctx.destinations.reserve(readers.saturating_sub(call.ctx.destinations.len()));
+                self.count_match_once_known(call, index, subscription.guid);
                 self.remove_refusal(local, subscription.guid);
-                self.begin_exchange(ctx, subscription.guid.prefix);
-                self.secure_pair(now, ctx, endpoints, entity_id, subscription.guid);
+                self.begin_exchange(call.ctx, subscription.guid.prefix);
+                self.secure_pair(call, entity_id, subscription.guid);
             }
             (reason, _) => {
                 if is_matched {
-                    writer.remove_proxy(ctx, subscription.guid);
-                    if let Some(security) = ctx.security.as_mut() {
+                    writer.remove_proxy(call.ctx, subscription.guid);
+                    if let Some(security) = call.ctx.security.as_mut() {
                         security.pair_unmatched(entity_id, subscription.guid);
                     }
                 }
@@ -451,57 +412,50 @@ impl Discovery {
                 match &reason {
                     RefusalReason::Qos(list) => {
                         writer.statuses.incompatible.refused(list);
-                        ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
+                        call.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
                     }
                     RefusalReason::Network { reason } => {
                         writer.statuses.incompatible.refused_by_network(reason);
-                        ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
+                        call.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
                     }
                     RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
                         writer.statuses.inconsistent_topic.total_count += 1;
                         writer.statuses.inconsistent_topic.total_count_change += 1;
-                        ctx.notify(Event::WriterInconsistentTopic(writer.handle));
+                        call.ctx.notify(Event::WriterInconsistentTopic(writer.handle));
                     }
                     RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
                 }
-                self.record_refusal(ctx, local, subscription.guid, &subscription.topic_name, reason);
+                self.record_refusal(call.ctx, local, subscription.guid, &subscription.topic_name, reason);
             }
         }
     }
 
     /// Matches the writer with the reader if they are compatible. An already matched writer is
     /// updated, or unmatched if it became incompatible.
-    pub(super) fn match_reader(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-        publication: &PublicationData,
-    ) {
-        ctx.work.steps(1);
-        let Some(reader) = endpoints.readers.get(index).filter(|reader| reader.is_enabled) else { return };
+    pub(super) fn match_reader(&mut self, call: &mut Call<'_>, index: u32, publication: &PublicationData) {
+        call.ctx.work.steps(1);
+        let Some(reader) = call.endpoints.readers.get(index).filter(|reader| reader.is_enabled) else { return };
         if reader.data.topic_name != publication.topic_name || reader.entity_id.is_builtin() {
             return;
         }
-        let (matched, entity_id) = (endpoints.matched_proxy(publication.guid, index), reader.entity_id);
+        let (matched, entity_id) = (call.endpoints.matched_proxy(publication.guid, index), reader.entity_id);
         let mut reason = refusal_of(publication, &reader.data);
         if reason.is_none() {
-            reason = ctx.security_refusal_of_writer(now, entity_id, publication);
+            reason = call.ctx.security_refusal_of_writer(call.now, entity_id, publication);
         }
-        let Some(reader) = endpoints.readers.get(index) else { return };
+        let Some(reader) = call.endpoints.readers.get(index) else { return };
         if reason.is_none() {
-            reason = match self.type_checks.compatibility(ctx, publication, &reader.data) {
+            reason = match self.type_checks.compatibility(call.ctx, publication, &reader.data) {
                 Compatibility::Yes => None,
                 Compatibility::Pending => return,
                 Compatibility::No(difference) => Some(RefusalReason::TypesDiffer { reason: difference }),
             };
         }
         let (local, kinds) = (reader.data.guid, reader.kinds);
-        let path = self.path_to(ctx, publication.guid.prefix, &publication.unicast, kinds);
-        let vendor = self.vendor_of(ctx, publication.guid.prefix);
-        let publisher = endpoints.publisher_of(index, publication);
-        let Some(reader) = endpoints.readers.get_mut(index) else { return };
+        let path = self.path_to(call.ctx, publication.guid.prefix, &publication.unicast, kinds);
+        let vendor = self.vendor_of(call.ctx, publication.guid.prefix);
+        let publisher = call.endpoints.publisher_of(index, publication);
+        let Some(reader) = call.endpoints.readers.get_mut(index) else { return };
         match (reason, path) {
             // The newly announced address is not validated yet.
             (None, None) if matched.is_some() => {}
@@ -520,66 +474,60 @@ impl Discovery {
                     is_service: is_durability_service(&publication.qos.user_data),
                 };
                 if let Some(proxy) = matched {
-                    return reader.refresh_proxy(ctx, proxy, &traits);
+                    return reader.refresh_proxy(call.ctx, proxy, &traits);
                 }
-                let proxy = reader.add_proxy(now, ctx, publication.guid, &traits);
-                endpoints.sources.entry(publication.guid).or_default().push((index, proxy));
-                endpoints.join_group(index, proxy, publication.guid, publisher);
+                let proxy = reader.add_proxy(call.now, call.ctx, publication.guid, &traits);
+                call.endpoints.sources.entry(publication.guid).or_default().push((index, proxy));
+                call.endpoints.join_group(index, proxy, publication.guid, publisher);
                 self.remove_refusal(local, publication.guid);
-                self.begin_exchange(ctx, publication.guid.prefix);
-                self.secure_pair(now, ctx, endpoints, entity_id, publication.guid);
+                self.begin_exchange(call.ctx, publication.guid.prefix);
+                self.secure_pair(call, entity_id, publication.guid);
             }
             (reason, _) => {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
                 match &reason {
                     RefusalReason::Qos(list) => {
                         reader.statuses.incompatible.refused(list);
-                        ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
+                        call.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
                     }
                     RefusalReason::Network { reason } => {
                         reader.statuses.incompatible.refused_by_network(reason);
-                        ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
+                        call.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
                     }
                     RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
                         reader.statuses.inconsistent_topic.total_count += 1;
                         reader.statuses.inconsistent_topic.total_count_change += 1;
-                        ctx.notify(Event::ReaderInconsistentTopic(reader.handle));
+                        call.ctx.notify(Event::ReaderInconsistentTopic(reader.handle));
                     }
                     RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
                 }
                 if let Some(proxy) = matched {
-                    ctx.end_secure_pair(entity_id, publication.guid);
-                    endpoints.unmatch_reader_proxy(now, ctx, publication.guid, index, proxy);
+                    call.ctx.end_secure_pair(entity_id, publication.guid);
+                    call.endpoints.unmatch_reader_proxy(call.now, call.ctx, publication.guid, index, proxy);
                 }
-                self.record_refusal(ctx, local, publication.guid, &publication.topic_name, reason);
+                self.record_refusal(call.ctx, local, publication.guid, &publication.topic_name, reason);
             }
         }
     }
 
     /// Tries unreachable endpoints again after addresses of a participant or local interfaces have
     /// changed, or a path through shared memory has opened.
-    pub(super) fn match_unreachable(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        prefix: GuidPrefix,
-    ) {
+    pub(super) fn match_unreachable(&mut self, call: &mut Call<'_>, prefix: GuidPrefix) {
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         let pairs: Vec<_> =
             self.unreachable.range((from, from)..).take_while(|(it, _)| it.prefix == prefix).copied().collect();
         for pair @ (remote, local) in pairs {
-            ctx.work.unit();
+            call.ctx.work.unit();
             self.unreachable.remove(&pair);
             if let Some(subscription) = self.subscriptions.get(&remote).cloned() {
-                if let Some(&index) = endpoints.writer_ids.get(&local.entity_id) {
-                    self.match_writer(now, ctx, endpoints, index, &subscription);
+                if let Some(&index) = call.endpoints.writer_ids.get(&local.entity_id) {
+                    self.match_writer(call, index, &subscription);
                 }
             } else if let Some(publication) = self.publications.get(&remote).cloned() {
-                ctx.work.steps(endpoints.readers.len());
-                let reader = endpoints.readers.iter().find(|(_, reader)| reader.data.guid == local);
+                call.ctx.work.steps(call.endpoints.readers.len());
+                let reader = call.endpoints.readers.iter().find(|(_, reader)| reader.data.guid == local);
                 if let Some(index) = reader.map(|(index, _)| index) {
-                    self.match_reader(now, ctx, endpoints, index, &publication);
+                    self.match_reader(call, index, &publication);
                 }
             }
         }

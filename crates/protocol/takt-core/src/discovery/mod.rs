@@ -10,8 +10,8 @@
 //! - `builtin_endpoints`: creation of the builtin endpoints; `builtin_topics`: discovered entities
 //!   for the application.
 //!
-//! [`Discovery`] owns the state. Its methods get the shared [`Context`] and the local
-//! [`Endpoints`], in this order, after the time.
+//! [`Discovery`] owns the state. Its methods get a [`Call`]: the time, the shared [`Context`] and
+//! the local [`Endpoints`].
 
 mod admission;
 mod announced;
@@ -120,8 +120,23 @@ impl KeyExtractor for EndpointKey {
     }
 }
 
+/// Time, context and local endpoints of one call of the participant, for methods of [`Discovery`].
+pub(crate) struct Call<'a> {
+    /// Time of the call.
+    pub(crate) now: Instant,
+    pub(crate) ctx: &'a mut Context,
+    /// Local endpoints.
+    pub(crate) endpoints: &'a mut Endpoints,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(now: Instant, ctx: &'a mut Context, endpoints: &'a mut Endpoints) -> Self {
+        Self { now, ctx, endpoints }
+    }
+}
+
 /// Discovery state of a participant: its own announcement, and the remote participants with their
-/// endpoints. Its methods receive the shared context, and the local endpoints that they match.
+/// endpoints.
 #[derive(Debug)]
 pub(crate) struct Discovery {
     /// The participant announces itself, and handles datagrams.
@@ -230,24 +245,24 @@ impl Discovery {
 
     /// Takes all samples of the builtin readers. Messages of the security plugins wait for their
     /// timer.
-    pub(crate) fn handle_builtin_data(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+    pub(crate) fn handle_builtin_data(&mut self, call: &mut Call<'_>) {
         loop {
-            self.take_publications(now, ctx, endpoints, SEDP_PUBLICATIONS);
-            self.take_subscriptions(now, ctx, endpoints, SEDP_SUBSCRIPTIONS);
-            endpoints.take_assertions(now, ctx, PARTICIPANT_MESSAGES);
-            self.take_type_requests(now, ctx, endpoints);
-            self.take_type_replies(ctx, endpoints);
-            if ctx.security.is_some() {
-                self.take_publications(now, ctx, endpoints, SEDP_PUBLICATIONS_SECURE);
-                self.take_subscriptions(now, ctx, endpoints, SEDP_SUBSCRIPTIONS_SECURE);
-                endpoints.take_assertions(now, ctx, PARTICIPANT_MESSAGES_SECURE);
-                self.take_secure_announcements(now, ctx, endpoints);
+            self.take_publications(call, SEDP_PUBLICATIONS);
+            self.take_subscriptions(call, SEDP_SUBSCRIPTIONS);
+            call.endpoints.take_assertions(call.now, call.ctx, PARTICIPANT_MESSAGES);
+            self.take_type_requests(call);
+            self.take_type_replies(call.ctx, call.endpoints);
+            if call.ctx.security.is_some() {
+                self.take_publications(call, SEDP_PUBLICATIONS_SECURE);
+                self.take_subscriptions(call, SEDP_SUBSCRIPTIONS_SECURE);
+                call.endpoints.take_assertions(call.now, call.ctx, PARTICIPANT_MESSAGES_SECURE);
+                self.take_secure_announcements(call);
             }
             let mut was_full = false;
-            for index in 0..ctx.builtin_readers() {
-                if let Some(reader) = endpoints.readers.get_mut(index) {
+            for index in 0..call.ctx.builtin_readers() {
+                if let Some(reader) = call.endpoints.readers.get_mut(index) {
                     reader.cache.release_taken();
-                    was_full |= reader.unblock(now, ctx);
+                    was_full |= reader.unblock(call.now, call.ctx);
                 }
             }
             if !was_full {
@@ -257,7 +272,7 @@ impl Discovery {
     }
 
     /// Matches the builtin endpoints with those of a participant whose address was just validated.
-    fn match_builtin_endpoints(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
+    fn match_builtin_endpoints(&mut self, call: &mut Call<'_>, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
         let without = if self.static_endpoints.is_some() { static_endpoints::SEDP } else { 0 };
         let (prefix, available) = (remote.prefix, remote.data.available_builtin_endpoints & !without);
@@ -270,7 +285,7 @@ impl Discovery {
             (set::TYPE_LOOKUP_REPLY_READER, TYPE_REPLIES, EntityId::TYPE_LOOKUP_REPLY_READER),
         ] {
             if available & bit != 0 {
-                self.add_builtin_reader(now, ctx, endpoints, writer, guid(reader), index);
+                self.add_builtin_reader(call, writer, guid(reader), index);
             }
         }
         for (bit, reader, writer) in [
@@ -281,25 +296,17 @@ impl Discovery {
             (set::TYPE_LOOKUP_REPLY_WRITER, TYPE_REPLIES, EntityId::TYPE_LOOKUP_REPLY_WRITER),
         ] {
             if available & bit != 0 {
-                self.add_builtin_writer(now, ctx, endpoints, reader, guid(writer), index);
+                self.add_builtin_writer(call, reader, guid(writer), index);
             }
         }
         if self.remotes.get(index).is_some_and(|remote| remote.security.is_authenticated()) {
-            self.match_secure_endpoints(now, ctx, endpoints, index, prefix, available);
+            self.match_secure_endpoints(call, index, prefix, available);
         }
     }
 
     /// Matches the builtin endpoints of DDS Security (DDS-SEC 1.1 §7.4.5) with those of an
     /// authenticated participant.
-    fn match_secure_endpoints(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-        prefix: GuidPrefix,
-        available: u32,
-    ) {
+    fn match_secure_endpoints(&mut self, call: &mut Call<'_>, index: u32, prefix: GuidPrefix, available: u32) {
         for (bits, at, writer, reader) in [
             (
                 [set::PARTICIPANT_SECURE_ANNOUNCER, set::PARTICIPANT_SECURE_DETECTOR],
@@ -328,12 +335,12 @@ impl Discovery {
         ] {
             let guid = |entity_id: EntityId| Guid { prefix, entity_id };
             if available & bits[0] != 0 {
-                self.secure_pair(now, ctx, endpoints, reader, guid(writer));
-                self.add_builtin_writer(now, ctx, endpoints, at, guid(writer), index);
+                self.secure_pair(call, reader, guid(writer));
+                self.add_builtin_writer(call, at, guid(writer), index);
             }
             if available & bits[1] != 0 {
-                self.secure_pair(now, ctx, endpoints, writer, guid(reader));
-                self.add_builtin_reader(now, ctx, endpoints, at, guid(reader), index);
+                self.secure_pair(call, writer, guid(reader));
+                self.add_builtin_reader(call, at, guid(reader), index);
             }
         }
     }

@@ -24,7 +24,7 @@ use super::multicast::has_own_locators;
 use super::validation::Probation;
 use crate::config::{Interface, Locators};
 use crate::context::Context;
-use crate::discovery::Discovery;
+use crate::discovery::{Call, Discovery};
 use crate::endpoints::Endpoints;
 use crate::locator_kinds::LocatorKinds;
 use crate::multicast_group::MulticastReachability;
@@ -74,65 +74,55 @@ impl Discovery {
     /// Handles a changed announcement of a known participant.
     pub(super) fn refresh_participant(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         from: &Received,
         data: ParticipantData,
         payload: &[u8],
     ) {
         let prefix = data.guid.prefix;
-        let is_authentic = self.accepts_source(ctx, &from.source, prefix);
+        let is_authentic = self.accepts_source(call.ctx, &from.source, prefix);
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get_mut(index) else { return };
         remote.unicast_only &= !(is_authentic && from.multicast);
         let moved = remote.data.metatraffic_unicast != data.metatraffic_unicast
             || remote.data.default_unicast != data.default_unicast
-            || remote.uses_other_connection(now, from.source);
+            || remote.uses_other_connection(call.now, from.source);
         if moved && remote.probation.is_some() {
-            return self.rediscover(now, ctx, endpoints, from, data, payload);
+            return self.rediscover(call, from, data, payload);
         }
         let changed = ChangedAnnouncement { data: Box::new(data), announcement: payload.into(), source: from.source };
         let here = remote.metatraffic;
         if !moved {
             if is_authentic {
-                self.adopt(now, ctx, endpoints, index, changed, here);
+                self.adopt(call, index, changed, here);
             }
             return;
         }
-        match self.evaluate_address(ctx, index, &changed) {
+        match self.evaluate_address(call.ctx, index, &changed) {
             // It adds addresses, and was sent from one that was not announced before.
             Verdict::Accepted(path) if path == here && !is_authentic => {}
-            Verdict::Accepted(path) => self.adopt(now, ctx, endpoints, index, changed, path),
+            Verdict::Accepted(path) => self.adopt(call, index, changed, path),
             Verdict::NeedsValidation(_) if changed.data.vendor_id != VendorId::TAKT => {
-                self.rediscover(now, ctx, endpoints, from, *changed.data, payload);
+                self.rediscover(call, from, *changed.data, payload);
                 if let Some(&index) = self.remote_by_prefix.get(&prefix) {
-                    self.queue_farewell(now, ctx, index);
+                    self.queue_farewell(call.now, call.ctx, index);
                 }
             }
-            Verdict::NeedsValidation(path) => self.begin_move(ctx, index, changed, path),
+            Verdict::NeedsValidation(path) => self.begin_move(call.ctx, index, changed, path),
             // The participant keeps its address, for as long as its lease.
-            Verdict::Unreachable => ctx.counters.refused_remote_entities += 1,
+            Verdict::Unreachable => call.ctx.counters.refused_remote_entities += 1,
         }
     }
 
     /// Removes a participant and discovers it again.
-    fn rediscover(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        from: &Received,
-        data: ParticipantData,
-        payload: &[u8],
-    ) {
+    fn rediscover(&mut self, call: &mut Call<'_>, from: &Received, data: ParticipantData, payload: &[u8]) {
         let prefix = data.guid.prefix;
         let known = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
         let Some(remote) = known else { return };
         let former = remote.challenged_at();
         let credit = remote.probation.as_ref().map_or(0, Probation::credit);
-        self.remove_participant(now, ctx, endpoints, prefix, super::Departure::Lost);
-        self.handle_participant_data(now, ctx, endpoints, from, data, payload);
+        self.remove_participant(call, prefix, super::Departure::Lost);
+        self.handle_participant_data(call, from, data, payload);
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) {
             probation.continue_at(former, credit);
@@ -190,54 +180,33 @@ impl Discovery {
     }
 
     /// Ends the validation of a new address successfully.
-    pub(super) fn end_move(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
-        if let Some((changed, path)) = self.cancel_move(ctx, index) {
-            self.adopt(now, ctx, endpoints, index, changed, path);
+    pub(super) fn end_move(&mut self, call: &mut Call<'_>, index: u32) {
+        if let Some((changed, path)) = self.cancel_move(call.ctx, index) {
+            self.adopt(call, index, changed, path);
         }
     }
 
     /// Adopts the changed announcement of an authenticated participant. No address validation is
     /// needed, because the participant's key signed it.
-    pub(crate) fn adopt_announcement(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: ParticipantData,
-    ) {
+    pub(crate) fn adopt_announcement(&mut self, call: &mut Call<'_>, data: ParticipantData) {
         let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) else { return };
         let Some(remote) = self.remotes.get(index) else { return };
         if *remote.data == data {
-            return self.renew_lease(now, ctx, index);
+            return self.renew_lease(call.now, call.ctx, index);
         }
         let (source, here) = (remote.source, remote.metatraffic);
         // Unprotected announcements are compared with the previous unprotected one.
         let announcement = remote.announcement.clone();
         let mut refused = 0;
         let path = self.reachability.choose(&data.metatraffic_unicast, source, &mut refused).unwrap_or(here);
-        ctx.counters.refused_locators += refused;
-        self.adopt(
-            now,
-            ctx,
-            endpoints,
-            index,
-            ChangedAnnouncement { data: Box::new(data), announcement, source },
-            path,
-        );
+        call.ctx.counters.refused_locators += refused;
+        self.adopt(call, index, ChangedAnnouncement { data: Box::new(data), announcement, source }, path);
     }
 
     /// Adopts an announcement and the path to its participant.
-    fn adopt(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-        changed: ChangedAnnouncement,
-        path: Path,
-    ) {
-        self.cancel_move(ctx, index);
-        let limits = ctx.limits;
+    fn adopt(&mut self, call: &mut Call<'_>, index: u32, changed: ChangedAnnouncement, path: Path) {
+        self.cancel_move(call.ctx, index);
+        let limits = call.ctx.limits;
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let before = remote.data.footprint() + remote.announcement.len();
         let after = changed.footprint();
@@ -245,8 +214,8 @@ impl Discovery {
             || self.discovery_bytes - before + after > limits.max_discovery_bytes
         {
             // The former announcement is kept.
-            ctx.counters.refused_remote_entities += 1;
-            return self.renew_lease(now, ctx, index);
+            call.ctx.counters.refused_remote_entities += 1;
+            return self.renew_lease(call.now, call.ctx, index);
         }
         remote.footprint = remote.footprint - before + after;
         self.discovery_bytes = self.discovery_bytes - before + after;
@@ -255,20 +224,20 @@ impl Discovery {
         let prefix = remote.prefix;
         remote.source_addresses.add_validated(&remote.metatraffic.locator);
         remote.metatraffic = path;
-        remote.last_received_on_path = now;
+        remote.last_received_on_path = call.now;
         remote.source = source;
         remote.data = data;
         remote.announcement = announcement;
-        self.renew_lease(now, ctx, index);
+        self.renew_lease(call.now, call.ctx, index);
         if let Some(remote) = self.remotes.get(index) {
-            self.builtin_topics.present_participant(now, ctx, endpoints, remote);
+            self.builtin_topics.present_participant(call, remote);
         }
-        self.update_shared_memory_path(ctx, index);
-        self.update_multicast_groups(ctx, endpoints, index);
+        self.update_shared_memory_path(call.ctx, index);
+        self.update_multicast_groups(call.ctx, call.endpoints, index);
         if moved {
-            ctx.counters.participants_moved += 1;
-            self.redirect_endpoints(ctx, endpoints, prefix);
-            self.match_unreachable(now, ctx, endpoints, prefix);
+            call.ctx.counters.participants_moved += 1;
+            self.redirect_endpoints(call.ctx, call.endpoints, prefix);
+            self.match_unreachable(call, prefix);
         }
     }
 
@@ -342,69 +311,67 @@ impl Discovery {
     /// Handles a change of this host's interfaces or their addresses.
     pub(crate) fn handle_interfaces(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         interfaces: Vec<Interface>,
         locators: Locators,
     ) -> bool {
         if *self.reachability.interfaces() == interfaces && self.locators == locators {
             if self.is_enabled {
-                self.announcer.announce_soon(now, ctx);
+                self.announcer.announce_soon(call.now, call.ctx);
             }
             return false;
         }
-        ctx.work.unit();
+        call.ctx.work.unit();
         let former = core::mem::replace(&mut self.locators, locators);
         self.initial_peers.retain(|peer| !former.metatraffic_multicast.contains(peer));
         self.initial_peers.extend_from_slice(&self.locators.metatraffic_multicast);
         self.reachability.set_interfaces(interfaces);
         self.reachability.set_own(&self.locators);
         let Self { announcer, locators, .. } = self;
-        announcer.announce_change(now, ctx, |data| {
+        announcer.announce_change(call.now, call.ctx, |data| {
             data.metatraffic_unicast.clone_from(&locators.metatraffic_unicast);
             data.metatraffic_multicast.clone_from(&locators.metatraffic_multicast);
             data.default_unicast.clone_from(&locators.default_unicast);
             data.default_multicast.clone_from(&locators.default_multicast);
         });
-        self.announce_own_ports(now, ctx, endpoints);
-        self.redirect_endpoints(ctx, endpoints, ctx.header.prefix);
-        self.reset_multicast_groups(ctx, endpoints);
+        self.announce_own_ports(call);
+        self.redirect_endpoints(call.ctx, call.endpoints, call.ctx.header.prefix);
+        self.reset_multicast_groups(call.ctx, call.endpoints);
         let known: Vec<u32> = self.remotes.iter().map(|(index, _)| index).collect();
         for index in known {
-            ctx.work.unit();
-            self.choose_path(now, ctx, endpoints, index);
+            call.ctx.work.unit();
+            self.choose_path(call, index);
         }
         true
     }
 
     /// Announces endpoints with ports of their own at the new addresses.
-    fn announce_own_ports(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+    fn announce_own_ports(&mut self, call: &mut Call<'_>) {
         let addresses = self.locators.default_unicast.clone();
         let mut announced = Vec::new();
-        for (_, writer) in endpoints.writers.iter_mut() {
+        for (_, writer) in call.endpoints.writers.iter_mut() {
             if let Some(unicast) = at_addresses(&writer.data.unicast, &addresses) {
                 writer.data.unicast = unicast;
                 announced.push(writer.data.clone());
             }
         }
         for data in announced {
-            self.announce_publication(now, ctx, endpoints, &data);
+            self.announce_publication(call, &data);
         }
         let mut announced = Vec::new();
-        for (_, reader) in endpoints.readers.iter_mut() {
+        for (_, reader) in call.endpoints.readers.iter_mut() {
             if let Some(unicast) = at_addresses(&reader.data.unicast, &addresses) {
                 reader.data.unicast = unicast;
                 announced.push(reader.data.clone());
             }
         }
         for data in announced {
-            self.announce_subscription(now, ctx, endpoints, &data);
+            self.announce_subscription(call, &data);
         }
     }
 
     /// Chooses the path to a participant after a change of the interfaces.
-    fn choose_path(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
+    fn choose_path(&mut self, call: &mut Call<'_>, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let prefix = remote.prefix;
         let changed = match &remote.moving {
@@ -414,19 +381,19 @@ impl Discovery {
                 ChangedAnnouncement { data, announcement, source: remote.source }
             }
         };
-        match self.evaluate_address(ctx, index, &changed) {
+        match self.evaluate_address(call.ctx, index, &changed) {
             Verdict::Accepted(path) => {
                 let Some(remote) = self.remotes.get_mut(index) else { return };
                 if remote.moving.is_some() {
-                    return self.adopt(now, ctx, endpoints, index, changed, path);
+                    return self.adopt(call, index, changed, path);
                 }
                 remote.metatraffic = path;
-                self.update_shared_memory_path(ctx, index);
-                self.update_multicast_groups(ctx, endpoints, index);
-                self.redirect_endpoints(ctx, endpoints, prefix);
-                self.match_unreachable(now, ctx, endpoints, prefix);
+                self.update_shared_memory_path(call.ctx, index);
+                self.update_multicast_groups(call.ctx, call.endpoints, index);
+                self.redirect_endpoints(call.ctx, call.endpoints, prefix);
+                self.match_unreachable(call, prefix);
             }
-            Verdict::NeedsValidation(path) => self.try_path(ctx, index, changed, path),
+            Verdict::NeedsValidation(path) => self.try_path(call.ctx, index, changed, path),
             // The interface may return.
             Verdict::Unreachable => {}
         }

@@ -23,7 +23,7 @@
 
 use super::{PARTICIPANT_MESSAGES, Remote};
 use crate::context::{Context, Job};
-use crate::discovery::Discovery;
+use crate::discovery::{Call, Discovery};
 use crate::endpoints::Endpoints;
 use crate::multicast_group::{
     MULTICAST_GROUPS_MAX, MulticastGroup, MulticastReachability, MulticastSet, PROBES_MAX, ProbePhase,
@@ -168,27 +168,25 @@ impl Discovery {
     /// a round.
     pub(crate) fn transmit_multicast_probe(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         at: usize,
         frame: &mut [u8],
     ) -> Option<usize> {
-        let group = ctx.multicast_groups.list.get_mut(at).filter(|group| group.phase == ProbePhase::Queued)?;
+        let group = call.ctx.multicast_groups.list.get_mut(at).filter(|group| group.phase == ProbePhase::Queued)?;
         if group.probes_sent == 0 {
-            ctx.work.steps(self.remotes.len());
+            call.ctx.work.steps(self.remotes.len());
             self.remotes.iter_mut().for_each(|(_, remote)| remote.listened_groups.answered &= !(1 << at));
             group.in_use = false;
         }
-        let (number, builder) = endpoints.build_probe(ctx, frame)?;
+        let (number, builder) = call.endpoints.build_probe(call.ctx, frame)?;
         let len = builder.len();
-        let group = ctx.multicast_groups.list.get_mut(at)?;
+        let group = call.ctx.multicast_groups.list.get_mut(at)?;
         group.probes[group.probes_sent] = number;
-        ctx.timers.arm(group.timer, now.after(ANSWER_TIMEOUT * (1 << group.probes_sent)));
+        call.ctx.timers.arm(group.timer, call.now.after(ANSWER_TIMEOUT * (1 << group.probes_sent)));
         group.probes_sent += 1;
         group.phase = ProbePhase::Probing;
-        ctx.counters.multicast_probes_sent += 1;
-        ctx.destinations.push(group.locator);
+        call.ctx.counters.multicast_probes_sent += 1;
+        call.ctx.destinations.push(group.locator);
         Some(len)
     }
 
@@ -219,34 +217,24 @@ impl Discovery {
 
     /// Handles the timer of a group: ends the wait for answers to a probe, or starts another
     /// round. Visits each remote participant, writer and match.
-    pub(crate) fn handle_multicast_probe_timeout(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        at: usize,
-    ) {
-        let Some(group) = ctx.multicast_groups.list.get(at) else { return };
+    pub(crate) fn handle_multicast_probe_timeout(&mut self, call: &mut Call<'_>, at: usize) {
+        let Some(group) = call.ctx.multicast_groups.list.get(at) else { return };
         let (phase, probes_sent, in_use) = (group.phase, group.probes_sent, group.in_use);
-        ctx.work.steps(2 * self.remotes.len() + endpoints.writers.len());
-        let is_wanted = endpoints.writers.iter().any(|(_, writer)| writer.wanted_multicast_groups() & (1 << at) != 0);
+        call.ctx.work.steps(2 * self.remotes.len() + call.endpoints.writers.len());
+        let is_wanted =
+            call.endpoints.writers.iter().any(|(_, writer)| writer.wanted_multicast_groups() & (1 << at) != 0);
         match phase {
-            _ if !is_wanted => self.reset_probes(ctx, endpoints, at),
+            _ if !is_wanted => self.reset_probes(call.ctx, call.endpoints, at),
             ProbePhase::Idle | ProbePhase::Queued => {}
-            ProbePhase::Probed if !in_use && !self.has_unprobed_listeners(at) => ctx.enter_dormant_phase(now, at),
-            ProbePhase::Probed | ProbePhase::Dormant => ctx.queue_multicast_probe(at, 0),
-            ProbePhase::Probing => self.evaluate_probe_answers(now, ctx, endpoints, at, probes_sent),
+            ProbePhase::Probed if !in_use && !self.has_unprobed_listeners(at) => {
+                call.ctx.enter_dormant_phase(call.now, at)
+            }
+            ProbePhase::Probed | ProbePhase::Dormant => call.ctx.queue_multicast_probe(at, 0),
+            ProbePhase::Probing => self.evaluate_probe_answers(call, at, probes_sent),
         }
     }
 
-    fn evaluate_probe_answers(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        at: usize,
-        probes_sent: usize,
-    ) {
+    fn evaluate_probe_answers(&mut self, call: &mut Call<'_>, at: usize, probes_sent: usize) {
         let bit: MulticastSet = 1 << at;
         let (mut waits, mut has_changed, mut unreachable) = (false, false, 0);
         for (_, Remote { listened_groups: groups, .. }) in
@@ -258,21 +246,21 @@ impl Discovery {
             } else if probes_sent < PROBES_MAX && groups.unreachable & bit == 0 {
                 waits = true;
             } else {
-                ctx.counters.participants_unreachable_by_multicast += u64::from(groups.unreachable & bit == 0);
+                call.ctx.counters.participants_unreachable_by_multicast += u64::from(groups.unreachable & bit == 0);
                 (groups.validated, groups.unreachable) = (groups.validated & !bit, groups.unreachable | bit);
             }
             unreachable += usize::from(groups.unreachable & bit != 0);
             has_changed |= before != (groups.validated & bit, groups.unreachable & bit);
         }
-        if let Some(group) = ctx.multicast_groups.list.get_mut(at) {
+        if let Some(group) = call.ctx.multicast_groups.list.get_mut(at) {
             group.unreachable = unreachable;
         }
         match waits {
-            true => ctx.queue_multicast_probe(at, probes_sent),
-            false => ctx.end_probe_round(now, at),
+            true => call.ctx.queue_multicast_probe(at, probes_sent),
+            false => call.ctx.end_probe_round(call.now, at),
         }
         if has_changed {
-            self.notify_writers(ctx, endpoints);
+            self.notify_writers(call.ctx, call.endpoints);
         }
     }
 

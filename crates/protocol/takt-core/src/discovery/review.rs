@@ -12,9 +12,7 @@
 
 use super::{SEDP_PUBLICATIONS, SEDP_PUBLICATIONS_SECURE, SEDP_SUBSCRIPTIONS, SEDP_SUBSCRIPTIONS_SECURE};
 use crate::context::Context;
-use crate::discovery::Discovery;
-use crate::endpoints::Endpoints;
-use crate::time::Instant;
+use crate::discovery::{Call, Discovery};
 use alloc::collections::{BTreeMap, BTreeSet};
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
@@ -54,7 +52,7 @@ impl Reviews {
 impl Discovery {
     /// Handles samples of a builtin writer: starts a review if samples will never arrive, and ends
     /// one when the whole history has arrived. Visits each endpoint of the participant.
-    pub(crate) fn review(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, writer: Guid) {
+    pub(crate) fn review(&mut self, call: &mut Call<'_>, writer: Guid) {
         let reader = match writer.entity_id {
             EntityId::SEDP_PUB_WRITER => SEDP_PUBLICATIONS,
             EntityId::SEDP_SUB_WRITER => SEDP_SUBSCRIPTIONS,
@@ -62,30 +60,30 @@ impl Discovery {
             EntityId::SEDP_SUB_SECURE_WRITER => SEDP_SUBSCRIPTIONS_SECURE,
             _ => return,
         };
-        let Some(&(_, index)) = endpoints.sources.get(&writer).and_then(|listeners| listeners.first()) else { return };
-        let Some(local) = endpoints.readers.get_mut(reader) else { return };
+        let Some(&(_, index)) = call.endpoints.sources.get(&writer).and_then(|listeners| listeners.first()) else {
+            return;
+        };
+        let Some(local) = call.endpoints.readers.get_mut(reader) else { return };
         let Some(proxy) = local.proxies.get_mut(index) else { return };
         if core::mem::take(&mut proxy.has_hole) {
-            let unconfirmed = self.endpoints_of(ctx, writer);
-            ctx.work.steps(unconfirmed.len());
+            let unconfirmed = self.endpoints_of(call.ctx, writer);
+            call.ctx.work.steps(unconfirmed.len());
             if !unconfirmed.is_empty() {
                 self.reviews.0.insert(writer, Review { unconfirmed, is_second: false });
-                self.rematch_writer(now, ctx, endpoints, reader, index, writer);
+                self.rematch_writer(call, reader, index, writer);
             }
         } else if proxy.has_history()
             && let Some(Review { unconfirmed, is_second }) = self.reviews.0.remove(&writer)
         {
-            ctx.work.steps(unconfirmed.len());
+            call.ctx.work.steps(unconfirmed.len());
             if !unconfirmed.is_empty() && !is_second {
                 self.reviews.0.insert(writer, Review { unconfirmed, is_second: true });
-                return self.rematch_writer(now, ctx, endpoints, reader, index, writer);
+                return self.rematch_writer(call, reader, index, writer);
             }
             for guid in unconfirmed {
                 match reader {
-                    SEDP_PUBLICATIONS | SEDP_PUBLICATIONS_SECURE => {
-                        self.handle_deleted_publication(now, ctx, endpoints, guid)
-                    }
-                    _ => self.handle_deleted_subscription(now, ctx, endpoints, guid),
+                    SEDP_PUBLICATIONS | SEDP_PUBLICATIONS_SECURE => self.handle_deleted_publication(call, guid),
+                    _ => self.handle_deleted_subscription(call, guid),
                 }
             }
         }
@@ -107,20 +105,12 @@ impl Discovery {
     }
 
     /// Matches a writer again, to receive its whole history.
-    fn rematch_writer(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        reader: u32,
-        index: u32,
-        writer: Guid,
-    ) {
+    fn rematch_writer(&mut self, call: &mut Call<'_>, reader: u32, index: u32, writer: Guid) {
         let Some(&remote) = self.remote_by_prefix.get(&writer.prefix) else { return };
-        if let Some(local) = endpoints.readers.get_mut(reader) {
-            local.detach(now, ctx, index);
+        if let Some(local) = call.endpoints.readers.get_mut(reader) {
+            local.detach(call.now, call.ctx, index);
         }
-        endpoints.sources.remove(&writer);
-        self.add_builtin_writer(now, ctx, endpoints, reader, writer, remote);
+        call.endpoints.sources.remove(&writer);
+        self.add_builtin_writer(call, reader, writer, remote);
     }
 }

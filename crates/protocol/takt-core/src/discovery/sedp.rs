@@ -8,13 +8,12 @@ use super::{
 };
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, ReadCursor, SampleRef, Selector};
 use crate::context::Context;
-use crate::discovery::Discovery;
+use crate::discovery::{Call, Discovery};
 use crate::endpoints::Endpoints;
 use crate::error::WriteError;
 use crate::multicast_group::MulticastReachability;
 use crate::presentation::SetPosition;
 use crate::reader::WriterTraits;
-use crate::time::Instant;
 use crate::writer::{Directed, ReaderTraits, Write};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -80,17 +79,9 @@ pub(super) struct BuiltinChange<'a> {
 }
 
 impl Discovery {
-    pub(crate) fn add_builtin_reader(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        writer: u32,
-        guid: Guid,
-        remote: u32,
-    ) {
+    pub(crate) fn add_builtin_reader(&mut self, call: &mut Call<'_>, writer: u32, guid: Guid, remote: u32) {
         let Some(path) = self.remotes.get(remote).map(|remote| remote.metatraffic) else { return };
-        if let Some(writer) = endpoints.writers.get_mut(writer) {
+        if let Some(writer) = call.endpoints.writers.get_mut(writer) {
             let wants_history = writer.data.qos.durability != Durability::Volatile;
             let reliable = writer.data.qos.reliability.kind == ReliabilityKind::Reliable;
             let traits = ReaderTraits {
@@ -100,23 +91,15 @@ impl Discovery {
                 path,
                 reachability: MulticastReachability::default(),
             };
-            writer.add_proxy(now, ctx, guid, &traits);
+            writer.add_proxy(call.now, call.ctx, guid, &traits);
         }
     }
 
-    pub(crate) fn add_builtin_writer(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        reader: u32,
-        guid: Guid,
-        remote: u32,
-    ) {
+    pub(crate) fn add_builtin_writer(&mut self, call: &mut Call<'_>, reader: u32, guid: Guid, remote: u32) {
         let Some(remote) = self.remotes.get(remote) else { return };
         let vendor = remote.data.vendor_id;
         let (path, liveliness) = (remote.metatraffic, Liveliness::default());
-        if let Some(local) = endpoints.readers.get_mut(reader) {
+        if let Some(local) = call.endpoints.readers.get_mut(reader) {
             let durability = local.data.qos.durability;
             let lifespan = Duration::INFINITE;
             let traits = WriterTraits {
@@ -132,79 +115,65 @@ impl Discovery {
                 missing_group_info: None,
                 is_service: false,
             };
-            let proxy = local.add_proxy(now, ctx, guid, &traits);
-            endpoints.sources.entry(guid).or_default().push((reader, proxy));
+            let proxy = local.add_proxy(call.now, call.ctx, guid, &traits);
+            call.endpoints.sources.entry(guid).or_default().push((reader, proxy));
         }
     }
 
     /// Handles samples of one of the two readers of publications.
-    pub(super) fn take_publications(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        reader: u32,
-    ) {
-        while let Some((announcement, instance)) = endpoints.take_builtin(ctx, reader, EntityId::is_writer, |sample| {
-            parse_announcement(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
-        }) {
+    pub(super) fn take_publications(&mut self, call: &mut Call<'_>, reader: u32) {
+        while let Some((announcement, instance)) =
+            call.endpoints.take_builtin(call.ctx, reader, EntityId::is_writer, |sample| {
+                parse_announcement(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
+            })
+        {
             let topic_name = match &announcement {
                 Announcement::Announced(_, data) => Some(&data.topic_name),
                 Announcement::Gone(guid) => self.publications.get(guid).map(|data| &data.topic_name),
                 Announcement::Malformed => None,
             };
-            let is_unprotected = topic_name.is_some_and(|name| ctx.is_unprotected(reader, name));
+            let is_unprotected = topic_name.is_some_and(|name| call.ctx.is_unprotected(reader, name));
             match announcement {
-                _ if is_unprotected => ctx.counters.unprotected_announcements += 1,
+                _ if is_unprotected => call.ctx.counters.unprotected_announcements += 1,
                 Announcement::Announced(guid, data) => {
-                    self.conclude_departure_of(now, ctx, endpoints, guid);
-                    self.handle_publication(now, ctx, endpoints, data);
+                    self.conclude_departure_of(call, guid);
+                    self.handle_publication(call, data);
                 }
-                Announcement::Gone(guid) => self.depart(now, ctx, endpoints, guid, Departure::Deleted),
-                Announcement::Malformed => ctx.counters.malformed_discovery += 1,
+                Announcement::Gone(guid) => self.depart(call, guid, Departure::Deleted),
+                Announcement::Malformed => call.ctx.counters.malformed_discovery += 1,
             }
             if is_unprotected || !self.publications.contains_key(&Guid::from_bytes(instance.0)) {
-                endpoints.abandon(reader, instance);
+                call.endpoints.abandon(reader, instance);
             }
         }
     }
 
     /// Handles samples of one of the two readers of subscriptions.
-    pub(super) fn take_subscriptions(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        reader: u32,
-    ) {
-        while let Some((announcement, instance)) = endpoints.take_builtin(ctx, reader, EntityId::is_reader, |sample| {
-            parse_announcement(sample, |bytes| SubscriptionData::parse(bytes).ok().map(|data| (data.guid, data)))
-        }) {
+    pub(super) fn take_subscriptions(&mut self, call: &mut Call<'_>, reader: u32) {
+        while let Some((announcement, instance)) =
+            call.endpoints.take_builtin(call.ctx, reader, EntityId::is_reader, |sample| {
+                parse_announcement(sample, |bytes| SubscriptionData::parse(bytes).ok().map(|data| (data.guid, data)))
+            })
+        {
             let topic_name = match &announcement {
                 Announcement::Announced(_, data) => Some(&data.topic_name),
                 Announcement::Gone(guid) => self.subscriptions.get(guid).map(|data| &data.topic_name),
                 Announcement::Malformed => None,
             };
-            let is_unprotected = topic_name.is_some_and(|name| ctx.is_unprotected(reader, name));
+            let is_unprotected = topic_name.is_some_and(|name| call.ctx.is_unprotected(reader, name));
             match announcement {
-                _ if is_unprotected => ctx.counters.unprotected_announcements += 1,
-                Announcement::Announced(_, data) => self.handle_subscription(now, ctx, endpoints, data),
-                Announcement::Gone(guid) => self.handle_deleted_subscription(now, ctx, endpoints, guid),
-                Announcement::Malformed => ctx.counters.malformed_discovery += 1,
+                _ if is_unprotected => call.ctx.counters.unprotected_announcements += 1,
+                Announcement::Announced(_, data) => self.handle_subscription(call, data),
+                Announcement::Gone(guid) => self.handle_deleted_subscription(call, guid),
+                Announcement::Malformed => call.ctx.counters.malformed_discovery += 1,
             }
             if is_unprotected || !self.subscriptions.contains_key(&Guid::from_bytes(instance.0)) {
-                endpoints.abandon(reader, instance);
+                call.endpoints.abandon(reader, instance);
             }
         }
     }
 
-    pub(super) fn handle_publication(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: Box<PublicationData>,
-    ) {
+    pub(super) fn handle_publication(&mut self, call: &mut Call<'_>, data: Box<PublicationData>) {
         self.reviews.confirm(review::PUBLICATIONS, data.guid);
         if self.ignored.has_writer(&data) {
             return;
@@ -218,8 +187,10 @@ impl Discovery {
                 multicast: data.multicast.clone(),
                 ..(**known).clone()
             };
-            if relocated == *data && self.recount_endpoint(ctx, data.guid.prefix, known.footprint(), data.footprint()) {
-                self.update_publication_locators(now, ctx, endpoints, data);
+            if relocated == *data
+                && self.recount_endpoint(call.ctx, data.guid.prefix, known.footprint(), data.footprint())
+            {
+                self.update_publication_locators(call, data);
                 return;
             }
         }
@@ -227,38 +198,32 @@ impl Discovery {
         if let Some(former) = &former {
             self.uncount_endpoint(data.guid.prefix, former.footprint());
         }
-        let has_room = self.count_endpoint(ctx, data.guid.prefix, data.footprint(), self.publications.len());
+        let has_room = self.count_endpoint(call.ctx, data.guid.prefix, data.footprint(), self.publications.len());
         let step = former.as_ref().map_or(Step::Rediscover, |former| step(writer_terms(former), writer_terms(&data)));
         if !has_room || step == Step::Rediscover {
-            endpoints.unmatch_writer(now, ctx, data.guid);
-            self.type_checks.remove_endpoint(ctx, data.guid);
+            call.endpoints.unmatch_writer(call.now, call.ctx, data.guid);
+            self.type_checks.remove_endpoint(call.ctx, data.guid);
         }
         if !has_room {
             if let Some(former) = former {
-                self.builtin_topics.withdraw_publication(now, ctx, endpoints, &former, Departure::Lost);
+                self.builtin_topics.withdraw_publication(call, &former, Departure::Lost);
             }
             return;
         }
         match step {
-            Step::Rediscover | Step::Rematch => self.match_publication(now, ctx, endpoints, &data),
-            Step::Refresh => self.refresh_publication(now, ctx, endpoints, &data),
+            Step::Rediscover | Step::Rematch => self.match_publication(call, &data),
+            Step::Refresh => self.refresh_publication(call, &data),
         }
-        self.builtin_topics.present_publication(now, ctx, endpoints, &data);
+        self.builtin_topics.present_publication(call, &data);
         if let Some(former) = former {
             let names = (&*former.topic_name, &*former.type_name);
-            self.builtin_topics.withdraw_topic(now, ctx, endpoints, names, Departure::Deleted);
+            self.builtin_topics.withdraw_topic(call, names, Departure::Deleted);
         }
-        self.schedule_introduction(now, ctx, data.guid.prefix);
+        self.schedule_introduction(call.now, call.ctx, data.guid.prefix);
         self.publications.insert(data.guid, data);
     }
 
-    pub(super) fn handle_subscription(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: Box<SubscriptionData>,
-    ) {
+    pub(super) fn handle_subscription(&mut self, call: &mut Call<'_>, data: Box<SubscriptionData>) {
         self.reviews.confirm(review::SUBSCRIPTIONS, data.guid);
         if self.ignored.has_reader(&data) {
             return;
@@ -272,8 +237,10 @@ impl Discovery {
                 multicast: data.multicast.clone(),
                 ..(**known).clone()
             };
-            if relocated == *data && self.recount_endpoint(ctx, data.guid.prefix, known.footprint(), data.footprint()) {
-                self.update_subscription_locators(now, ctx, endpoints, data);
+            if relocated == *data
+                && self.recount_endpoint(call.ctx, data.guid.prefix, known.footprint(), data.footprint())
+            {
+                self.update_subscription_locators(call, data);
                 return;
             }
         }
@@ -281,61 +248,49 @@ impl Discovery {
         if let Some(former) = &former {
             self.uncount_endpoint(data.guid.prefix, former.footprint());
         }
-        let has_room = self.count_endpoint(ctx, data.guid.prefix, data.footprint(), self.subscriptions.len());
+        let has_room = self.count_endpoint(call.ctx, data.guid.prefix, data.footprint(), self.subscriptions.len());
         let step = former.as_ref().map_or(Step::Rediscover, |former| step(reader_terms(former), reader_terms(&data)));
         if !has_room || step == Step::Rediscover {
-            endpoints.unmatch_reader(ctx, data.guid);
-            self.type_checks.remove_endpoint(ctx, data.guid);
+            call.endpoints.unmatch_reader(call.ctx, data.guid);
+            self.type_checks.remove_endpoint(call.ctx, data.guid);
         }
         if !has_room {
             if let Some(former) = former {
-                self.builtin_topics.withdraw_subscription(now, ctx, endpoints, &former, Departure::Lost);
+                self.builtin_topics.withdraw_subscription(call, &former, Departure::Lost);
             }
             return;
         }
         if step != Step::Refresh {
-            self.match_subscription(now, ctx, endpoints, &data);
+            self.match_subscription(call, &data);
         }
         if former.as_ref().is_some_and(|former| former.content_filter != data.content_filter) {
-            endpoints.refilter(ctx, &data);
+            call.endpoints.refilter(call.ctx, &data);
         }
-        self.builtin_topics.present_subscription(now, ctx, endpoints, &data);
+        self.builtin_topics.present_subscription(call, &data);
         if let Some(former) = former {
             let names = (&*former.topic_name, &*former.type_name);
-            self.builtin_topics.withdraw_topic(now, ctx, endpoints, names, Departure::Deleted);
+            self.builtin_topics.withdraw_topic(call, names, Departure::Deleted);
         }
-        self.schedule_introduction(now, ctx, data.guid.prefix);
+        self.schedule_introduction(call.now, call.ctx, data.guid.prefix);
         self.subscriptions.insert(data.guid, data);
     }
 
     /// Adopts changed locators of a remote writer. The state of its matches stays.
-    fn update_publication_locators(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: Box<PublicationData>,
-    ) {
-        self.builtin_topics.present_publication(now, ctx, endpoints, &data);
+    fn update_publication_locators(&mut self, call: &mut Call<'_>, data: Box<PublicationData>) {
+        self.builtin_topics.present_publication(call, &data);
         let prefix = data.guid.prefix;
         self.publications.insert(data.guid, data);
-        self.redirect_endpoints(ctx, endpoints, prefix);
-        self.match_unreachable(now, ctx, endpoints, prefix);
+        self.redirect_endpoints(call.ctx, call.endpoints, prefix);
+        self.match_unreachable(call, prefix);
     }
 
     /// Adopts changed locators of a remote reader. The state of its matches stays.
-    fn update_subscription_locators(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: Box<SubscriptionData>,
-    ) {
-        self.builtin_topics.present_subscription(now, ctx, endpoints, &data);
+    fn update_subscription_locators(&mut self, call: &mut Call<'_>, data: Box<SubscriptionData>) {
+        self.builtin_topics.present_subscription(call, &data);
         let prefix = data.guid.prefix;
         self.subscriptions.insert(data.guid, data);
-        self.redirect_endpoints(ctx, endpoints, prefix);
-        self.match_unreachable(now, ctx, endpoints, prefix);
+        self.redirect_endpoints(call.ctx, call.endpoints, prefix);
+        self.match_unreachable(call, prefix);
     }
 
     /// Reports whether the limits admit one more endpoint of `footprint` bytes, and counts it.
@@ -386,17 +341,11 @@ impl Discovery {
         }
     }
 
-    pub(super) fn remove_publication(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        guid: Guid,
-    ) -> Option<Box<PublicationData>> {
+    pub(super) fn remove_publication(&mut self, call: &mut Call<'_>, guid: Guid) -> Option<Box<PublicationData>> {
         let data = self.publications.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
-        endpoints.unmatch_writer(now, ctx, guid);
-        self.type_checks.remove_endpoint(ctx, guid);
+        call.endpoints.unmatch_writer(call.now, call.ctx, guid);
+        self.type_checks.remove_endpoint(call.ctx, guid);
         Some(data)
     }
 
@@ -414,131 +363,90 @@ impl Discovery {
     }
 
     /// Removes a writer that its participant has deleted.
-    pub(super) fn handle_deleted_publication(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        guid: Guid,
-    ) {
-        if let Some(data) = self.remove_publication(now, ctx, endpoints, guid) {
-            self.builtin_topics.withdraw_publication(now, ctx, endpoints, &data, Departure::Deleted);
+    pub(super) fn handle_deleted_publication(&mut self, call: &mut Call<'_>, guid: Guid) {
+        if let Some(data) = self.remove_publication(call, guid) {
+            self.builtin_topics.withdraw_publication(call, &data, Departure::Deleted);
         }
     }
 
     /// Removes a reader that its participant has deleted.
-    pub(super) fn handle_deleted_subscription(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        guid: Guid,
-    ) {
-        if let Some(data) = self.remove_subscription(ctx, endpoints, guid) {
-            self.builtin_topics.withdraw_subscription(now, ctx, endpoints, &data, Departure::Deleted);
+    pub(super) fn handle_deleted_subscription(&mut self, call: &mut Call<'_>, guid: Guid) {
+        if let Some(data) = self.remove_subscription(call.ctx, call.endpoints, guid) {
+            self.builtin_topics.withdraw_subscription(call, &data, Departure::Deleted);
         }
     }
 
     /// Removes all endpoints of a participant, builtin ones included.
-    pub(crate) fn remove_endpoints_of(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        prefix: GuidPrefix,
-        departure: Departure,
-    ) {
+    pub(crate) fn remove_endpoints_of(&mut self, call: &mut Call<'_>, prefix: GuidPrefix, departure: Departure) {
         let all = Guid::from_bytes([0; 16]).entity_id;
         let from = Guid { prefix, entity_id: all };
         while let Some((&guid, _)) = self.publications.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             if let Some(data) = self.publications.remove(&guid) {
-                self.builtin_topics.withdraw_publication(now, ctx, endpoints, &data, departure);
+                self.builtin_topics.withdraw_publication(call, &data, departure);
             }
         }
         while let Some((&guid, _)) = self.subscriptions.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             if let Some(data) = self.subscriptions.remove(&guid) {
-                self.builtin_topics.withdraw_subscription(now, ctx, endpoints, &data, departure);
+                self.builtin_topics.withdraw_subscription(call, &data, departure);
             }
         }
-        self.type_checks.remove_participant(ctx, prefix);
+        self.type_checks.remove_participant(call.ctx, prefix);
         let mut matched_readers = BTreeSet::new();
-        while let Some((&guid, _)) = endpoints.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
-            for (reader, proxy) in endpoints.sources.remove(&guid).unwrap_or_default() {
-                if let Some(of) = endpoints.readers.get_mut(reader) {
-                    of.detach(now, ctx, proxy);
+        while let Some((&guid, _)) =
+            call.endpoints.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix)
+        {
+            for (reader, proxy) in call.endpoints.sources.remove(&guid).unwrap_or_default() {
+                if let Some(of) = call.endpoints.readers.get_mut(reader) {
+                    of.detach(call.now, call.ctx, proxy);
                     matched_readers.insert(reader);
                 }
             }
         }
         for reader in matched_readers {
-            if let Some(reader) = endpoints.readers.get_mut(reader) {
+            if let Some(reader) = call.endpoints.readers.get_mut(reader) {
                 let last = Guid::new(prefix, EntityId([u8::MAX; 4]));
-                reader.remove_writers(now, ctx, &(Guid::new(prefix, EntityId::UNKNOWN)..=last));
+                reader.remove_writers(call.now, call.ctx, &(Guid::new(prefix, EntityId::UNKNOWN)..=last));
             }
         }
-        for (_, writer) in endpoints.writers.iter_mut() {
-            writer.remove_proxies_of(ctx, prefix);
+        for (_, writer) in call.endpoints.writers.iter_mut() {
+            writer.remove_proxies_of(call.ctx, prefix);
         }
         self.unreachable.retain(|(remote, _)| remote.prefix != prefix);
         self.reviews.remove(prefix);
     }
 
     /// Announces a local writer to all participants.
-    pub(crate) fn announce_publication(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: &PublicationData,
-    ) {
-        let sedp = ctx.sedp_of_publications(&data.topic_name);
+    pub(crate) fn announce_publication(&mut self, call: &mut Call<'_>, data: &PublicationData) {
+        let sedp = call.ctx.sedp_of_publications(&data.topic_name);
         let payload = data.to_bytes();
         let change = BuiltinChange { kind: ChangeKind::Alive, key_hash: data.guid.to_bytes(), payload: &payload };
-        self.write_builtin(now, ctx, endpoints, sedp, change);
-        let announced = endpoints.writers.get(sedp).map(|sedp| sedp.history.last_sn());
-        let index = endpoints.writer_ids.get(&data.guid.entity_id).copied();
-        if let (Some(announced), Some(writer)) = (announced, index.and_then(|index| endpoints.writers.get_mut(index))) {
+        self.write_builtin(call, sedp, change);
+        let announced = call.endpoints.writers.get(sedp).map(|sedp| sedp.history.last_sn());
+        let index = call.endpoints.writer_ids.get(&data.guid.entity_id).copied();
+        if let (Some(announced), Some(writer)) =
+            (announced, index.and_then(|index| call.endpoints.writers.get_mut(index)))
+        {
             writer.announced = announced;
         }
     }
 
     /// Announces a local reader to all participants.
-    pub(crate) fn announce_subscription(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        data: &SubscriptionData,
-    ) {
-        let sedp = ctx.sedp_of_subscriptions(&data.topic_name);
+    pub(crate) fn announce_subscription(&mut self, call: &mut Call<'_>, data: &SubscriptionData) {
+        let sedp = call.ctx.sedp_of_subscriptions(&data.topic_name);
         let payload = data.to_bytes();
         let change = BuiltinChange { kind: ChangeKind::Alive, key_hash: data.guid.to_bytes(), payload: &payload };
-        self.write_builtin(now, ctx, endpoints, sedp, change);
+        self.write_builtin(call, sedp, change);
     }
 
     /// Announces the deletion of a local endpoint to all participants.
-    pub(crate) fn retract_endpoint(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        builtin_writer: u32,
-        guid: Guid,
-    ) {
+    pub(crate) fn retract_endpoint(&mut self, call: &mut Call<'_>, builtin_writer: u32, guid: Guid) {
         let key = PublicationData::key_payload(guid);
         let kind = ChangeKind::DisposedUnregistered;
         let change = BuiltinChange { kind, key_hash: guid.to_bytes(), payload: &key };
-        self.write_builtin(now, ctx, endpoints, builtin_writer, change);
+        self.write_builtin(call, builtin_writer, change);
     }
 
-    pub(super) fn write_builtin(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        writer: u32,
-        change: BuiltinChange<'_>,
-    ) {
+    pub(super) fn write_builtin(&mut self, call: &mut Call<'_>, writer: u32, change: BuiltinChange<'_>) {
         let BuiltinChange { kind, key_hash, payload } = change;
         let is_sedp = matches!(
             writer,
@@ -558,15 +466,15 @@ impl Discovery {
             origin: None,
         };
         let last_probe =
-            if writer == PARTICIPANT_MESSAGES { ctx.multicast_groups.last_probe } else { SequenceNumber::ZERO };
-        let Some(writer) = endpoints.writers.get_mut(writer) else { return };
+            if writer == PARTICIPANT_MESSAGES { call.ctx.multicast_groups.last_probe } else { SequenceNumber::ZERO };
+        let Some(writer) = call.endpoints.writers.get_mut(writer) else { return };
         writer.skip_to(last_probe);
-        let result = writer.write(now, ctx, &write, |slot| {
+        let result = writer.write(call.now, call.ctx, &write, |slot| {
             slot.copy_from_slice(payload);
             Some(payload.len())
         });
         if matches!(result, Err(WriteError::WouldBlock | WriteError::Refused(_))) {
-            ctx.counters.refused_local_announcements += 1;
+            call.ctx.counters.refused_local_announcements += 1;
         }
     }
 }

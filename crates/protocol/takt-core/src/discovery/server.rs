@@ -26,8 +26,7 @@
 use super::Remote;
 use super::spdp::Announcement;
 use crate::context::{Context, Job};
-use crate::discovery::{Discovery, SpdpSource};
-use crate::endpoints::Endpoints;
+use crate::discovery::{Call, Discovery, SpdpSource};
 use crate::participant::Received;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -147,9 +146,7 @@ impl Discovery {
     /// introduction by a server, which needs no further handling.
     pub(super) fn handle_introduction(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         from: &SpdpSource,
         announcement: Announcement<'_>,
         octets: &mut usize,
@@ -161,14 +158,14 @@ impl Discovery {
         if !self.is_trusted_server(server) {
             return false;
         }
-        ctx.counters.introductions_received += 1;
+        call.ctx.counters.introductions_received += 1;
         if let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index)) {
             remote.introduction.introduced = true;
             return true;
         }
         let received = Received { multicast: false, ..from.received };
         self.is_introduction = true;
-        self.handle_announcement(now, ctx, endpoints, &received, announcement);
+        self.handle_announcement(call, &received, announcement);
         self.is_introduction = false;
         if let Some(&index) = self.remote_by_prefix.get(&prefix) {
             if let Some(remote) = self.remotes.get_mut(index) {

@@ -19,7 +19,7 @@ use super::{Departure, OWN_ENDPOINT_SET, PARTICIPANTS_SECURE, SharedMemoryPath};
 use crate::cache::{ChangeKind, InstanceState, ReadCursor, Selector};
 use crate::config::Config;
 use crate::context::{Context, Job};
-use crate::discovery::Discovery;
+use crate::discovery::{Call, Discovery};
 use crate::endpoints::Endpoints;
 use crate::event::Event;
 use crate::participant::Received;
@@ -368,40 +368,34 @@ impl Discovery {
         }
     }
 
-    pub(crate) fn transmit_announcement(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        frame: &mut [u8],
-    ) -> Option<usize> {
+    pub(crate) fn transmit_announcement(&mut self, call: &mut Call<'_>, frame: &mut [u8]) -> Option<usize> {
         self.announcer.queued = false;
-        self.announcer.last = Some(now);
-        self.announce_securely(now, ctx, endpoints);
-        ctx.destinations.extend_from_slice(&self.initial_peers);
-        ctx.destinations.extend(self.lost.locators(now));
-        let len = self.announcer.build(&ctx.header, frame).ok()?;
+        self.announcer.last = Some(call.now);
+        self.announce_securely(call);
+        call.ctx.destinations.extend_from_slice(&self.initial_peers);
+        call.ctx.destinations.extend(self.lost.locators(call.now));
+        let len = self.announcer.build(&call.ctx.header, frame).ok()?;
         let to_known = self.announcer.to_known > 0;
         let to_all = self.announcer.closing || to_known;
         self.announcer.to_known = self.announcer.to_known.saturating_sub(1);
-        ctx.work.steps(self.remotes.len());
+        call.ctx.work.steps(self.remotes.len());
         for (_, remote) in self.remotes.iter_mut().filter(|(_, remote)| remote.unicast_only || to_all) {
-            if remote.probation.as_mut().is_none_or(|probation| probation.spend_on_announcement(len, ctx)) {
-                ctx.destinations.push(remote.metatraffic.locator);
+            if remote.probation.as_mut().is_none_or(|probation| probation.spend_on_announcement(len, call.ctx)) {
+                call.ctx.destinations.push(remote.metatraffic.locator);
             }
         }
-        ctx.destinations.sort_unstable();
-        ctx.destinations.dedup();
+        call.ctx.destinations.sort_unstable();
+        call.ctx.destinations.dedup();
         Some(len)
     }
 
     /// Passes the current announcement to secure SPDP (DDS-SEC 1.1 §7.4.5), and to handshakes.
-    fn announce_securely(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+    fn announce_securely(&mut self, call: &mut Call<'_>) {
         let (closing, sn) = (self.announcer.closing, self.announcer.sn);
-        let Some(security) = ctx.security.as_mut() else { return };
-        let guid = Guid { prefix: ctx.header.prefix, entity_id: EntityId::PARTICIPANT };
+        let Some(security) = call.ctx.security.as_mut() else { return };
+        let guid = Guid { prefix: call.ctx.header.prefix, entity_id: EntityId::PARTICIPANT };
         if closing {
-            return self.retract_endpoint(now, ctx, endpoints, PARTICIPANTS_SECURE, guid);
+            return self.retract_endpoint(call, PARTICIPANTS_SECURE, guid);
         }
         if self.announcer.secured == sn {
             return;
@@ -410,29 +404,23 @@ impl Discovery {
         security.set_participant_data(for_handshakes(&self.announcer.data));
         let payload = self.announcer.payload.clone();
         let change = BuiltinChange { kind: ChangeKind::Alive, key_hash: guid.to_bytes(), payload: &payload };
-        self.write_builtin(now, ctx, endpoints, PARTICIPANTS_SECURE, change);
+        self.write_builtin(call, PARTICIPANTS_SECURE, change);
     }
 
     /// Handles announcements and farewells of secure SPDP. A participant may announce only itself.
-    pub(super) fn take_secure_announcements(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+    pub(super) fn take_secure_announcements(&mut self, call: &mut Call<'_>) {
         loop {
-            let Some(reader) = endpoints.readers.get_mut(PARTICIPANTS_SECURE) else { return };
+            let Some(reader) = call.endpoints.readers.get_mut(PARTICIPANTS_SECURE) else { return };
             let Some(sample) = reader.cache.next(Selector::TAKE, None, &mut ReadCursor::default()) else { return };
-            ctx.work.unit();
+            call.ctx.work.unit();
             let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
             let payload = sample.info.valid_data.then(|| sample.payload.to_vec());
             let is_gone = sample.info.instance_state == InstanceState::NotAliveDisposed;
             reader.cache.abandon(instance);
             match payload {
-                Some(payload) => self.handle_secure_announcement(now, ctx, endpoints, from, &payload),
+                Some(payload) => self.handle_secure_announcement(call, from, &payload),
                 None if is_gone => {
-                    self.depart(
-                        now,
-                        ctx,
-                        endpoints,
-                        Guid { prefix: from, entity_id: EntityId::PARTICIPANT },
-                        Departure::Deleted,
-                    );
+                    self.depart(call, Guid { prefix: from, entity_id: EntityId::PARTICIPANT }, Departure::Deleted);
                 }
                 None => {}
             }
@@ -441,22 +429,14 @@ impl Discovery {
 
     /// Handles an announcement or farewell. `octets` is the part of the datagram not yet charged to
     /// a participant.
-    pub(crate) fn handle_spdp(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        from: &SpdpSource,
-        data: &Data<'_>,
-        octets: &mut usize,
-    ) {
+    pub(crate) fn handle_spdp(&mut self, call: &mut Call<'_>, from: &SpdpSource, data: &Data<'_>, octets: &mut usize) {
         let SpdpSource { received, sender, prefix, is_authentic } = *from;
-        if prefix == ctx.header.prefix || self.ignored.has_participant(prefix) {
+        if prefix == call.ctx.header.prefix || self.ignored.has_participant(prefix) {
             return;
         }
         let inline = data.inline_qos.map(InlineQos::parse).transpose();
         let Ok(inline) = inline else {
-            ctx.counters.malformed_submessages += 1;
+            call.ctx.counters.malformed_submessages += 1;
             return;
         };
         let inline = inline.unwrap_or_default();
@@ -466,7 +446,7 @@ impl Discovery {
             let by_hash = inline.key_hash.map(Guid::from_bytes);
             let by_key = data.payload.bytes().and_then(|bytes| ParticipantData::parse_key(bytes).ok());
             if [by_hash, by_key].into_iter().flatten().any(|guid| guid.prefix != prefix) {
-                ctx.counters.malformed_discovery += 1;
+                call.ctx.counters.malformed_discovery += 1;
                 return;
             }
             if !is_authentic {
@@ -474,32 +454,32 @@ impl Discovery {
             }
             if self.is_authenticated(prefix) {
                 // Unprotected farewells can be forged. Only secure SPDP counts.
-                ctx.counters.unprotected_announcements += 1;
+                call.ctx.counters.unprotected_announcements += 1;
                 return;
             }
-            self.departed.note(now, prefix, data.sn);
-            return self.depart(now, ctx, endpoints, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Deleted);
+            self.departed.note(call.now, prefix, data.sn);
+            return self.depart(call, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Deleted);
         }
         match data.payload {
             Payload::Data(payload) => {
-                if self.has_departures() && !self.departed.precedes_farewell(now, prefix, data.sn) {
-                    self.conclude_departure_of(now, ctx, endpoints, Guid::new(prefix, EntityId::PARTICIPANT));
+                if self.has_departures() && !self.departed.precedes_farewell(call.now, prefix, data.sn) {
+                    self.conclude_departure_of(call, Guid::new(prefix, EntityId::PARTICIPANT));
                 }
                 let announcement = Announcement { prefix, sn: data.sn, payload };
-                if sender != prefix && self.handle_introduction(now, ctx, endpoints, from, announcement, octets) {
+                if sender != prefix && self.handle_introduction(call, from, announcement, octets) {
                     return;
                 }
-                if self.handle_repeated_announcement(now, ctx, from, payload, octets) {
+                if self.handle_repeated_announcement(call.now, call.ctx, from, payload, octets) {
                     return;
                 }
-                self.handle_announcement(now, ctx, endpoints, &received, announcement);
+                self.handle_announcement(call, &received, announcement);
                 if let Some(&index) = self.remote_by_prefix.get(&prefix)
                     && self.receive_announcement(index, *octets)
                 {
                     *octets = 0;
                 }
             }
-            _ => ctx.counters.malformed_discovery += 1,
+            _ => call.ctx.counters.malformed_discovery += 1,
         }
     }
 
@@ -541,41 +521,32 @@ impl Discovery {
         true
     }
 
-    pub(super) fn handle_announcement(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        from: &Received,
-        announcement: Announcement<'_>,
-    ) {
+    pub(super) fn handle_announcement(&mut self, call: &mut Call<'_>, from: &Received, announcement: Announcement<'_>) {
         let Announcement { prefix, sn, payload } = announcement;
-        if self.departed.precedes_farewell(now, prefix, sn) {
-            ctx.counters.stale_announcements += 1;
+        if self.departed.precedes_farewell(call.now, prefix, sn) {
+            call.ctx.counters.stale_announcements += 1;
             return;
         }
         match ParticipantData::parse(payload) {
             Ok(data) if data.guid.prefix == prefix => {
-                self.handle_participant_data(now, ctx, endpoints, from, data, payload);
+                self.handle_participant_data(call, from, data, payload);
                 if let Some(&index) = self.remote_by_prefix.get(&prefix) {
                     if let Some(remote) = self.remotes.get_mut(index) {
                         remote.sn = sn;
                     }
                     if !self.is_introduction {
-                        self.repeat_introduction(now, ctx, index);
+                        self.repeat_introduction(call.now, call.ctx, index);
                     }
                 }
             }
-            _ => ctx.counters.malformed_discovery += 1,
+            _ => call.ctx.counters.malformed_discovery += 1,
         }
     }
 
     /// Handles the first or a changed announcement of a participant.
     pub(super) fn handle_participant_data(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         from: &Received,
         data: ParticipantData,
         payload: &[u8],
@@ -587,35 +558,35 @@ impl Discovery {
         }
         if let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) {
             if self.is_authenticated(data.guid.prefix) {
-                ctx.counters.unprotected_announcements += 1;
+                call.ctx.counters.unprotected_announcements += 1;
                 // From another address it may be recorded, and the participant may have ended.
-                if self.accepts_source(ctx, &from.source, data.guid.prefix) {
-                    self.renew_lease(now, ctx, index);
+                if self.accepts_source(call.ctx, &from.source, data.guid.prefix) {
+                    self.renew_lease(call.now, call.ctx, index);
                 }
                 return;
             }
-            return self.refresh_participant(now, ctx, endpoints, from, data, payload);
+            return self.refresh_participant(call, from, data, payload);
         }
         let mut refused = 0;
         let path = match self.is_introduction {
             true => self.reachability.choose_introduced(&data.metatraffic_unicast, from.source, &mut refused),
             false => self.reachability.choose(&data.metatraffic_unicast, from.source, &mut refused),
         };
-        ctx.counters.refused_locators += refused;
+        call.ctx.counters.refused_locators += refused;
         let Some(metatraffic) = path else {
-            ctx.counters.refused_remote_entities += 1;
+            call.ctx.counters.refused_remote_entities += 1;
             return;
         };
         let footprint = size_of::<Remote>() + data.footprint() + payload.len();
-        if !self.has_room_for_participant(now, ctx, endpoints, footprint) {
-            ctx.counters.refused_remote_entities += 1;
+        if !self.has_room_for_participant(call, footprint) {
+            call.ctx.counters.refused_remote_entities += 1;
             return;
         }
         let prefix = data.guid.prefix;
         let guid = data.guid;
-        let lease = ctx.timers.register(TimerKind::Lease { participant: u32::MAX });
-        let probation = Probation::new(ctx);
-        ctx.counters.participants_discovered += 1;
+        let lease = call.ctx.timers.register(TimerKind::Lease { participant: u32::MAX });
+        let probation = Probation::new(call.ctx);
+        call.ctx.counters.participants_discovered += 1;
         let index = self.remotes.insert(Remote {
             prefix,
             data: Box::new(data),
@@ -623,9 +594,9 @@ impl Discovery {
             source: from.source,
             metatraffic,
             lease,
-            last_received: now,
-            last_received_on_path: now,
-            arrival: ctx.counters.participants_discovered,
+            last_received: call.now,
+            last_received_on_path: call.now,
+            arrival: call.ctx.counters.participants_discovered,
             probation: Some(probation),
             pending_messages: PendingMessages::default(),
             shared_memory_path: None,
@@ -641,24 +612,24 @@ impl Discovery {
             footprint,
         });
         self.discovery_bytes += footprint;
-        ctx.set_participants(self.remotes.len());
-        ctx.timers.set_kind(lease, TimerKind::Lease { participant: index });
+        call.ctx.set_participants(self.remotes.len());
+        call.ctx.timers.set_kind(lease, TimerKind::Lease { participant: index });
         if let Some(probation) = self.remotes.get(index).and_then(|remote| remote.probation.as_ref()) {
-            probation.set_index(index, ctx);
+            probation.set_index(index, call.ctx);
         }
         self.remote_by_prefix.insert(prefix, index);
         self.lost.remove(&metatraffic.locator);
-        self.renew_lease(now, ctx, index);
-        ctx.notify(Event::ParticipantDiscovered(guid));
+        self.renew_lease(call.now, call.ctx, index);
+        call.ctx.notify(Event::ParticipantDiscovered(guid));
         if let Some(remote) = self.remotes.get(index) {
-            self.builtin_topics.present_participant(now, ctx, endpoints, remote);
+            self.builtin_topics.present_participant(call, remote);
         }
-        self.admit_participant(now, ctx, endpoints, index);
-        self.queue_validation(ctx, index);
-        self.announcer.announce_soon(now, ctx);
+        self.admit_participant(call, index);
+        self.queue_validation(call.ctx, index);
+        self.announcer.announce_soon(call.now, call.ctx);
         let has_to_authenticate = self.remotes.get(index).is_some_and(|remote| remote.security.has_to_authenticate());
         if !has_to_authenticate && self.validation.is_known(prefix, &metatraffic.locator) {
-            self.end_probation(now, ctx, endpoints, index);
+            self.end_probation(call, index);
         }
     }
 
@@ -688,90 +659,77 @@ impl Discovery {
     /// Makes room for one more participant if possible. The oldest participant with an unvalidated
     /// address is removed. Otherwise the one that was silent for longest is removed, if it was
     /// silent for longer than [`IDLE`] and never had a matched endpoint.
-    fn has_room_for_participant(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        footprint: usize,
-    ) -> bool {
-        ctx.work.steps(3 * self.remotes.len());
+    fn has_room_for_participant(&mut self, call: &mut Call<'_>, footprint: usize) -> bool {
+        call.ctx.work.steps(3 * self.remotes.len());
         let unvalidated = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some()).count();
-        if unvalidated >= ctx.limits.max_unvalidated_participants {
+        if unvalidated >= call.ctx.limits.max_unvalidated_participants {
             let candidates = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some());
             if let Some((_, oldest)) = candidates.min_by_key(|(_, remote)| remote.arrival) {
                 let prefix = oldest.prefix;
-                self.remove_participant(now, ctx, endpoints, prefix, Departure::Lost);
+                self.remove_participant(call, prefix, Departure::Lost);
             }
         }
-        if self.remotes.len() >= ctx.limits.max_participants {
+        if self.remotes.len() >= call.ctx.limits.max_participants {
             let is_idle = |remote: &Remote| {
-                remote.probation.is_none() && !remote.exchanges && now.since(remote.last_received) >= IDLE
+                remote.probation.is_none() && !remote.exchanges && call.now.since(remote.last_received) >= IDLE
             };
             let idle = self.remotes.iter().filter(|(_, remote)| is_idle(remote));
             if let Some(prefix) = idle.min_by_key(|(_, remote)| remote.last_received).map(|(_, remote)| remote.prefix) {
-                ctx.counters.participants_displaced += 1;
-                self.remove_participant(now, ctx, endpoints, prefix, Departure::Lost);
+                call.ctx.counters.participants_displaced += 1;
+                self.remove_participant(call, prefix, Departure::Lost);
             }
         }
-        self.remotes.len() < ctx.limits.max_participants
-            && self.discovery_bytes + footprint <= ctx.limits.max_discovery_bytes
+        self.remotes.len() < call.ctx.limits.max_participants
+            && self.discovery_bytes + footprint <= call.ctx.limits.max_discovery_bytes
     }
 
     /// Handles the lease timer: removes a participant from which nothing was received within its
     /// lease. Standstills of this participant do not count.
-    pub(crate) fn handle_lease_end(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
+    pub(crate) fn handle_lease_end(&mut self, call: &mut Call<'_>, index: u32) {
         if let Some(remote) = self.remotes.get(index) {
             let end = remote
                 .last_received
-                .after(remote.lease_duration() + ctx.standstills.excused_since(remote.last_received));
-            if end > now {
-                let end = end.max(now.after(LEASE_MIN));
-                return ctx.timers.arm(remote.lease, end);
+                .after(remote.lease_duration() + call.ctx.standstills.excused_since(remote.last_received));
+            if end > call.now {
+                let end = end.max(call.now.after(LEASE_MIN));
+                return call.ctx.timers.arm(remote.lease, end);
             }
             let prefix = remote.prefix;
-            ctx.counters.leases_expired += 1;
-            self.remove_participant(now, ctx, endpoints, prefix, Departure::Lost);
+            call.ctx.counters.leases_expired += 1;
+            self.remove_participant(call, prefix, Departure::Lost);
         }
     }
 
     /// Removes a participant and its endpoints.
-    pub(super) fn remove_participant(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        prefix: GuidPrefix,
-        departure: Departure,
-    ) {
+    pub(super) fn remove_participant(&mut self, call: &mut Call<'_>, prefix: GuidPrefix, departure: Departure) {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
-        self.remove_endpoints_of(now, ctx, endpoints, prefix, departure);
-        self.abandon_type_requests(ctx, prefix);
-        self.cancel_move(ctx, index);
+        self.remove_endpoints_of(call, prefix, departure);
+        self.abandon_type_requests(call.ctx, prefix);
+        self.cancel_move(call.ctx, index);
         self.cancel_introduction(index);
         if let Some(mut remote) = self.remotes.remove(index) {
-            ctx.set_participants(self.remotes.len());
-            endpoints.close_channels(ctx, remote.security.writers());
-            if let Some(security) = ctx.security.as_mut() {
+            call.ctx.set_participants(self.remotes.len());
+            call.endpoints.close_channels(call.ctx, remote.security.writers());
+            if let Some(security) = call.ctx.security.as_mut() {
                 security.participant_lost(prefix);
             }
             match remote.probation.take() {
-                Some(probation) => probation.close(ctx),
+                Some(probation) => probation.close(call.ctx),
                 None if departure == Departure::Lost => {
                     self.validation.add_known(prefix, &remote.metatraffic.locator);
                     if remote.unicast_only {
-                        self.lost.insert(now, remote.metatraffic.locator);
+                        self.lost.insert(call.now, remote.metatraffic.locator);
                     }
                 }
                 None => {}
             }
-            ctx.leave_multicast_groups(&remote);
-            self.builtin_topics.withdraw_participant(now, ctx, endpoints, &remote, departure);
+            call.ctx.leave_multicast_groups(&remote);
+            self.builtin_topics.withdraw_participant(call, &remote, departure);
             self.discovery_bytes -= remote.footprint;
-            ctx.timers.release(remote.lease);
-            ctx.notify(Event::ParticipantLost(remote.data.guid));
+            call.ctx.timers.release(remote.lease);
+            call.ctx.notify(Event::ParticipantLost(remote.data.guid));
         }
         // The departure changed instances of the builtin readers; these changes are discarded here.
-        self.handle_builtin_data(now, ctx, endpoints);
+        self.handle_builtin_data(call);
     }
 }

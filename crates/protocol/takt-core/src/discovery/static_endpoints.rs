@@ -10,11 +10,8 @@
 //! not compared.
 
 use crate::config::StaticParticipant;
-use crate::context::Context;
-use crate::discovery::Discovery;
-use crate::endpoints::Endpoints;
+use crate::discovery::{Call, Discovery};
 use crate::error::Error;
-use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -191,30 +188,24 @@ impl Discovery {
     }
 
     /// Adds the listed endpoints of a participant whose address was validated.
-    pub(super) fn present_static_endpoints(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-    ) {
+    pub(super) fn present_static_endpoints(&mut self, call: &mut Call<'_>, index: u32) {
         let Some(list) = &self.static_endpoints else { return };
         let Some(remote) = self.remotes.get(index) else { return };
         let prefix = remote.prefix;
         let Some(known) = list.participants.get(&remote.data.entity_name.0).cloned() else {
-            ctx.counters.unlisted_participants += 1;
+            call.ctx.counters.unlisted_participants += 1;
             return;
         };
         let participant = remote.data.guid;
         for data in known.publications {
-            ctx.work.unit();
+            call.ctx.work.unit();
             let guid = Guid { prefix, ..data.guid };
-            self.handle_publication(now, ctx, endpoints, Box::new(PublicationData { guid, participant, ..data }));
+            self.handle_publication(call, Box::new(PublicationData { guid, participant, ..data }));
         }
         for data in known.subscriptions {
-            ctx.work.unit();
+            call.ctx.work.unit();
             let guid = Guid { prefix, ..data.guid };
-            self.handle_subscription(now, ctx, endpoints, Box::new(SubscriptionData { guid, participant, ..data }));
+            self.handle_subscription(call, Box::new(SubscriptionData { guid, participant, ..data }));
         }
     }
 }

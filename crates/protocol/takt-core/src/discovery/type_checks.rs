@@ -11,10 +11,9 @@
 //! differs, until one of the two is deleted.
 
 use crate::context::Context;
-use crate::discovery::Discovery;
+use crate::discovery::{Call, Discovery};
 use crate::endpoints::Endpoints;
 use crate::event::Event;
-use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
@@ -173,30 +172,23 @@ impl TypeChecks {
 
 impl Discovery {
     /// Sets the verdict on a pair, and matches it if nothing else forbids that.
-    pub(crate) fn set_type_verdict(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        check: TypeCheck,
-        verdict: TypeVerdict,
-    ) {
+    pub(crate) fn set_type_verdict(&mut self, call: &mut Call<'_>, check: TypeCheck, verdict: TypeVerdict) {
         let Some(waiting) = self.type_checks.verdicts.get_mut(&check).filter(|verdict| verdict.is_none()) else {
             return;
         };
         let has_caution = matches!(verdict, TypeVerdict::CompatibleWithCaution { .. });
         *waiting = Some(verdict);
-        let publication = self.publication(ctx, endpoints, check.writer).cloned();
-        let subscription = self.subscription(ctx, endpoints, check.reader).cloned();
+        let publication = self.publication(call.ctx, call.endpoints, check.writer).cloned();
+        let subscription = self.subscription(call.ctx, call.endpoints, check.reader).cloned();
         let (Some(publication), Some(subscription)) = (publication, subscription) else { return };
-        if let Some(index) = endpoints.local_reader(check.reader) {
-            self.match_reader(now, ctx, endpoints, index, &publication);
+        if let Some(index) = call.endpoints.local_reader(check.reader) {
+            self.match_reader(call, index, &publication);
         }
-        if let Some(index) = endpoints.local_writer(ctx, check.writer) {
-            self.match_writer(now, ctx, endpoints, index, &subscription);
+        if let Some(index) = call.endpoints.local_writer(call.ctx, check.writer) {
+            self.match_writer(call, index, &subscription);
         }
         if has_caution {
-            ctx.notify(Event::PairsCautioned);
+            call.ctx.notify(Event::PairsCautioned);
         }
     }
 

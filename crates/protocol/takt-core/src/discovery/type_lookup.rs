@@ -29,7 +29,7 @@
 use super::{TYPE_REPLIES, TYPE_REQUESTS};
 use crate::cache::{ChangeKind, ReadCursor, Selector};
 use crate::context::Context;
-use crate::discovery::Discovery;
+use crate::discovery::{Call, Discovery};
 use crate::endpoints::Endpoints;
 use crate::error::{Error, WriteError};
 use crate::event::{Event, TypeRequestId};
@@ -232,35 +232,29 @@ impl Discovery {
     /// some types.
     pub(crate) fn request_types(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         participant: GuidPrefix,
         type_ids: &[EquivalenceId],
         form: UnionForm,
     ) -> Result<TypeRequestId, Error> {
-        self.request(now, ctx, endpoints, participant, Operation::Types(type_ids.to_vec()), form)
+        self.request(call, participant, Operation::Types(type_ids.to_vec()), form)
     }
 
     /// Requests the types that some types refer to, directly or indirectly.
     pub(crate) fn request_type_dependencies(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         participant: GuidPrefix,
         type_ids: &[EquivalenceId],
         from: ContinuationPoint,
     ) -> Result<TypeRequestId, Error> {
         let operation = Operation::Dependencies(type_ids.to_vec(), from);
-        self.request(now, ctx, endpoints, participant, operation, UnionForm::default())
+        self.request(call, participant, operation, UnionForm::default())
     }
 
     fn request(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         participant: GuidPrefix,
         operation: Operation,
         form: UnionForm,
@@ -276,15 +270,15 @@ impl Discovery {
         if self.type_lookup.pending.len() >= MAX_PENDING_REQUESTS {
             return Err(Error::OutOfResources { limit: "type requests", value: MAX_PENDING_REQUESTS as u64 });
         }
-        let number = self.next_request_number(ctx);
-        let writer = Guid { prefix: ctx.header.prefix, entity_id: EntityId::TYPE_LOOKUP_REQUEST_WRITER };
+        let number = self.next_request_number(call.ctx);
+        let writer = Guid { prefix: call.ctx.header.prefix, entity_id: EntityId::TYPE_LOOKUP_REQUEST_WRITER };
         let addressee = Addressee::Participant(Guid { prefix: participant, entity_id: EntityId::PARTICIPANT });
         let id = RequestId { writer, number };
         let payload = TypeRequest { id, addressee, operation, form }.to_bytes();
         let id = TypeRequestId(number);
         let (payload, period) = (payload.into(), FIRST_REPETITION);
-        self.type_lookup.pending.insert(id, Pending { participant, payload, due: now, period, answer: None });
-        if !self.send_type_request(now, ctx, endpoints, id) {
+        self.type_lookup.pending.insert(id, Pending { participant, payload, due: call.now, period, answer: None });
+        if !self.send_type_request(call, id) {
             self.type_lookup.pending.remove(&id);
             return Err(Error::OutOfResources { limit: "type requests", value: u64::from(REPLY_DEPTH) });
         }
@@ -301,110 +295,86 @@ impl Discovery {
 
     /// Sends a waiting request, unless its participant is not validated yet, and schedules its
     /// repetition. Returns false if there is no room.
-    fn send_type_request(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        id: TypeRequestId,
-    ) -> bool {
+    fn send_type_request(&mut self, call: &mut Call<'_>, id: TypeRequestId) -> bool {
         let Some(pending) = self.type_lookup.pending.get_mut(&id) else { return true };
-        pending.due = now.after(pending.period);
+        pending.due = call.now.after(pending.period);
         pending.period = (2 * pending.period).min(REPETITION_MAX);
-        ctx.timers.arm_by(self.type_lookup.timer, pending.due);
+        call.ctx.timers.arm_by(self.type_lookup.timer, pending.due);
         let reader = Guid { prefix: pending.participant, entity_id: EntityId::TYPE_LOOKUP_REQUEST_READER };
         let payload = pending.payload.clone();
-        !endpoints.has_proxy(TYPE_REQUESTS, reader)
-            || endpoints.write_directed(now, ctx, TYPE_REQUESTS, reader, &payload)
+        !call.endpoints.has_proxy(TYPE_REQUESTS, reader)
+            || call.endpoints.write_directed(call.now, call.ctx, TYPE_REQUESTS, reader, &payload)
     }
 
     /// Repeats requests without a reply.
-    pub(crate) fn handle_type_request_timeout(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
-        self.repeat_type_requests(now, ctx, endpoints, |pending| pending.due <= now);
+    pub(crate) fn handle_type_request_timeout(&mut self, call: &mut Call<'_>) {
+        let now = call.now;
+        self.repeat_type_requests(call, |pending| pending.due <= now);
         let waiting = self.type_lookup.pending.values().filter(|pending| pending.answer.is_none());
         if let Some(due) = waiting.map(|pending| pending.due).min() {
-            ctx.timers.arm(self.type_lookup.timer, due);
+            call.ctx.timers.arm(self.type_lookup.timer, due);
         }
     }
 
     /// Sends the waiting requests to a participant that was validated.
-    pub(super) fn send_type_requests_to(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        participant: GuidPrefix,
-    ) {
-        self.repeat_type_requests(now, ctx, endpoints, |pending| pending.participant == participant);
+    pub(super) fn send_type_requests_to(&mut self, call: &mut Call<'_>, participant: GuidPrefix) {
+        self.repeat_type_requests(call, |pending| pending.participant == participant);
     }
 
     /// Sends the selected waiting requests; visits all of them. A request without room is sent
     /// when it is due again. At most the writer's history depth is sent at once, because further
     /// requests would replace unsent ones.
-    fn repeat_type_requests(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        is_due: impl Fn(&Pending) -> bool,
-    ) {
-        ctx.work.steps(self.type_lookup.pending.len());
+    fn repeat_type_requests(&mut self, call: &mut Call<'_>, is_due: impl Fn(&Pending) -> bool) {
+        call.ctx.work.steps(self.type_lookup.pending.len());
         let waiting =
             self.type_lookup.pending.iter().filter(|(_, pending)| pending.answer.is_none() && is_due(pending));
         let due: Vec<_> = waiting.map(|(id, _)| *id).collect();
         let (first, rest) = due.split_at(due.len().min(REPLY_DEPTH as usize));
         for id in first {
-            self.send_type_request(now, ctx, endpoints, *id);
+            self.send_type_request(call, *id);
         }
         for id in rest {
             if let Some(pending) = self.type_lookup.pending.get_mut(id) {
-                pending.due = now.after(FIRST_REPETITION);
-                ctx.timers.arm_by(self.type_lookup.timer, pending.due);
+                pending.due = call.now.after(FIRST_REPETITION);
+                call.ctx.timers.arm_by(self.type_lookup.timer, pending.due);
             }
         }
     }
 
     /// Handles requests of remote participants.
-    pub(super) fn take_type_requests(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints) {
+    pub(super) fn take_type_requests(&mut self, call: &mut Call<'_>) {
         loop {
-            let Some(reader) = endpoints.readers.get_mut(TYPE_REQUESTS) else { return };
+            let Some(reader) = call.endpoints.readers.get_mut(TYPE_REQUESTS) else { return };
             let Some(sample) = reader.cache.next(Selector::TAKE, None, &mut ReadCursor::default()) else { return };
-            ctx.work.unit();
+            call.ctx.work.unit();
             if !sample.info.valid_data {
                 continue;
             }
             let from = sample.info.publication.prefix;
             match TypeRequest::parse(sample.payload) {
-                Ok(request) => self.serve_types(now, ctx, endpoints, from, &request),
-                Err(_) => ctx.counters.malformed_discovery += 1,
+                Ok(request) => self.serve_types(call, from, &request),
+                Err(_) => call.ctx.counters.malformed_discovery += 1,
             }
         }
     }
 
-    fn serve_types(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        from: GuidPrefix,
-        request: &TypeRequest,
-    ) {
+    fn serve_types(&mut self, call: &mut Call<'_>, from: GuidPrefix, request: &TypeRequest) {
         let for_us = match request.addressee {
-            Addressee::Participant(guid) => guid.prefix == ctx.header.prefix,
+            Addressee::Participant(guid) => guid.prefix == call.ctx.header.prefix,
             Addressee::Any => true,
             Addressee::Other => false,
         };
         if !for_us {
             return;
         }
-        let Some(payload) = self.type_lookup.answer(request, &mut ctx.work) else { return };
+        let Some(payload) = self.type_lookup.answer(request, &mut call.ctx.work) else { return };
         let reader = Guid { prefix: from, entity_id: EntityId::TYPE_LOOKUP_REPLY_READER };
-        if endpoints.has_proxy(TYPE_REPLIES, reader)
-            && endpoints.write_directed(now, ctx, TYPE_REPLIES, reader, &payload)
+        if call.endpoints.has_proxy(TYPE_REPLIES, reader)
+            && call.endpoints.write_directed(call.now, call.ctx, TYPE_REPLIES, reader, &payload)
         {
-            ctx.counters.type_requests_served += 1;
+            call.ctx.counters.type_requests_served += 1;
         } else {
-            ctx.counters.refused_type_requests += 1;
+            call.ctx.counters.refused_type_requests += 1;
         }
     }
 

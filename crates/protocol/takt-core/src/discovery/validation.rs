@@ -26,8 +26,7 @@
 use super::reachability::Host;
 use super::{Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::context::{Context, Job};
-use crate::discovery::Discovery;
-use crate::endpoints::Endpoints;
+use crate::discovery::{Call, Discovery};
 use crate::event::Event;
 use crate::participant::Received;
 use crate::path::Path;
@@ -412,9 +411,7 @@ impl Discovery {
     /// is validated.
     pub(crate) fn handle_challenge_answer(
         &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
+        call: &mut Call<'_>,
         from: &Received,
         prefix: GuidPrefix,
         acknack: &AckNack,
@@ -433,7 +430,7 @@ impl Discovery {
                 return;
             }
             probation.wrong_answers = probation.wrong_answers.saturating_add(1);
-            ctx.counters.wrong_answers += 1;
+            call.ctx.counters.wrong_answers += 1;
             return;
         }
         probation.answered[position] = true;
@@ -448,13 +445,13 @@ impl Discovery {
             if let Some(probation) = &mut remote.probation {
                 probation.credit = usize::MAX;
             }
-            return self.send_delayed_message(now, ctx, endpoints, index);
+            return self.send_delayed_message(call, index);
         }
-        match self.has_room_at(ctx, &at) {
-            true if is_new => self.end_probation(now, ctx, endpoints, index),
-            true => self.end_move(now, ctx, endpoints, index),
+        match self.has_room_at(call.ctx, &at) {
+            true if is_new => self.end_probation(call, index),
+            true => self.end_move(call, index),
             false => {
-                ctx.counters.refused_remote_entities += 1;
+                call.ctx.counters.refused_remote_entities += 1;
                 // Other participants may leave the address: it is challenged again then.
                 if let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) {
                     probation.await_answers();
@@ -474,62 +471,48 @@ impl Discovery {
     }
 
     /// Ends the probation: discovery continues.
-    pub(crate) fn end_probation(&mut self, now: Instant, ctx: &mut Context, endpoints: &mut Endpoints, index: u32) {
+    pub(crate) fn end_probation(&mut self, call: &mut Call<'_>, index: u32) {
         if let Some(probation) = self.remotes.get_mut(index).and_then(|remote| remote.probation.take()) {
-            probation.close(ctx);
-            ctx.counters.participants_validated += 1;
+            probation.close(call.ctx);
+            call.ctx.counters.participants_validated += 1;
         }
-        self.update_shared_memory_path(ctx, index);
-        self.update_multicast_groups(ctx, endpoints, index);
-        self.match_builtin_endpoints(now, ctx, endpoints, index);
-        self.present_static_endpoints(now, ctx, endpoints, index);
+        self.update_shared_memory_path(call.ctx, index);
+        self.update_multicast_groups(call.ctx, call.endpoints, index);
+        self.match_builtin_endpoints(call, index);
+        self.present_static_endpoints(call, index);
         if let Some(prefix) = self.remotes.get(index).map(|remote| remote.prefix) {
-            self.send_type_requests_to(now, ctx, endpoints, prefix);
-            self.schedule_introduction(now, ctx, prefix);
+            self.send_type_requests_to(call, prefix);
+            self.schedule_introduction(call.now, call.ctx, prefix);
         }
     }
 
     /// Builds the next datagram to a participant outside its endpoints' protocol: the announcement,
     /// or a challenge and the answers to its own. Queues itself again if there is more.
-    pub(crate) fn transmit_validation(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-        frame: &mut [u8],
-    ) -> Option<usize> {
+    pub(crate) fn transmit_validation(&mut self, call: &mut Call<'_>, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get_mut(index)?;
         if !core::mem::take(&mut remote.pending_messages.queued) {
             return None;
         }
         if core::mem::take(&mut remote.pending_messages.farewell) {
-            let len = self.announcer.build_farewell(&ctx.header, remote.prefix, frame).ok()?;
-            let may_send = remote.trial().is_none_or(|(probation, _)| probation.spend(len, ctx));
-            ctx.destinations.extend(may_send.then_some(remote.metatraffic.locator));
-            self.queue_validation(ctx, index);
+            let len = self.announcer.build_farewell(&call.ctx.header, remote.prefix, frame).ok()?;
+            let may_send = remote.trial().is_none_or(|(probation, _)| probation.spend(len, call.ctx));
+            call.ctx.destinations.extend(may_send.then_some(remote.metatraffic.locator));
+            self.queue_validation(call.ctx, index);
             return Some(len);
         }
         if let Some(probation) = &mut remote.probation
             && core::mem::take(&mut probation.announcement_due)
         {
-            let len = self.announcer.build(&ctx.header, frame).ok()?;
-            let may_send = probation.spend_on_announcement(len, ctx);
-            ctx.destinations.extend(may_send.then_some(remote.metatraffic.locator));
-            self.queue_validation(ctx, index);
+            let len = self.announcer.build(&call.ctx.header, frame).ok()?;
+            let may_send = probation.spend_on_announcement(len, call.ctx);
+            call.ctx.destinations.extend(may_send.then_some(remote.metatraffic.locator));
+            self.queue_validation(call.ctx, index);
             return Some(len);
         }
-        self.transmit_challenge(now, ctx, endpoints, index, frame)
+        self.transmit_challenge(call, index, frame)
     }
 
-    fn transmit_challenge(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        endpoints: &mut Endpoints,
-        index: u32,
-        frame: &mut [u8],
-    ) -> Option<usize> {
+    fn transmit_challenge(&mut self, call: &mut Call<'_>, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get_mut(index)?;
         let (prefix, here) = (remote.prefix, remote.metatraffic);
         let answers = core::mem::take(&mut remote.pending_messages.answers);
@@ -539,7 +522,7 @@ impl Discovery {
         let only_answers = there.is_some() && answers.iter().any(Option::is_some);
         let path = there.unwrap_or(here);
         let len = frame.len().min(path.max_message).min(here.max_message);
-        let mut builder = MessageBuilder::new(&mut frame[..len], &ctx.header).ok()?;
+        let mut builder = MessageBuilder::new(&mut frame[..len], &call.ctx.header).ok()?;
         builder.info_destination(prefix).ok()?;
         let empty = builder.len();
         for ((_, writer, reader), number) in CHALLENGERS.into_iter().zip(answers) {
@@ -550,7 +533,7 @@ impl Discovery {
         if due {
             let numbers = self.validation.challenge(prefix, &path.locator);
             for ((writer, _, reader), number) in CHALLENGERS.into_iter().zip(numbers) {
-                let heartbeat = endpoints.writers.get_mut(writer)?.challenge(reader, number);
+                let heartbeat = call.endpoints.writers.get_mut(writer)?.challenge(reader, number);
                 builder.heartbeat(&heartbeat).ok()?;
             }
         }
@@ -558,17 +541,17 @@ impl Discovery {
         if len == empty {
             return None;
         }
-        let may_send = remote.trial().is_none_or(|(probation, _)| probation.spend(len, ctx));
+        let may_send = remote.trial().is_none_or(|(probation, _)| probation.spend(len, call.ctx));
         if due
             && may_send
             && let Some((probation, _)) = remote.trial()
         {
-            probation.challenged(now, ctx);
+            probation.challenged(call.now, call.ctx);
         }
-        ctx.destinations.extend(may_send.then_some(path.locator));
+        call.ctx.destinations.extend(may_send.then_some(path.locator));
         if only_answers {
-            ctx.destinations.push(here.locator);
-            self.queue_validation(ctx, index);
+            call.ctx.destinations.push(here.locator);
+            self.queue_validation(call.ctx, index);
         }
         Some(len)
     }

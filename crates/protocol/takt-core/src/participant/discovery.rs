@@ -3,7 +3,7 @@
 use crate::config::{Interface, Limits, Locators};
 use crate::counters::Counters;
 use crate::discovery::{
-    BuiltinTopic, Caution, OfferedType, Refusal, SilentParticipant, TypeAnswer, TypeCheck, TypeVerdict,
+    BuiltinTopic, Call, Caution, OfferedType, Refusal, SilentParticipant, TypeAnswer, TypeCheck, TypeVerdict,
 };
 use crate::error::Error;
 use crate::event::TypeRequestId;
@@ -126,13 +126,13 @@ impl Participant {
 
     /// Asserts all writers whose liveliness is `MANUAL_BY_PARTICIPANT` (DDS 1.4 §2.2.2.2.1.18).
     pub fn assert_liveliness(&mut self, now: Instant) {
-        self.discovery.assert_liveliness(now, &mut self.ctx, &mut self.endpoints);
+        self.discovery.assert_liveliness(&mut Call::new(now, &mut self.ctx, &mut self.endpoints));
     }
 
     /// Makes the oldest waiting departure take effect. Call it after all datagrams were received
     /// that had arrived when the departure was received. Takes the steps of a farewell.
     pub fn conclude_departure(&mut self, now: Instant) {
-        self.discovery.conclude_departure(now, &mut self.ctx, &mut self.endpoints);
+        self.discovery.conclude_departure(&mut Call::new(now, &mut self.ctx, &mut self.endpoints));
     }
 
     /// Reports whether a departure waits.
@@ -144,7 +144,7 @@ impl Participant {
     /// Creates a reader of a builtin topic, filled with the entities known now. The reader is
     /// neither matched nor announced.
     pub fn create_builtin_reader(&mut self, now: Instant, topic: BuiltinTopic) -> ReaderHandle {
-        self.discovery.create_builtin_reader(now, &mut self.ctx, &mut self.endpoints, topic)
+        self.discovery.create_builtin_reader(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), topic)
     }
 
     /// Handles a change of this host's interfaces or their addresses. Announces the new locators to
@@ -153,14 +153,14 @@ impl Participant {
     /// soon. Returns whether anything has changed. Takes steps for each remote participant, each
     /// remote endpoint and each match.
     pub fn handle_interfaces(&mut self, now: Instant, interfaces: Vec<Interface>, locators: Locators) -> bool {
-        self.discovery.handle_interfaces(now, &mut self.ctx, &mut self.endpoints, interfaces, locators)
+        self.discovery.handle_interfaces(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), interfaces, locators)
     }
 
     /// Sets whether datagrams reach this locator. Answers [`crate::Event::LocalPeerAnnounced`], and
     /// reports later changes. Endpoints that only this path connects are matched. Takes steps for
     /// each remote participant, and for each endpoint and each match of that one.
     pub fn handle_local_peer(&mut self, now: Instant, locator: &Locator, is_reached: bool) {
-        self.discovery.handle_local_peer(now, &mut self.ctx, &mut self.endpoints, locator, is_reached);
+        self.discovery.handle_local_peer(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), locator, is_reached);
     }
 
     /// Handles the end of the process at a [confirmed](Self::handle_local_peer) locator, after all
@@ -168,7 +168,7 @@ impl Participant {
     /// Announcements still in transit do not rediscover it. Takes steps for each remote
     /// participant, and for each endpoint and each match of that one.
     pub fn handle_local_peer_end(&mut self, now: Instant, locator: &Locator) {
-        self.discovery.handle_local_peer_end(now, &mut self.ctx, &mut self.endpoints, locator);
+        self.discovery.handle_local_peer_end(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), locator);
     }
 
     /// Ignores a participant and all its entities, now and if it returns with the same GUID.
@@ -176,7 +176,7 @@ impl Participant {
     /// # Errors
     /// [`Error::OutOfResources`] if 65,536 entities are ignored already.
     pub fn ignore_participant(&mut self, now: Instant, participant: GuidPrefix) -> Result<(), Error> {
-        self.discovery.ignore_participant(now, &mut self.ctx, &mut self.endpoints, participant)
+        self.discovery.ignore_participant(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), participant)
     }
 
     /// Ignores a remote writer.
@@ -184,7 +184,7 @@ impl Participant {
     /// # Errors
     /// As [`Self::ignore_participant`].
     pub fn ignore_publication(&mut self, now: Instant, writer: Guid) -> Result<(), Error> {
-        self.discovery.ignore_publication(now, &mut self.ctx, &mut self.endpoints, writer)
+        self.discovery.ignore_publication(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), writer)
     }
 
     /// Ignores a remote reader.
@@ -192,7 +192,7 @@ impl Participant {
     /// # Errors
     /// As [`Self::ignore_participant`].
     pub fn ignore_subscription(&mut self, now: Instant, reader: Guid) -> Result<(), Error> {
-        self.discovery.ignore_subscription(now, &mut self.ctx, &mut self.endpoints, reader)
+        self.discovery.ignore_subscription(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), reader)
     }
 
     /// Ignores all remote writers and readers of a topic.
@@ -200,7 +200,7 @@ impl Participant {
     /// # Errors
     /// As [`Self::ignore_participant`].
     pub fn ignore_topic(&mut self, now: Instant, topic_name: &str) -> Result<(), Error> {
-        self.discovery.ignore_topic(now, &mut self.ctx, &mut self.endpoints, topic_name)
+        self.discovery.ignore_topic(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), topic_name)
     }
 
     /// Reports whether a participant is authenticated (DDS-SEC 1.1 §8.3).
@@ -249,7 +249,12 @@ impl Participant {
         type_ids: &[EquivalenceId],
         from: ContinuationPoint,
     ) -> Result<TypeRequestId, Error> {
-        self.discovery.request_type_dependencies(now, &mut self.ctx, &mut self.endpoints, participant, type_ids, from)
+        self.discovery.request_type_dependencies(
+            &mut Call::new(now, &mut self.ctx, &mut self.endpoints),
+            participant,
+            type_ids,
+            from,
+        )
     }
 
     /// Requests types from a participant. [`crate::Event::TypeAnswer`] reports the reply, which may
@@ -265,7 +270,12 @@ impl Participant {
         type_ids: &[EquivalenceId],
         form: UnionForm,
     ) -> Result<TypeRequestId, Error> {
-        self.discovery.request_types(now, &mut self.ctx, &mut self.endpoints, participant, type_ids, form)
+        self.discovery.request_types(
+            &mut Call::new(now, &mut self.ctx, &mut self.endpoints),
+            participant,
+            type_ids,
+            form,
+        )
     }
 
     /// Reports whether a participant is known and announces that it serves types.
@@ -288,7 +298,7 @@ impl Participant {
     /// Sets the verdict on a pair, and matches it if nothing else forbids that. Has no effect if
     /// the pair is no longer pending.
     pub fn set_type_verdict(&mut self, now: Instant, check: TypeCheck, verdict: TypeVerdict) {
-        self.discovery.set_type_verdict(now, &mut self.ctx, &mut self.endpoints, check, verdict);
+        self.discovery.set_type_verdict(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), check, verdict);
     }
 
     /// Returns the discovery data of a remote or local reader. Visits each local reader.

@@ -9,6 +9,7 @@ use crate::cache::{
 use crate::config::REORDER_WINDOW;
 use crate::content_filter::{FilterFactory, ReaderFilter};
 use crate::context::Context;
+use crate::discovery::Call;
 use crate::endpoints::{Endpoints, live_reader, live_writer};
 use crate::error::{Error, WriteError};
 use crate::presentation::SetPosition;
@@ -314,8 +315,8 @@ impl Participant {
         self.endpoints.unmatch_writer(now, &mut self.ctx, guid);
         self.discovery.type_checks.remove_endpoint(&mut self.ctx, guid);
         let sedp = self.ctx.sedp_of_publications(&topic_name);
-        self.discovery.retract_endpoint(now, &mut self.ctx, &mut self.endpoints, sedp, guid);
-        self.discovery.schedule_assertions(now, &mut self.ctx, &mut self.endpoints);
+        self.discovery.retract_endpoint(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), sedp, guid);
+        self.discovery.schedule_assertions(&mut Call::new(now, &mut self.ctx, &mut self.endpoints));
         Ok(())
     }
 
@@ -345,7 +346,7 @@ impl Participant {
         self.endpoints.unmatch_reader(&mut self.ctx, guid);
         self.discovery.type_checks.remove_endpoint(&mut self.ctx, guid);
         let sedp = self.ctx.sedp_of_subscriptions(&topic_name);
-        self.discovery.retract_endpoint(now, &mut self.ctx, &mut self.endpoints, sedp, guid);
+        self.discovery.retract_endpoint(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), sedp, guid);
         Ok(())
     }
 
@@ -450,7 +451,7 @@ impl Participant {
                 sn
             }
         };
-        self.discovery.manually_asserted(now, &mut self.ctx, &mut self.endpoints, handle.index);
+        self.discovery.manually_asserted(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), handle.index);
         Ok(sn)
     }
 

@@ -3,7 +3,7 @@
 use super::Participant;
 use super::protection::{self, Layer};
 use crate::context::Context;
-use crate::discovery::SpdpSource;
+use crate::discovery::{Call, SpdpSource};
 use crate::endpoints::Endpoints;
 use crate::reader::{Reader, Stamp};
 use crate::security::OpenedSubmessages;
@@ -141,7 +141,7 @@ impl Participant {
             }
         }
         if self.ctx.security.is_some() {
-            self.discovery.send_delayed_message_to(now, &mut self.ctx, &mut self.endpoints, source);
+            self.discovery.send_delayed_message_to(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), source);
         }
     }
 
@@ -163,7 +163,7 @@ impl Participant {
         {
             interpreter.protection.sender = Some(sender);
             if sender == EntityId::VOLATILE_MESSAGE_WRITER {
-                self.discovery.confirm_session(now, &mut self.ctx, &mut self.endpoints, source);
+                self.discovery.confirm_session(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), source);
             }
             let mut opened = Submessages::of(plain);
             while let Some(envelope) = opened.next_envelope() {
@@ -218,7 +218,7 @@ impl Participant {
             let Interpreter { sender, source, is_authentic, .. } = *interpreter;
             let from = SpdpSource { received: *from, sender, prefix: source, is_authentic };
             let Self { ctx, endpoints, discovery, .. } = self;
-            return discovery.handle_spdp(now, ctx, endpoints, &from, data, &mut interpreter.octets);
+            return discovery.handle_spdp(&mut Call::new(now, ctx, endpoints), &from, data, &mut interpreter.octets);
         }
         if !interpreter.is_authentic {
             return;
@@ -326,9 +326,7 @@ impl Participant {
             // A submessage that may validate another address.
             Submessage::AckNack(acknack) if !interpreter.is_authentic && acknack.writer.is_builtin() => {
                 self.discovery.handle_challenge_answer(
-                    now,
-                    &mut self.ctx,
-                    &mut self.endpoints,
+                    &mut Call::new(now, &mut self.ctx, &mut self.endpoints),
                     from,
                     interpreter.source,
                     acknack,
@@ -373,7 +371,12 @@ impl Participant {
         let source = interpreter.source;
         self.ctx.counters.acknacks_received += 1;
         if acknack.writer.is_builtin() {
-            self.discovery.handle_challenge_answer(now, &mut self.ctx, &mut self.endpoints, from, source, acknack);
+            self.discovery.handle_challenge_answer(
+                &mut Call::new(now, &mut self.ctx, &mut self.endpoints),
+                from,
+                source,
+                acknack,
+            );
         }
         let Some(index) = self.writer_for(interpreter, acknack.writer, acknack.reader) else { return };
         let shortened = match acknack.writer {
@@ -443,8 +446,8 @@ impl Participant {
         if !has_readers {
             self.ctx.counters.unmatched_data += 1;
         } else if writer.entity_id.is_builtin() {
-            self.discovery.handle_builtin_data(now, &mut self.ctx, &mut self.endpoints);
-            self.discovery.review(now, &mut self.ctx, &mut self.endpoints, writer);
+            self.discovery.handle_builtin_data(&mut Call::new(now, &mut self.ctx, &mut self.endpoints));
+            self.discovery.review(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), writer);
             if matches!(writer.entity_id, EntityId::STATELESS_MESSAGE_WRITER | EntityId::VOLATILE_MESSAGE_WRITER) {
                 self.ctx.await_security_message(now);
             }

@@ -28,7 +28,7 @@ use crate::cache::CacheLimits;
 use crate::config::{Config, Limits, MAX_PEERS, REORDER_WINDOW};
 use crate::context::{Context, Timing};
 use crate::deadline::{INSTANCES_PER_CALL, OVERTAKEN_MAX};
-use crate::discovery::{BUILTIN_ENDPOINTS, Discovery, SECURE_READERS, describe, for_handshakes};
+use crate::discovery::{BUILTIN_ENDPOINTS, Call, Discovery, SECURE_READERS, describe, for_handshakes};
 use crate::endpoints::{Endpoints, live_reader};
 use crate::error::Error;
 use crate::event::Event;
@@ -169,20 +169,20 @@ impl Participant {
                 self.discovery.announcer.handle_timeout(now, &mut self.ctx);
             }
             TimerKind::Introduction => self.discovery.handle_introductions(&mut self.ctx),
-            TimerKind::MulticastProbe { group } => {
-                self.discovery.handle_multicast_probe_timeout(now, &mut self.ctx, &mut self.endpoints, group)
-            }
+            TimerKind::MulticastProbe { group } => self
+                .discovery
+                .handle_multicast_probe_timeout(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), group),
             TimerKind::Lease { participant } => {
-                self.discovery.handle_lease_end(now, &mut self.ctx, &mut self.endpoints, participant)
+                self.discovery.handle_lease_end(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), participant)
             }
             TimerKind::Challenge { participant } => {
                 self.discovery.handle_challenge_timeout(now, &mut self.ctx, participant)
             }
             TimerKind::RepeatTypeRequests => {
-                self.discovery.handle_type_request_timeout(now, &mut self.ctx, &mut self.endpoints)
+                self.discovery.handle_type_request_timeout(&mut Call::new(now, &mut self.ctx, &mut self.endpoints))
             }
             TimerKind::ConfirmMatches => {
-                self.discovery.handle_confirmation_timeout(now, &mut self.ctx, &mut self.endpoints)
+                self.discovery.handle_confirmation_timeout(&mut Call::new(now, &mut self.ctx, &mut self.endpoints))
             }
             TimerKind::Heartbeat { writer } => {
                 let remote = |prefix| self.discovery.remotes.get(*self.discovery.remote_by_prefix.get(&prefix)?);
@@ -192,11 +192,15 @@ impl Participant {
                     writer.handle_timeout(now, &mut self.ctx, presence);
                 }
             }
-            TimerKind::Security => self.discovery.handle_security_timeout(now, &mut self.ctx, &mut self.endpoints),
-            TimerKind::AssertLiveliness => {
-                self.discovery.assert_automatic_writers(now, &mut self.ctx, &mut self.endpoints)
+            TimerKind::Security => {
+                self.discovery.handle_security_timeout(&mut Call::new(now, &mut self.ctx, &mut self.endpoints))
             }
-            TimerKind::AssertManually => self.discovery.assert_liveliness(now, &mut self.ctx, &mut self.endpoints),
+            TimerKind::AssertLiveliness => {
+                self.discovery.assert_automatic_writers(&mut Call::new(now, &mut self.ctx, &mut self.endpoints))
+            }
+            TimerKind::AssertManually => {
+                self.discovery.assert_liveliness(&mut Call::new(now, &mut self.ctx, &mut self.endpoints))
+            }
             TimerKind::WriterLease { reader, proxy } => {
                 if let Some(reader) = self.endpoints.readers.get_mut(reader) {
                     reader.handle_lease_end(now, &mut self.ctx, proxy);

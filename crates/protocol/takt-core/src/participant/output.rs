@@ -3,6 +3,7 @@
 use super::Participant;
 use crate::FlowTag;
 use crate::context::Job;
+use crate::discovery::Call;
 use crate::time::Instant;
 use takt_schedule::Priority;
 use takt_wire::{Locator, SharedPayload};
@@ -78,12 +79,14 @@ impl Participant {
     pub(crate) fn build(&mut self, now: Instant, job: Job, frame: &mut [u8], flow: &mut FlowTag) -> Option<usize> {
         let Self { ctx, endpoints, discovery, .. } = self;
         match job {
-            Job::Announce => discovery.transmit_announcement(now, ctx, endpoints, frame),
+            Job::Announce => discovery.transmit_announcement(&mut Call::new(now, ctx, endpoints), frame),
             Job::Introduction { participant } => discovery.transmit_introduction(ctx, participant, frame),
             Job::DirectedAnnouncement { participant } => {
-                discovery.transmit_validation(now, ctx, endpoints, participant, frame)
+                discovery.transmit_validation(&mut Call::new(now, ctx, endpoints), participant, frame)
             }
-            Job::MulticastProbe { group } => discovery.transmit_multicast_probe(now, ctx, endpoints, group, frame),
+            Job::MulticastProbe { group } => {
+                discovery.transmit_multicast_probe(&mut Call::new(now, ctx, endpoints), group, frame)
+            }
             Job::WriterProbe { writer } => {
                 *flow = endpoints.writers.get(writer)?.flows.live;
                 endpoints.transmit_writer_probe(now, ctx, writer, frame)

@@ -10,6 +10,7 @@ use crate::cache::{LatencyMonitor, LatencyTerms, ReaderCache};
 use crate::config::REORDER_WINDOW;
 use crate::content_filter::ReaderFilter;
 use crate::context::Context;
+use crate::discovery::Call;
 use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::locator_kinds::LocatorKinds;
@@ -93,9 +94,9 @@ impl Participant {
         writer.enable(now, ctx);
         self.endpoints.join_publisher(&mut self.ctx, handle.index);
         let data = self.endpoints.writer(handle)?.data.clone();
-        self.discovery.announce_publication(now, &mut self.ctx, &mut self.endpoints, &data);
-        self.discovery.match_local_writer(now, &mut self.ctx, &mut self.endpoints, handle.index);
-        self.discovery.schedule_assertions(now, &mut self.ctx, &mut self.endpoints);
+        self.discovery.announce_publication(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), &data);
+        self.discovery.match_local_writer(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), handle.index);
+        self.discovery.schedule_assertions(&mut Call::new(now, &mut self.ctx, &mut self.endpoints));
         Ok(())
     }
 
@@ -117,8 +118,8 @@ impl Participant {
             reader.cache.latency = LatencyMonitor::new(terms, since).map(Box::new);
             self.endpoints.join_subscriber(handle.index);
             let data = self.endpoints.reader(handle)?.data.clone();
-            self.discovery.announce_subscription(now, &mut self.ctx, &mut self.endpoints, &data);
-            self.discovery.match_local_reader(now, &mut self.ctx, &mut self.endpoints, handle.index);
+            self.discovery.announce_subscription(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), &data);
+            self.discovery.match_local_reader(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), handle.index);
         }
         Ok(())
     }
@@ -346,11 +347,12 @@ impl Participant {
             writer.commit_waiting(ctx);
         }
         if writer.is_enabled {
-            self.discovery.announce_publication(now, &mut self.ctx, &mut self.endpoints, &data);
+            self.discovery.announce_publication(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), &data);
             if has_same_terms {
-                self.discovery.refresh_publication(now, &mut self.ctx, &mut self.endpoints, &data);
+                self.discovery.refresh_publication(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), &data);
             } else {
-                self.discovery.match_local_writer(now, &mut self.ctx, &mut self.endpoints, handle.index);
+                self.discovery
+                    .match_local_writer(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), handle.index);
             }
         }
         Ok(())
@@ -368,9 +370,10 @@ impl Participant {
         reader.adopt(now, ctx, &data.qos);
         reader.data = data.clone();
         if reader.is_enabled {
-            self.discovery.announce_subscription(now, &mut self.ctx, &mut self.endpoints, &data);
+            self.discovery.announce_subscription(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), &data);
             if !has_same_terms {
-                self.discovery.match_local_reader(now, &mut self.ctx, &mut self.endpoints, handle.index);
+                self.discovery
+                    .match_local_reader(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), handle.index);
             }
         }
         Ok(())
