@@ -10,7 +10,7 @@ use takt::transport::choice::TransportChoice;
 use takt::transport::shm::ShmConfig;
 use takt::transport::tcp::{TcpConfig, TlsConfig};
 use takt::transport::udp::{ParticipantIndex, UdpConfig};
-use takt::{DomainParticipant, DomainParticipantBuilder, Idle, Limits, Runtime};
+use takt::{DomainParticipant, DomainParticipantBuilder as Builder, Idle, Limits, Runtime};
 
 use crate::value::{Kind, Value, std_duration};
 
@@ -60,11 +60,16 @@ struct TlsFiles {
     key: Option<PathBuf>,
 }
 
-type Change = Box<dyn FnOnce(DomainParticipantBuilder) -> DomainParticipantBuilder>;
+type Change = Box<dyn FnOnce(Builder) -> Builder>;
 
 impl Plan {
-    fn build(&mut self, change: impl FnOnce(DomainParticipantBuilder) -> DomainParticipantBuilder + 'static) {
+    fn build(&mut self, change: impl FnOnce(Builder) -> Builder + 'static) {
         self.changes.push(Box::new(change));
+    }
+
+    /// Sets a property of the builder.
+    fn set<T: 'static>(&mut self, set: fn(Builder, T) -> Builder, value: T) {
+        self.build(move |builder| set(builder, value));
     }
 
     fn udp(&mut self, change: impl FnOnce(&mut UdpConfig) + 'static) {
@@ -93,29 +98,21 @@ impl Plan {
     /// is built.
     fn system(&mut self, setting: &'static str, path: &str) {
         match crate::system::read_timing_plan(path) {
-            Ok(plan) => self.build(move |builder| builder.timing_plan(plan)),
+            Ok(plan) => self.set(Builder::timing_plan, plan),
             Err(error) => _ = self.first_error.get_or_insert((setting, error.to_string())),
         }
     }
 
     /// Checks and adds hosts, which are names or addresses. Four numbers that are no address are
     /// neither.
-    fn hosts(
-        &mut self,
-        setting: &'static str,
-        hosts: &[String],
-        set: fn(DomainParticipantBuilder, Vec<String>) -> DomainParticipantBuilder,
-    ) {
+    fn hosts(&mut self, setting: &'static str, hosts: &[String], set: fn(Builder, Vec<String>) -> Builder) {
         match hosts.iter().find(|host| !may_be_host(host)) {
             Some(host) => {
                 let what =
                     format!("found {host:?}; expected a host: a name or an address, with or without :PORT or #INDEX");
                 self.first_error.get_or_insert((setting, what));
             }
-            None => {
-                let hosts = hosts.to_vec();
-                self.build(move |builder| set(builder, hosts));
-            }
+            None => self.set(set, hosts.to_vec()),
         }
     }
 
@@ -130,17 +127,9 @@ impl Plan {
     }
 
     /// Checks transports given by name, so that an error is reported with its position.
-    fn transports(
-        &mut self,
-        setting: &'static str,
-        list: &[String],
-        set: fn(DomainParticipantBuilder, Vec<String>) -> DomainParticipantBuilder,
-    ) {
+    fn transports(&mut self, setting: &'static str, list: &[String], set: fn(Builder, Vec<String>) -> Builder) {
         match TransportChoice::parse_list(list) {
-            Ok(_) => {
-                let list = list.to_vec();
-                self.build(move |builder| set(builder, list));
-            }
+            Ok(_) => self.set(set, list.to_vec()),
             Err(error) => _ = self.first_error.get_or_insert((setting, error.to_string())),
         }
     }
@@ -185,7 +174,7 @@ impl Plan {
     }
 
     /// Returns a builder with every setting applied.
-    pub(crate) fn builder(self) -> DomainParticipantBuilder {
+    pub(crate) fn builder(self) -> Builder {
         let builder = DomainParticipant::builder(self.domain_id)
             .from_settings()
             .limits(self.limits)
@@ -252,142 +241,95 @@ const PARTICIPANT: &[Setting] = settings! {
         (_plan, Value::Text(_)) => (),
         "QoS profile of the participant, as library::profile";
     participant.index, "TAKT_PARTICIPANT_INDEX": INDEX, "the first free one",
-        (plan, Value::Int(value)) => {
-            let index = ParticipantIndex::Fixed(number(*value));
-            plan.build(move |builder| builder.participant_index(index));
-        }, "participant index, which selects the well-known unicast ports";
+        (plan, Value::Int(value)) => plan.set(Builder::participant_index, ParticipantIndex::Fixed(number(*value))),
+        "participant index, which selects the well-known unicast ports";
     participant.lease_duration, "TAKT_LEASE_DURATION": Kind::Duration, "20 s",
-        (plan, Value::Duration(value)) => {
-            let lease = within_a_day(*value);
-            plan.build(move |builder| builder.lease_duration(lease));
-        },
+        (plan, Value::Duration(value)) => plan.set(Builder::lease_duration, within_a_day(*value)),
         "time without announcements after which other participants consider this one lost; 100 ms to a day";
     participant.announcement_period, "TAKT_ANNOUNCEMENT_PERIOD": Kind::Duration, "3 s",
-        (plan, Value::Duration(value)) => {
-            let period = within_a_day(*value);
-            plan.build(move |builder| builder.announcement_period(period));
-        },
+        (plan, Value::Duration(value)) => plan.set(Builder::announcement_period, within_a_day(*value)),
         "period of the participant's announcements; 1 ms to a quarter of the lease duration";
     participant.security, "TAKT_SECURITY": Kind::Text, "none",
-        (plan, Value::Text(value)) => {
-            let value = value.clone();
-            plan.build(move |builder| builder.security_directory(value));
-        }, "directory with the certificates and documents of DDS Security; empty for none; see docs/guide/security.md";
+        (plan, Value::Text(value)) => plan.set(Builder::security_directory, value.clone()),
+        "directory with the certificates and documents of DDS Security; empty for none; see docs/guide/security.md";
     participant.security_clear_discovery, "TAKT_SECURITY_CLEAR_DISCOVERY": Kind::Bool, false,
-        (plan, Value::Bool(value)) => {
-            let value = *value;
-            plan.build(move |builder| builder.accepts_clear_discovery(value));
-        }, "with RTPS message protection, accept unprotected discovery in cleartext, as CycloneDDS sends it";
+        (plan, Value::Bool(value)) => plan.set(Builder::accepts_clear_discovery, *value),
+        "with RTPS message protection, accept unprotected discovery in cleartext, as CycloneDDS sends it";
     participant.security_log_topic, "TAKT_SECURITY_LOG_TOPIC": Kind::Bool, false,
-        (plan, Value::Bool(value)) => {
-            let value = *value;
-            plan.build(move |builder| builder.security_log_topic(value));
-        }, "with security, also write the log to the topic DDS:Security:LogTopicV2";
+        (plan, Value::Bool(value)) => plan.set(Builder::security_log_topic, *value),
+        "with security, also write the log to the topic DDS:Security:LogTopicV2";
     participant.security_replay_window, "TAKT_SECURITY_REPLAY_WINDOW": Kind::Bool, true,
-        (plan, Value::Bool(value)) => {
-            let value = *value;
-            plan.build(move |builder| builder.replay_window(value));
-        }, "with security, reject replayed messages and those more than 1,024 messages late";
+        (plan, Value::Bool(value)) => plan.set(Builder::replay_window, *value),
+        "with security, reject replayed messages and those more than 1,024 messages late";
     participant.runtime, "TAKT_RUNTIME": RUNTIME, "shared",
         (plan, Value::Word(word)) => {
-            let runtime = if *word == "inline" { Runtime::Inline } else { Runtime::Shared };
-            plan.build(move |builder| builder.runtime(runtime));
-        }, "thread that runs the participant: shared is its own thread, inline the thread that built it";
+            plan.set(Builder::runtime, if *word == "inline" { Runtime::Inline } else { Runtime::Shared });
+        },
+        "thread that runs the participant: shared is its own thread, inline the thread that built it";
     participant.idle, "TAKT_IDLE": IDLE, "block",
-        (plan, Value::Word(word)) => {
-            let idle = if *word == "spin" { Idle::Spin } else { Idle::Block };
-            plan.build(move |builder| builder.idle(idle));
-        }, "what the driving thread does while it is idle";
+        (plan, Value::Word(word)) => plan.set(Builder::idle, if *word == "spin" { Idle::Spin } else { Idle::Block }),
+        "what the driving thread does while it is idle";
     participant.spin_time, "TAKT_SPIN_TIME": Kind::Duration, "none",
-        (plan, Value::Duration(value)) => {
-            let span = within_a_day(*value);
-            plan.build(move |builder| builder.idle(Idle::SpinThenBlock(span)));
-        }, "instead of idle: spin for this time after the last event, then block";
+        (plan, Value::Duration(value)) => plan.set(Builder::idle, Idle::SpinThenBlock(within_a_day(*value))),
+        "instead of idle: spin for this time after the last event, then block";
 };
 
 /// Network interfaces, peers and servers of a participant.
 const NETWORK: &[Setting] = settings! {
     network.interfaces, "TAKT_INTERFACES": Kind::Texts, "all except loopback",
-        (plan, Value::Texts(names)) => {
-            let names = names.clone();
-            plan.build(|builder| builder.interfaces(names));
-        }, "network interfaces by name or address";
+        (plan, Value::Texts(names)) => plan.set(Builder::interfaces, names.clone()),
+        "network interfaces by name or address";
     network.peers, "TAKT_PEERS": Kind::Texts, "none",
-        (plan, Value::Texts(peers)) => {
-            plan.hosts("network.peers", peers, |builder, peers| builder.peers(peers));
-        }, "hosts to announce to besides multicast: name or address, optional port; tcp/HOST:PORT for TCP";
+        (plan, Value::Texts(peers)) => plan.hosts("network.peers", peers, Builder::peers),
+        "hosts to announce to besides multicast: name or address, optional port; tcp/HOST:PORT for TCP";
     network.discovery_servers, "TAKT_DISCOVERY_SERVERS": Kind::Texts, "none",
-        (plan, Value::Texts(servers)) => {
-            plan.hosts("network.discovery_servers", servers, |builder, servers| builder.discovery_servers(servers));
-        }, "discovery servers, in the form of peers; all of them are used";
+        (plan, Value::Texts(servers)) => plan.hosts("network.discovery_servers", servers, Builder::discovery_servers),
+        "discovery servers, in the form of peers; all of them are used";
     network.multicast, "TAKT_MULTICAST": Kind::Bool, "true; false with discovery servers",
-        (plan, Value::Bool(value)) => {
-            let value = *value;
-            plan.build(move |builder| builder.multicast(value));
-        }, "use multicast for announcements and data";
+        (plan, Value::Bool(value)) => plan.set(Builder::multicast, *value),
+        "use multicast for announcements and data";
     network.multicast_readers_min, "TAKT_MULTICAST_READERS_MIN": COUNT_OR_NONE, 3,
-        (plan, Value::Int(value)) => {
-            let value = number(*value);
-            plan.build(move |builder| builder.multicast_readers_min(value));
-        }, "minimum readers of a writer to send user data to their multicast group, if that is cheaper; 0 for never";
+        (plan, Value::Int(value)) => plan.set(Builder::multicast_readers_min, number(*value)),
+        "minimum readers of a writer to send user data to their multicast group, if that is cheaper; 0 for never";
     network.check_sources, "TAKT_CHECK_SOURCES": Kind::Bool, true,
-        (plan, Value::Bool(value)) => {
-            let value = *value;
-            plan.build(move |builder| builder.check_sources(value));
-        }, "accept messages of a participant only from its own addresses; false behind relays and address translation";
+        (plan, Value::Bool(value)) => plan.set(Builder::check_sources, *value),
+        "accept messages of a participant only from its own addresses; false behind relays and address translation";
     network.ipv6, "TAKT_IPV6": Kind::Bool, false,
-        (plan, Value::Bool(value)) => {
-            let value = *value;
-            plan.build(move |builder| builder.ipv6(value));
-        }, "UDPv6 in addition to UDPv4";
+        (plan, Value::Bool(value)) => plan.set(Builder::ipv6, *value), "UDPv6 in addition to UDPv4";
     network.udp, "TAKT_UDP": Kind::Bool, true,
-        (plan, Value::Bool(value)) => {
-            let value = *value;
-            plan.build(move |builder| builder.udp(value));
-        }, "UDP; TCP is required without it";
+        (plan, Value::Bool(value)) => plan.set(Builder::udp, *value), "UDP; TCP is required without it";
     network.shared_memory, "TAKT_SHARED_MEMORY": Kind::Bool, true,
-        (plan, Value::Bool(value)) => {
-            let value = *value;
-            plan.build(move |builder| builder.shared_memory(value));
-        }, "shared memory with participants of the same user on this host";
+        (plan, Value::Bool(value)) => plan.set(Builder::shared_memory, *value),
+        "shared memory with participants of the same user on this host";
     network.daemon, "TAKT_DAEMON": Kind::Text, "0",
-        (plan, Value::Text(value)) => {
-            let value = value.clone();
-            plan.build(move |builder| builder.daemon(value));
-        }, "daemon that owns the network: 1 for the default one, or its name; 0 for none; see docs/guide/daemon.md";
+        (plan, Value::Text(value)) => plan.set(Builder::daemon, value.clone()),
+        "daemon that owns the network: 1 for the default one, or its name; 0 for none; see docs/guide/daemon.md";
 };
 
 /// Transports by name, and the data that each carries.
 const TRANSPORT: &[Setting] = settings! {
     transport.user_data, "TAKT_TRANSPORT_USER_DATA": Kind::Texts, "udp",
-        (plan, Value::Texts(list)) => {
-            plan.transports("transport.user_data", list, |builder, list| builder.user_data_transports(list));
-        }, "transports of user data: the first alternative that opens; see docs/guide/transports.md";
+        (plan, Value::Texts(list)) => plan.transports("transport.user_data", list, Builder::user_data_transports),
+        "transports of user data: the first alternative that opens; see docs/guide/transports.md";
     transport.discovery, "TAKT_TRANSPORT_DISCOVERY": Kind::Texts, "as user data if that is UDP or TCP, else udp",
-        (plan, Value::Texts(list)) => {
-            plan.transports("transport.discovery", list, |builder, list| builder.discovery_transports(list));
-        }, "transports of discovery: the first alternative that opens";
+        (plan, Value::Texts(list)) => plan.transports("transport.discovery", list, Builder::discovery_transports),
+        "transports of discovery: the first alternative that opens";
     transport.topics, "TAKT_TRANSPORT_TOPICS": Kind::Texts, "those of user data",
         (plan, Value::Texts(rules)) => plan.topic_transports(rules),
         "the only transports of topics whose names match: PATTERN=TRANSPORTS, such as Lidar*=xdp:eth0";
     transport.extra, "TAKT_TRANSPORT_EXTRA": Kind::Texts, "none",
-        (plan, Value::Texts(list)) => {
-            plan.transports("transport.extra", list, |builder, list| builder.extra_transports(list));
-        }, "further transports, for writers and readers that select them in the property takt.transport";
+        (plan, Value::Texts(list)) => plan.transports("transport.extra", list, Builder::extra_transports),
+        "further transports, for writers and readers that select them in the property takt.transport";
 };
 
 /// Capture of the datagrams of all transports.
 const CAPTURE: &[Setting] = settings! {
     capture.file, "TAKT_CAPTURE": Kind::Text, "none",
-        (plan, Value::Text(file)) => {
-            let file = file.clone();
-            plan.build(move |builder| builder.capture(file));
-        }, "pcapng file of all datagrams, shared memory and AF_XDP included; {pid} is the process ID; see docs/guide/capture.md";
+        (plan, Value::Text(file)) => plan.set(Builder::capture, file.clone()),
+        "pcapng file of all datagrams, shared memory and AF_XDP included; {pid} is the process ID; see docs/guide/capture.md";
     capture.bytes_max, "TAKT_CAPTURE_BYTES_MAX": CAPTURE_BYTES, 1 << 30,
-        (plan, Value::Int(value)) => {
-            let bytes_max = number(*value);
-            plan.build(move |builder| builder.capture_bytes_max(bytes_max));
-        }, "maximum length of the captured file in bytes; further datagrams are dropped and counted";
+        (plan, Value::Int(value)) => plan.set(Builder::capture_bytes_max, number(*value)),
+        "maximum length of the captured file in bytes; further datagrams are dropped and counted";
 };
 
 /// Builds rows for numbers of the UDP configuration: `key, variable, kind, path in UdpConfig,
