@@ -22,6 +22,7 @@ use super::ports::Band;
 use super::ring;
 use super::segment;
 use super::syscall;
+use crate::udp::syscall::check;
 
 /// Prevents changes of the size and of the seals.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
@@ -232,13 +233,6 @@ fn anonymous_file(label: &CStr, words: usize) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes) })?;
     Ok(file)
-}
-
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(result)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use crate::udp::syscall::check;
+
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: libc::c_int = 1024;
 
@@ -23,13 +25,6 @@ const CONTROL_WORDS: usize = 4;
 /// Returns the octets of so many descriptors.
 const fn descriptors_len(count: usize) -> u32 {
     (count * size_of::<libc::c_int>()) as u32
-}
-
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(result)
 }
 
 fn check_len(result: libc::ssize_t) -> io::Result<usize> {

@@ -21,7 +21,8 @@ use super::address::{Control, Family, SockAddr};
 /// Maximum number of datagrams in one call.
 pub(crate) const BATCH: usize = 64;
 
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+/// Returns the result of a system call, or the error that the kernel reported.
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }

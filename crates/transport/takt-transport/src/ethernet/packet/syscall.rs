@@ -15,20 +15,13 @@ use std::ptr;
 use takt_packet::MacAddress;
 
 use super::filter::Instruction;
-use crate::udp::syscall::{OptionValue, set_option};
+use crate::udp::syscall::{OptionValue, check, set_option};
 
 impl OptionValue for libc::tpacket_req {}
 impl OptionValue for libc::packet_mreq {}
 
 /// Absent from `libc`: `linux/if_packet.h`.
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
-
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(result)
-}
 
 /// Creates a socket that receives nothing until it is bound. Needs CAP_NET_RAW.
 pub(super) fn socket() -> io::Result<OwnedFd> {
