@@ -18,8 +18,8 @@ pub use takt_wire::{Piece, SharedBuffer, SharedFrame, SharedPayload, SharedPaylo
 pub mod choice {
     pub use takt_transport::choice::probe::{Finding, Grade};
     pub use takt_transport::choice::{
-        Malformed, Opened, Request, TransportChoice, TransportFactory, TransportOption, TransportSpec, factories,
-        register,
+        Description, Malformed, Opened, Request, TransportChoice, TransportFactory, TransportOption, TransportSpec,
+        factories, register,
     };
 }
 

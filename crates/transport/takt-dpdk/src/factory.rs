@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use takt_packet::VlanTag;
 use takt_transport::choice::probe::Finding;
-use takt_transport::choice::{Opened, Request, TransportFactory, TransportOption};
+use takt_transport::choice::{Description, Opened, Request, TransportFactory, TransportOption};
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport};
 use takt_transport::udp::ParticipantIndex;
 use takt_transport::{Transport, TransportError};
@@ -52,20 +52,13 @@ fn device(request: &Request<'_>) -> Result<DpdkConfig, TransportError> {
 struct Dpdk;
 
 impl TransportFactory for Dpdk {
-    fn name(&self) -> &'static str {
-        "dpdk"
-    }
-
-    fn summary(&self) -> &'static str {
-        "UDP over a port driven by DPDK"
-    }
-
-    fn needs(&self) -> &'static str {
-        "a device that DPDK has a driver for, hugepages (or huge=no), an address of its own"
-    }
-
-    fn form(&self) -> &'static str {
-        "dpdk:DEVICE/address=A.B.C.D[/prefix=24][/gateway=A.B.C.D][/vlan=ID][/huge=no][/mac=ADDRESS][/mtu=N][/rx_room=N]"
+    fn description(&self) -> Description {
+        Description {
+            name: "dpdk",
+            summary: "UDP over a port driven by DPDK",
+            needs: "a device that DPDK has a driver for, hugepages (or huge=no), an address of its own",
+            form: "dpdk:DEVICE/address=A.B.C.D[/prefix=24][/gateway=A.B.C.D][/vlan=ID][/huge=no][/mac=ADDRESS][/mtu=N][/rx_room=N]",
+        }
     }
 
     fn at(&self, interface: &str) -> String {
@@ -116,20 +109,13 @@ impl TransportFactory for Dpdk {
 struct DpdkEthernet;
 
 impl TransportFactory for DpdkEthernet {
-    fn name(&self) -> &'static str {
-        "dpdk-ethernet"
-    }
-
-    fn summary(&self) -> &'static str {
-        "RTPS on Ethernet without IP, over a port driven by DPDK"
-    }
-
-    fn needs(&self) -> &'static str {
-        "a device that DPDK has a driver for, hugepages (or huge=no)"
-    }
-
-    fn form(&self) -> &'static str {
-        "dpdk-ethernet:DEVICE[/huge=no][/mac=ADDRESS][/mtu=N][/rx_room=N]"
+    fn description(&self) -> Description {
+        Description {
+            name: "dpdk-ethernet",
+            summary: "RTPS on Ethernet without IP, over a port driven by DPDK",
+            needs: "a device that DPDK has a driver for, hugepages (or huge=no)",
+            form: "dpdk-ethernet:DEVICE[/huge=no][/mac=ADDRESS][/mtu=N][/rx_room=N]",
+        }
     }
 
     fn at(&self, interface: &str) -> String {

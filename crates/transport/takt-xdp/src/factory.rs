@@ -2,7 +2,7 @@
 
 use takt_transport::TransportError;
 use takt_transport::choice::probe::Finding;
-use takt_transport::choice::{Opened, Request, TransportFactory, TransportOption};
+use takt_transport::choice::{Description, Opened, Request, TransportFactory, TransportOption};
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 
 use crate::config::{Mode, Queues, XdpConfig};
@@ -54,20 +54,13 @@ impl Options {
 struct Xdp;
 
 impl TransportFactory for Xdp {
-    fn name(&self) -> &'static str {
-        "xdp"
-    }
-
-    fn summary(&self) -> &'static str {
-        "UDP that bypasses the kernel's network stack with AF_XDP"
-    }
-
-    fn needs(&self) -> &'static str {
-        "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF to open; AF_XDP; an Ethernet interface with an address"
-    }
-
-    fn form(&self) -> &'static str {
-        "xdp:IFACE[/queues=COUNT|all][/queue=N][/mode=native|generic][/vlan=ID]"
+    fn description(&self) -> Description {
+        Description {
+            name: "xdp",
+            summary: "UDP that bypasses the kernel's network stack with AF_XDP",
+            needs: "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF to open; AF_XDP; an Ethernet interface with an address",
+            form: "xdp:IFACE[/queues=COUNT|all][/queue=N][/mode=native|generic][/vlan=ID]",
+        }
     }
 
     fn probe(&self, interface: &str) -> Vec<Finding> {
@@ -90,20 +83,13 @@ impl TransportFactory for Xdp {
 struct XdpEthernet;
 
 impl TransportFactory for XdpEthernet {
-    fn name(&self) -> &'static str {
-        "xdp-ethernet"
-    }
-
-    fn summary(&self) -> &'static str {
-        "RTPS on Ethernet without IP, over AF_XDP"
-    }
-
-    fn needs(&self) -> &'static str {
-        "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; AF_XDP; an Ethernet interface"
-    }
-
-    fn form(&self) -> &'static str {
-        "xdp-ethernet:IFACE[/queues=COUNT|all][/queue=N][/mode=native|generic][/vlan=ID]"
+    fn description(&self) -> Description {
+        Description {
+            name: "xdp-ethernet",
+            summary: "RTPS on Ethernet without IP, over AF_XDP",
+            needs: "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; AF_XDP; an Ethernet interface",
+            form: "xdp-ethernet:IFACE[/queues=COUNT|all][/queue=N][/mode=native|generic][/vlan=ID]",
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {

@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Serialize;
 use takt_bench::Result;
 use takt_bench::report::to_json;
-use takt_transport::choice::{KNOWN_NAMES, factories};
+use takt_transport::choice::{Description, KNOWN_NAMES, factories};
 
 /// `takt transport ls`
 #[derive(Args)]
@@ -39,7 +39,8 @@ impl List {
         let factories = factories();
         let row = |name: &'static str| {
             let factory = factories.iter().find(|factory| factory.name() == name)?;
-            Some(Row { name, form: factory.form(), summary: factory.summary(), needs: factory.needs() })
+            let Description { summary, needs, form, .. } = factory.description();
+            Some(Row { name, form, summary, needs })
         };
         let absent = KNOWN_NAMES.into_iter().filter(|name| row(name).is_none()).collect();
         let report = Report { transports: KNOWN_NAMES.into_iter().filter_map(row).collect(), absent };

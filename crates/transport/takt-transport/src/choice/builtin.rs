@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::factory::{Opened, Request, TransportFactory};
+use super::factory::{Description, Opened, Request, TransportFactory};
 use super::probe::{Finding, Needs, capabilities_finding, interface_finding};
 use super::spec::TransportOption;
 use crate::TransportError;
@@ -20,20 +20,13 @@ pub(super) fn all() -> Vec<Arc<dyn TransportFactory>> {
 struct Udp;
 
 impl TransportFactory for Udp {
-    fn name(&self) -> &'static str {
-        "udp"
-    }
-
-    fn summary(&self) -> &'static str {
-        "UDP over kernel sockets, interoperable with every DDS"
-    }
-
-    fn needs(&self) -> &'static str {
-        "nothing"
-    }
-
-    fn form(&self) -> &'static str {
-        "udp or udp:IFACE"
+    fn description(&self) -> Description {
+        Description {
+            name: "udp",
+            summary: "UDP over kernel sockets, interoperable with every DDS",
+            needs: "nothing",
+            form: "udp or udp:IFACE",
+        }
     }
 
     fn probe(&self, interface: &str) -> Vec<Finding> {
@@ -49,20 +42,13 @@ impl TransportFactory for Udp {
 struct Tcp;
 
 impl TransportFactory for Tcp {
-    fn name(&self) -> &'static str {
-        "tcp"
-    }
-
-    fn summary(&self) -> &'static str {
-        "TCP to configured peers, with or without TLS"
-    }
-
-    fn needs(&self) -> &'static str {
-        "a peer tcp/HOST:PORT, or an address to listen on"
-    }
-
-    fn form(&self) -> &'static str {
-        "tcp or tcp:IFACE"
+    fn description(&self) -> Description {
+        Description {
+            name: "tcp",
+            summary: "TCP to configured peers, with or without TLS",
+            needs: "a peer tcp/HOST:PORT, or an address to listen on",
+            form: "tcp or tcp:IFACE",
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
@@ -75,20 +61,13 @@ impl TransportFactory for Tcp {
 struct Shm;
 
 impl TransportFactory for Shm {
-    fn name(&self) -> &'static str {
-        "shm"
-    }
-
-    fn summary(&self) -> &'static str {
-        "shared memory between processes of one user on one host"
-    }
-
-    fn needs(&self) -> &'static str {
-        "Linux 5.14, Unix sockets and memfd_create"
-    }
-
-    fn form(&self) -> &'static str {
-        "shm, combined with another transport"
+    fn description(&self) -> Description {
+        Description {
+            name: "shm",
+            summary: "shared memory between processes of one user on one host",
+            needs: "Linux 5.14, Unix sockets and memfd_create",
+            form: "shm, combined with another transport",
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
@@ -104,20 +83,13 @@ impl TransportFactory for Shm {
 struct Daemon;
 
 impl TransportFactory for Daemon {
-    fn name(&self) -> &'static str {
-        "daemon"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the daemon of this host, which sends and receives for its applications"
-    }
-
-    fn needs(&self) -> &'static str {
-        "a running `takt daemon run` of the same user; Linux 5.14"
-    }
-
-    fn form(&self) -> &'static str {
-        "daemon or daemon:NAME"
+    fn description(&self) -> Description {
+        Description {
+            name: "daemon",
+            summary: "the daemon of this host, which sends and receives for its applications",
+            needs: "a running `takt daemon run` of the same user; Linux 5.14",
+            form: "daemon or daemon:NAME",
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
@@ -133,20 +105,13 @@ impl TransportFactory for Daemon {
 struct Packet;
 
 impl TransportFactory for Packet {
-    fn name(&self) -> &'static str {
-        "packet"
-    }
-
-    fn summary(&self) -> &'static str {
-        "RTPS on Ethernet without IP, over AF_PACKET"
-    }
-
-    fn needs(&self) -> &'static str {
-        "CAP_NET_RAW; an Ethernet interface"
-    }
-
-    fn form(&self) -> &'static str {
-        "packet:IFACE[/vlan=ID][/qdisc=bypass]"
+    fn description(&self) -> Description {
+        Description {
+            name: "packet",
+            summary: "RTPS on Ethernet without IP, over AF_PACKET",
+            needs: "CAP_NET_RAW; an Ethernet interface",
+            form: "packet:IFACE[/vlan=ID][/qdisc=bypass]",
+        }
     }
 
     fn probe(&self, interface: &str) -> Vec<Finding> {

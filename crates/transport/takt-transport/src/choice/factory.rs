@@ -79,19 +79,28 @@ impl Opened {
     }
 }
 
+/// Description of the transports of one name.
+#[derive(Debug, Clone, Copy)]
+pub struct Description {
+    /// Name, one of [`KNOWN_NAMES`](super::KNOWN_NAMES).
+    pub name: &'static str,
+    /// Short description of the transport.
+    pub summary: &'static str,
+    /// Requirements of the transport: permissions, kernel, device.
+    pub needs: &'static str,
+    /// Form in a configuration, such as `xdp:IFACE`.
+    pub form: &'static str,
+}
+
 /// Factory of the transports of one name.
 pub trait TransportFactory: Send + Sync {
-    /// Returns the name, one of [`KNOWN_NAMES`](super::KNOWN_NAMES).
-    fn name(&self) -> &'static str;
+    /// Returns the description, which includes the name.
+    fn description(&self) -> Description;
 
-    /// Returns a short description of the transport.
-    fn summary(&self) -> &'static str;
-
-    /// Returns what the transport requires: permissions, kernel, device.
-    fn needs(&self) -> &'static str;
-
-    /// Returns the form in a configuration, such as `xdp:IFACE`.
-    fn form(&self) -> &'static str;
+    /// Returns the name.
+    fn name(&self) -> &'static str {
+        self.description().name
+    }
 
     /// Returns the form for an interface, such as `xdp:eth0`.
     fn at(&self, interface: &str) -> String {

@@ -20,7 +20,7 @@ mod link;
 pub mod probe;
 mod spec;
 
-pub use factory::{Opened, Request, TransportFactory, factories, register};
+pub use factory::{Description, Opened, Request, TransportFactory, factories, register};
 pub use link::{Link, XdpFeatures};
 pub use spec::{Malformed, TransportChoice, TransportOption, TransportSpec};
 
