@@ -11,8 +11,8 @@ use crate::check::Violation;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::MILLION;
 use crate::scenario::{
-    Boundaries, Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, Impairment, NetworkPlan, ProcessPlan,
-    QosPlan, Role, Scenario, Services, TopicPlan,
+    Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, Impairment, NetworkPlan, ProcessPlan, QosPlan,
+    Role, Scenario, TopicPlan,
 };
 use crate::swarm;
 use crate::timeline::Quiet;
@@ -144,15 +144,7 @@ impl Row {
             topics: vec![TopicPlan { instances: 0, sizes: (self.size, self.size) }],
             processes: vec![process(0, writer), process(1, Role::Reader { period: 0 })],
             faults: self.faults(loss_percent, active),
-            hostile: None,
-            services: Services::default(),
-            alterations: vec![],
-            presentation: None,
-            batches: None,
-            has_static_endpoints: false,
-            reads: false,
-            boundaries: Boundaries::default(),
-            domain: None,
+            ..Scenario::default()
         }
     }
 

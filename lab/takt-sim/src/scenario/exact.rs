@@ -4,8 +4,8 @@
 use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
-    Boundaries, Direction, EndPlan, EndpointPlan, Fault, FaultKind, FilterPlan, HostPlan, Impairment, LivelinessPlan,
-    NetworkPlan, ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan,
+    Direction, EndPlan, EndpointPlan, Fault, FaultKind, FilterPlan, HostPlan, Impairment, LivelinessPlan, NetworkPlan,
+    ProcessPlan, QosPlan, Role, Scenario, TopicPlan,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
@@ -64,24 +64,8 @@ impl Scenario {
             themes.iter().enumerate().map(|(at, theme)| topic(&mut rng, at, *theme, &mut processes, active)).collect()
         };
         let network = NetworkPlan { propagation: rng.between(500, 50_000), ..NetworkPlan::PLAIN };
-        let mut scenario = Self {
-            seed,
-            active,
-            hosts,
-            network,
-            topics,
-            processes,
-            faults,
-            hostile: None,
-            services: Services::default(),
-            alterations: vec![],
-            presentation,
-            batches: None,
-            has_static_endpoints: false,
-            reads: false,
-            boundaries: Boundaries::default(),
-            domain: None,
-        };
+        let mut scenario =
+            Self { seed, active, hosts, network, topics, processes, faults, presentation, ..Self::default() };
         scenario.add_filtered_leases(&mut Rng::new(seed ^ 0x7769_7468));
         scenario
     }

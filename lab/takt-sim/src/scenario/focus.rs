@@ -4,8 +4,8 @@
 //! reader. Other modules have further mechanisms.
 
 use super::{
-    Alteration, AlterationPlan, Boundaries, Direction, EndpointPlan, Fault, FaultKind, HostPlan, Impairment,
-    NetworkPlan, ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan,
+    Alteration, AlterationPlan, Direction, EndpointPlan, Fault, FaultKind, HostPlan, Impairment, NetworkPlan,
+    ProcessPlan, QosPlan, Role, Scenario, TopicPlan,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
@@ -127,16 +127,7 @@ impl Scenario {
             network: NetworkPlan { propagation: rng.between(500, 50_000), ..NetworkPlan::PLAIN },
             topics: vec![],
             processes: (0..hosts).map(process).collect(),
-            faults: vec![],
-            hostile: None,
-            services: Services::default(),
-            alterations: vec![],
-            presentation: None,
-            batches: None,
-            has_static_endpoints: false,
-            reads: false,
-            boundaries: Boundaries::default(),
-            domain: None,
+            ..Self::default()
         };
         match focus {
             Focus::Losses => world.add_losses(&mut rng),

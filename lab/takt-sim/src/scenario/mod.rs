@@ -32,7 +32,7 @@ use crate::domain::DomainPlan;
 use crate::hostile::HostilePlan;
 
 /// Everything that a seed determines, except for the random numbers of the links.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Scenario {
     /// Seed of the scenario and of the random numbers of the links.
     pub seed: u64,
@@ -129,6 +129,12 @@ pub struct NetworkPlan {
     pub has_second: bool,
     /// Whether each host is in a separate subnet.
     pub is_routed: bool,
+}
+
+impl Default for NetworkPlan {
+    fn default() -> Self {
+        Self::PLAIN
+    }
 }
 
 impl NetworkPlan {
@@ -369,16 +375,7 @@ impl Scenario {
             network: NetworkPlan::PLAIN,
             topics: vec![TopicPlan { instances: 0, sizes: (64, 64) }; participants],
             processes: (0..participants).map(process).collect(),
-            faults: vec![],
-            hostile: None,
-            services: Services::default(),
-            alterations: vec![],
-            presentation: None,
-            batches: None,
-            has_static_endpoints: false,
-            reads: false,
-            boundaries: Boundaries::default(),
-            domain: None,
+            ..Self::default()
         }
     }
 

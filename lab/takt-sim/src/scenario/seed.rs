@@ -3,8 +3,8 @@
 use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
-    Boundaries, Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, FilterPlan, HostPlan, Impairment,
-    LivelinessPlan, NetworkPlan, ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan,
+    Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, FilterPlan, HostPlan, Impairment, LivelinessPlan,
+    NetworkPlan, ProcessPlan, QosPlan, Role, Scenario, TopicPlan,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::hostile::HostilePlan;
@@ -86,24 +86,7 @@ impl Scenario {
             .map(|index| process(&mut rng, index as usize, &hosts, &topics, size, active))
             .collect();
         let faults = (0..rng.below(5)).map(|_| fault(&mut rng, hosts.len(), active)).collect();
-        let mut scenario = Self {
-            seed,
-            active,
-            hosts,
-            network,
-            topics,
-            processes,
-            faults,
-            hostile: None,
-            services: Services::default(),
-            alterations: vec![],
-            presentation: None,
-            batches: None,
-            has_static_endpoints: false,
-            reads: false,
-            boundaries: Boundaries::default(),
-            domain: None,
-        };
+        let mut scenario = Self { seed, active, hosts, network, topics, processes, faults, ..Self::default() };
         add_moves(&mut moving, &mut scenario);
         add_instance_ends(&mut later, &mut scenario);
         add_contracts(&mut last, &mut scenario);

@@ -1,8 +1,8 @@
 //! Services in a world in addition to the applications: a recorded participant of another vendor, a
 //! discovery server, or a durability service.
 
-use super::{Boundaries, Impairment, Scenario, TopicPlan};
 use super::{Direction, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan, Role};
+use super::{Impairment, Scenario, TopicPlan};
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::durability::DurabilityPlan;
@@ -262,15 +262,7 @@ fn applications(seed: u64, rng: &mut Rng) -> Scenario {
         topics: (0..topics).map(|_| TopicPlan { instances: rng.below(3) as u8, sizes: (24, 1_000) }).collect(),
         processes,
         faults: (0..rng.below(4)).map(|_| fault(rng, hosts, active)).collect(),
-        hostile: None,
-        alterations: vec![],
-        presentation: None,
-        batches: None,
-        has_static_endpoints: false,
-        reads: false,
-        boundaries: Boundaries::default(),
-        domain: None,
-        services: Services::default(),
+        ..Scenario::default()
     }
 }
 

@@ -4,8 +4,8 @@
 
 use takt_sim::clock::{MILLISECOND, SECOND};
 use takt_sim::scenario::{
-    Boundaries, Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, Impairment, LivelinessPlan,
-    NetworkPlan, ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan,
+    Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, Impairment, LivelinessPlan, NetworkPlan,
+    ProcessPlan, QosPlan, Role, Scenario, TopicPlan,
 };
 use takt_wire::qos::LivelinessKind;
 
@@ -60,16 +60,7 @@ pub(crate) fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scen
         },
         topics: vec![TopicPlan { instances: 0, sizes: (sample, sample) }],
         processes: processes.into_iter().enumerate().map(process).collect(),
-        faults: vec![],
-        hostile: None,
-        services: Services::default(),
-        alterations: vec![],
-        presentation: None,
-        batches: None,
-        has_static_endpoints: false,
-        reads: false,
-        boundaries: Boundaries::default(),
-        domain: None,
+        ..Scenario::default()
     }
 }
 
