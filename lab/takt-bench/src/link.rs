@@ -68,11 +68,14 @@ pub trait Link {
     fn receive(&mut self, sample: &mut Blob, timeout: Duration) -> Result<bool>;
 
     /// Runs background work for up to `timeout`, and calls the handler for samples that arrive. It
-    /// may return early.
+    /// may return early. A plain transport has no such work: the thread sleeps.
     ///
     /// # Errors
     /// The middleware failed.
-    fn drive(&mut self, timeout: Duration) -> Result<()>;
+    fn drive(&mut self, timeout: Duration) -> Result<()> {
+        std::thread::park_timeout(timeout);
+        Ok(())
+    }
 
     /// Returns the numbers of endpoints matched so far.
     ///
@@ -85,13 +88,17 @@ pub trait Link {
     ///
     /// # Errors
     /// The middleware failed.
-    fn listen(&mut self, handler: Handler) -> Result<bool>;
+    fn listen(&mut self, _handler: Handler) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Waits up to `timeout` until all written samples have arrived, if the link can detect that.
     ///
     /// # Errors
     /// The middleware failed.
-    fn flush(&mut self, timeout: Duration) -> Result<()>;
+    fn flush(&mut self, _timeout: Duration) -> Result<()> {
+        Ok(())
+    }
 
     /// Waits up to `timeout` until a durability service has stored the written samples.
     ///

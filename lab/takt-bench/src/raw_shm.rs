@@ -7,7 +7,7 @@
 //! the machine, not that of a middleware.
 
 use crate::error::{Error, Result};
-use crate::link::{Handler, Idle, Link, Matched};
+use crate::link::{Idle, Link, Matched};
 use crate::machine::monotonic_ns;
 use crate::payload::Blob;
 use crate::signal::stopped;
@@ -199,21 +199,8 @@ impl Link for RawShm {
         }
     }
 
-    fn drive(&mut self, timeout: Duration) -> Result<()> {
-        std::thread::park_timeout(timeout);
-        Ok(())
-    }
-
     fn matched(&mut self) -> Result<Matched> {
         Ok(Matched { readers: usize::from(self.writes.is_some()), writers: usize::from(self.reads.is_some()) })
-    }
-
-    fn listen(&mut self, _handler: Handler) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn flush(&mut self, _timeout: Duration) -> Result<()> {
-        Ok(())
     }
 }
 

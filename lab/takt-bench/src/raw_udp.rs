@@ -6,7 +6,7 @@
 //! topic has one reader. Lost datagrams are not repaired.
 
 use crate::error::{Error, Result};
-use crate::link::{Handler, Idle, Link, Matched};
+use crate::link::{Idle, Link, Matched};
 use crate::machine::monotonic_ns;
 use crate::payload::Blob;
 use crate::signal::stopped;
@@ -114,21 +114,8 @@ impl Link for RawUdp {
         }
     }
 
-    fn drive(&mut self, timeout: Duration) -> Result<()> {
-        std::thread::park_timeout(timeout);
-        Ok(())
-    }
-
     fn matched(&mut self) -> Result<Matched> {
         Ok(Matched { readers: usize::from(self.sender.is_some()), writers: usize::from(self.receiver.is_some()) })
-    }
-
-    fn listen(&mut self, _handler: Handler) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn flush(&mut self, _timeout: Duration) -> Result<()> {
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@
 //! the middleware.
 
 use crate::error::{Error, Result};
-use crate::link::{Handler, Idle, Link, Matched};
+use crate::link::{Idle, Link, Matched};
 use crate::machine::monotonic_ns;
 use crate::payload::Blob;
 use crate::signal::stopped;
@@ -151,14 +151,6 @@ impl Link for RawWire {
 
     fn matched(&mut self) -> Result<Matched> {
         Ok(self.ends)
-    }
-
-    fn listen(&mut self, _: Handler) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn flush(&mut self, _: Duration) -> Result<()> {
-        Ok(())
     }
 }
 

@@ -181,7 +181,7 @@ pub fn finish(link: &mut dyn Link, size: usize, linger: Duration) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::{Handler, Matched};
+    use crate::link::Matched;
 
     /// Link with room for three samples at a time.
     #[derive(Default)]
@@ -212,14 +212,6 @@ mod tests {
 
         fn matched(&mut self) -> Result<Matched> {
             Ok(Matched::default())
-        }
-
-        fn listen(&mut self, _: Handler) -> Result<bool> {
-            Ok(false)
-        }
-
-        fn flush(&mut self, _: Duration) -> Result<()> {
-            Ok(())
         }
     }
 
@@ -272,14 +264,6 @@ mod tests {
 
         fn matched(&mut self) -> Result<Matched> {
             Ok(Matched::default())
-        }
-
-        fn listen(&mut self, _: Handler) -> Result<bool> {
-            Ok(false)
-        }
-
-        fn flush(&mut self, _: Duration) -> Result<()> {
-            Ok(())
         }
     }
 
