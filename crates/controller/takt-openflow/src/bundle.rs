@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::error::Malformed;
 use crate::message::Enclosed;
 use crate::value::Property;
-use crate::wire::{Reader, Wire, Writer, layout};
+use crate::wire::{Reader, Wire, Writer, layout, numbered};
 
 /// Flags of a bundle.
 pub mod bundle_flags {
@@ -17,39 +17,29 @@ pub mod bundle_flags {
     pub const TIME: u16 = 1 << 2;
 }
 
-/// Request or reply of a [`BundleControl`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BundleControlType {
-    /// Opens a bundle.
-    OpenRequest = 0,
-    /// Confirms that the bundle is open.
-    OpenReply = 1,
-    /// Closes a bundle, so that no message can be added.
-    CloseRequest = 2,
-    /// Confirms that the bundle is closed.
-    CloseReply = 3,
-    /// Applies a bundle.
-    CommitRequest = 4,
-    /// Confirms that the bundle was applied.
-    CommitReply = 5,
-    /// Discards a bundle.
-    DiscardRequest = 6,
-    /// Confirms that the bundle was discarded.
-    DiscardReply = 7,
+numbered! {
+    /// Request or reply of a [`BundleControl`].
+    pub enum BundleControlType as u16, "unknown type of bundle control" {
+        /// Opens a bundle.
+        OpenRequest = 0,
+        /// Confirms that the bundle is open.
+        OpenReply = 1,
+        /// Closes a bundle, so that no message can be added.
+        CloseRequest = 2,
+        /// Confirms that the bundle is closed.
+        CloseReply = 3,
+        /// Applies a bundle.
+        CommitRequest = 4,
+        /// Confirms that the bundle was applied.
+        CommitReply = 5,
+        /// Discards a bundle.
+        DiscardRequest = 6,
+        /// Confirms that the bundle was discarded.
+        DiscardReply = 7,
+    }
 }
 
 impl BundleControlType {
-    const ALL: [Self; 8] = [
-        Self::OpenRequest,
-        Self::OpenReply,
-        Self::CloseRequest,
-        Self::CloseReply,
-        Self::CommitRequest,
-        Self::CommitReply,
-        Self::DiscardRequest,
-        Self::DiscardReply,
-    ];
-
     /// Returns the reply to a request. A reply returns itself.
     pub const fn reply(self) -> Self {
         match self {
@@ -58,18 +48,6 @@ impl BundleControlType {
             Self::CommitRequest | Self::CommitReply => Self::CommitReply,
             Self::DiscardRequest | Self::DiscardReply => Self::DiscardReply,
         }
-    }
-}
-
-impl Wire for BundleControlType {
-    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let at = *r;
-        let number = usize::from(r.u16()?);
-        Self::ALL.get(number).copied().ok_or(at.malformed("unknown type of bundle control"))
-    }
-
-    fn write(&self, w: &mut Writer<'_>) {
-        w.u16(*self as u16);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::action::Action;
 use crate::error::Malformed;
 use crate::value::{PortNo, Property, read_property, write_property};
 use crate::version::Version;
-use crate::wire::{Reader, Wire, Writer, layout};
+use crate::wire::{Reader, Wire, Writer, layout, numbered};
 
 /// Command of a [`GroupMod`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,33 +24,17 @@ pub enum GroupCommand {
     RemoveBucket = 5,
 }
 
-/// Selection of a group's buckets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GroupType {
-    /// All buckets, each with a copy of the packet.
-    All = 0,
-    /// One bucket, selected by weight.
-    Select = 1,
-    /// The single bucket.
-    Indirect = 2,
-    /// First live bucket.
-    FastFailover = 3,
-}
-
-impl Wire for GroupType {
-    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let at = *r;
-        Ok(match r.u8()? {
-            0 => Self::All,
-            1 => Self::Select,
-            2 => Self::Indirect,
-            3 => Self::FastFailover,
-            _ => return Err(at.malformed("unknown type of group")),
-        })
-    }
-
-    fn write(&self, w: &mut Writer<'_>) {
-        w.u8(*self as u8);
+numbered! {
+    /// Selection of a group's buckets.
+    pub enum GroupType as u8, "unknown type of group" {
+        /// All buckets, each with a copy of the packet.
+        All = 0,
+        /// One bucket, selected by weight.
+        Select = 1,
+        /// The single bucket.
+        Indirect = 2,
+        /// First live bucket.
+        FastFailover = 3,
     }
 }
 

@@ -5,17 +5,18 @@ use alloc::vec::Vec;
 
 use crate::error::Malformed;
 use crate::version::Version;
-use crate::wire::{Reader, Wire, Writer, layout};
+use crate::wire::{Reader, Wire, Writer, layout, numbered};
 
-/// Command of a [`MeterMod`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MeterCommand {
-    /// Adds a meter.
-    Add = 0,
-    /// Modifies a meter.
-    Modify = 1,
-    /// Deletes a meter, or all meters.
-    Delete = 2,
+numbered! {
+    /// Command of a [`MeterMod`].
+    pub enum MeterCommand as u16, "unknown command of METER_MOD" {
+        /// Adds a meter.
+        Add = 0,
+        /// Modifies a meter.
+        Modify = 1,
+        /// Deletes a meter, or all meters.
+        Delete = 2,
+    }
 }
 
 /// Flags of a meter.
@@ -130,18 +131,11 @@ pub struct MeterMod {
 
 impl Wire for MeterMod {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let at = *r;
-        let command = match r.u16()? {
-            0 => MeterCommand::Add,
-            1 => MeterCommand::Modify,
-            2 => MeterCommand::Delete,
-            _ => return Err(at.malformed("unknown command of METER_MOD")),
-        };
-        Ok(Self { command, flags: r.u16()?, meter: r.u32()?, bands: r.list()? })
+        Ok(Self { command: Wire::read(r)?, flags: r.u16()?, meter: r.u32()?, bands: r.list()? })
     }
 
     fn write(&self, w: &mut Writer<'_>) {
-        w.u16(self.command as u16);
+        self.command.write(w);
         w.u16(self.flags);
         w.u32(self.meter);
         w.list(&self.bands);

@@ -178,13 +178,7 @@ impl Wire for PacketOut {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn written(version: Version, value: &impl Wire) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        let mut w = Writer::new(version, &mut out);
-        value.write(&mut w);
-        w.error().is_none().then_some(out)
-    }
+    use crate::wire::written;
 
     #[test]
     fn packets_round_trip_in_every_version() {

@@ -8,7 +8,7 @@ use crate::error::Malformed;
 use crate::oxm::OxmHeader;
 use crate::value::{MacAddress, PortNo, Property, Text, read_property, write_property};
 use crate::version::Version;
-use crate::wire::{Reader, Wire, Writer, layout};
+use crate::wire::{Reader, Wire, Writer, layout, numbered};
 
 layout! {
     /// Capabilities and speeds of an Ethernet port.
@@ -233,15 +233,16 @@ impl Wire for Port {
     }
 }
 
-/// Reason of a PORT_STATUS.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PortReason {
-    /// The port was added.
-    Add = 0,
-    /// The port was removed.
-    Delete = 1,
-    /// The port was changed.
-    Modify = 2,
+numbered! {
+    /// Reason of a PORT_STATUS.
+    pub enum PortReason as u8, "unknown reason of PORT_STATUS" {
+        /// The port was added.
+        Add = 0,
+        /// The port was removed.
+        Delete = 1,
+        /// The port was changed.
+        Modify = 2,
+    }
 }
 
 /// Report that a port was added, removed or changed.
@@ -255,18 +256,13 @@ pub struct PortStatus {
 
 impl Wire for PortStatus {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let reason = match r.u8()? {
-            0 => PortReason::Add,
-            1 => PortReason::Delete,
-            2 => PortReason::Modify,
-            _ => return Err(r.malformed("unknown reason of PORT_STATUS")),
-        };
+        let reason = PortReason::read(r)?;
         r.reserved(7)?;
         Ok(Self { reason, port: Port::read(r)? })
     }
 
     fn write(&self, w: &mut Writer<'_>) {
-        w.u8(self.reason as u8);
+        self.reason.write(w);
         w.reserved(7);
         self.port.write(w);
     }
@@ -521,17 +517,11 @@ impl Wire for PortStats {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::written;
 
     fn port(properties: Vec<PortProperty>) -> Port {
         let name = Text::new("eth0").expect("short");
         Port { number: PortNo(3), address: MacAddress([1; 6]), name, config: 1, state: 4, properties }
-    }
-
-    fn written(version: Version, value: &impl Wire) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        let mut w = Writer::new(version, &mut out);
-        value.write(&mut w);
-        w.error().is_none().then_some(out)
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::error::Malformed;
 use crate::port::Port;
 use crate::value::{Property, read_property, write_property};
 use crate::version::Version;
-use crate::wire::{Reader, Wire, Writer, layout};
+use crate::wire::{Reader, Wire, Writer, layout, numbered};
 
 /// Reply to FEATURES_REQUEST.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -69,33 +69,17 @@ layout! {
     }
 }
 
-/// Role of a controller (OF 1.3.5 §6.3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ControllerRole {
-    /// The role does not change.
-    NoChange = 0,
-    /// Full access, shared with other controllers.
-    Equal = 1,
-    /// Full access of exactly one controller.
-    Master = 2,
-    /// Read-only access.
-    Slave = 3,
-}
-
-impl Wire for ControllerRole {
-    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let at = *r;
-        Ok(match r.u32()? {
-            0 => Self::NoChange,
-            1 => Self::Equal,
-            2 => Self::Master,
-            3 => Self::Slave,
-            _ => return Err(at.malformed("unknown role")),
-        })
-    }
-
-    fn write(&self, w: &mut Writer<'_>) {
-        w.u32(*self as u32);
+numbered! {
+    /// Role of a controller (OF 1.3.5 §6.3).
+    pub enum ControllerRole as u32, "unknown role" {
+        /// The role does not change.
+        NoChange = 0,
+        /// Full access, shared with other controllers.
+        Equal = 1,
+        /// Full access of exactly one controller.
+        Master = 2,
+        /// Read-only access.
+        Slave = 3,
     }
 }
 
@@ -316,13 +300,7 @@ impl Wire for ControllerStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn written(version: Version, value: &impl Wire) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        let mut w = Writer::new(version, &mut out);
-        value.write(&mut w);
-        w.error().is_none().then_some(out)
-    }
+    use crate::wire::written;
 
     #[test]
     fn masks_of_1_3_are_the_six_properties_of_1_4() {

@@ -311,13 +311,7 @@ mod tests {
     use alloc::vec;
 
     use super::*;
-
-    fn written(version: Version, value: &impl Wire) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        let mut w = Writer::new(version, &mut out);
-        value.write(&mut w);
-        w.error().is_none().then_some(out)
-    }
+    use crate::wire::written;
 
     fn features(property: TableFeatureProperty) -> TableFeatures {
         TableFeatures {

@@ -1,5 +1,5 @@
-//! Bounds-checked reading and writing in network byte order, and the macro that derives both from
-//! one field list.
+//! Bounds-checked reading and writing in network byte order, and the macros that derive both from
+//! one list of fields or numbers.
 //!
 //! Octets that OpenFlow reserves are ignored when read, and written as zero (OF 1.3.5 §7.1). A
 //! writer keeps its first error and continues, so that the code of a layout is a plain list of
@@ -301,6 +301,47 @@ macro_rules! layout {
     };
 }
 pub(crate) use layout;
+
+/// Derives [`Wire`] for an enumeration whose wire form is its number, the same in every version.
+/// Any other number is malformed.
+macro_rules! numbered {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident as $number_type:ident, $malformed:literal {
+            $($(#[$variant_meta:meta])* $variant:ident = $number:literal,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum $name {
+            $($(#[$variant_meta])* $variant = $number,)*
+        }
+
+        impl $crate::wire::Wire for $name {
+            fn read(r: &mut $crate::wire::Reader<'_>) -> Result<Self, $crate::error::Malformed> {
+                let at = *r;
+                match r.$number_type()? {
+                    $($number => Ok(Self::$variant),)*
+                    _ => Err(at.malformed($malformed)),
+                }
+            }
+
+            fn write(&self, w: &mut $crate::wire::Writer<'_>) {
+                w.$number_type(*self as $number_type);
+            }
+        }
+    };
+}
+pub(crate) use numbered;
+
+/// Returns the octets of a value, or `None` if the version cannot encode it.
+#[cfg(test)]
+pub(crate) fn written(version: Version, value: &impl Wire) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut w = Writer::new(version, &mut out);
+    value.write(&mut w);
+    w.error().is_none().then_some(out)
+}
 
 #[cfg(test)]
 mod tests {
