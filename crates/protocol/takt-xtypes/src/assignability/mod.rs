@@ -173,6 +173,24 @@ enum Keys {
     Holder,
 }
 
+/// Comparison of a pair.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Mode {
+    relation: Relation,
+    keys: Keys,
+}
+
+impl Mode {
+    fn with_keys(self, keys: Keys) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// Returns the comparison of the types of members, cases and discriminators.
+    fn of_parts(self) -> Self {
+        self.with_keys(if self.keys == Keys::Holder { Keys::Holder } else { Keys::Erased })
+    }
+}
+
 /// Remaining steps of the comparison.
 struct Fuel(usize);
 
@@ -187,8 +205,7 @@ impl Fuel {
 struct Pair<'a> {
     reader: &'a Identifier,
     writer: &'a Identifier,
-    relation: Relation,
-    keys: Keys,
+    mode: Mode,
     /// Index of the enclosing pair, and the name of the part.
     within: Option<(usize, String)>,
 }
@@ -198,7 +215,7 @@ struct Checker<'a> {
     of_writer: &'a TypeRegistry,
     rules: Rules,
     pairs: Vec<Pair<'a>>,
-    seen: BTreeSet<(&'a Identifier, &'a Identifier, Relation, Keys)>,
+    seen: BTreeSet<(&'a Identifier, &'a Identifier, Mode)>,
     fuel: Fuel,
     /// Index of the pair under comparison.
     current: usize,
@@ -219,23 +236,18 @@ impl<'a> Checker<'a> {
         relation: Relation,
     ) -> Result<Vec<Caution>, Inassignable> {
         let (reader, writer) = (&reader.identifier.0, &writer.identifier.0);
-        self.seen.insert((reader, writer, relation, Keys::Whole));
-        self.pairs.push(Pair { reader, writer, relation, keys: Keys::Whole, within: None });
+        let mode = Mode { relation, keys: Keys::Whole };
+        self.seen.insert((reader, writer, mode));
+        self.pairs.push(Pair { reader, writer, mode, within: None });
         while let Some(pair) = self.pairs.get(self.current) {
-            let (reader, writer, relation, keys) = (pair.reader, pair.writer, pair.relation, pair.keys);
-            self.compare(reader, writer, relation, keys)?;
+            let (reader, writer, mode) = (pair.reader, pair.writer, pair.mode);
+            self.compare(reader, writer, mode)?;
             self.current += 1;
         }
         Ok(self.cautions)
     }
 
-    fn compare(
-        &mut self,
-        reader: &'a Identifier,
-        writer: &'a Identifier,
-        relation: Relation,
-        keys: Keys,
-    ) -> Result<(), Inassignable> {
+    fn compare(&mut self, reader: &'a Identifier, writer: &'a Identifier, mode: Mode) -> Result<(), Inassignable> {
         // Equal hashes and equal descriptions mean equal types.
         if reader == writer && *reader != Identifier::None {
             return Ok(());
@@ -243,9 +255,9 @@ impl<'a> Checker<'a> {
         let reader = resolve(reader, self.of_reader, &mut self.fuel)?;
         let writer = resolve(writer, self.of_writer, &mut self.fuel)?;
         match (reader, writer) {
-            (Shape::Struct(reader), Shape::Struct(writer)) => self.structures(&reader, &writer, relation, keys),
-            (Shape::Union(reader), Shape::Union(writer)) => self.unions(&reader, &writer, relation, keys),
-            (reader, writer) => self.scalars(&reader, &writer, relation, keys),
+            (Shape::Struct(reader), Shape::Struct(writer)) => self.structures(&reader, &writer, mode),
+            (Shape::Union(reader), Shape::Union(writer)) => self.unions(&reader, &writer, mode),
+            (reader, writer) => self.scalars(&reader, &writer, mode),
         }
     }
 
@@ -254,13 +266,12 @@ impl<'a> Checker<'a> {
         &mut self,
         reader: &'a Identifier,
         writer: &'a Identifier,
-        relation: Relation,
-        keys: Keys,
+        mode: Mode,
         part: String,
     ) -> Result<(), Inassignable> {
         self.fuel.burn(1)?;
-        if self.seen.insert((reader, writer, relation, keys)) {
-            self.pairs.push(Pair { reader, writer, relation, keys, within: Some((self.current, part)) });
+        if self.seen.insert((reader, writer, mode)) {
+            self.pairs.push(Pair { reader, writer, mode, within: Some((self.current, part)) });
         }
         Ok(())
     }
@@ -271,12 +282,11 @@ impl<'a> Checker<'a> {
         &mut self,
         reader: &'a Identifier,
         writer: &'a Identifier,
-        relation: Relation,
-        keys: Keys,
+        mode: Mode,
         part: String,
     ) -> Result<(), Inassignable> {
-        let relation = if self.is_delimited(writer)? { relation } else { Relation::Equivalent };
-        self.require(reader, writer, relation, keys, part)
+        let mode = if self.is_delimited(writer)? { mode } else { Mode { relation: Relation::Equivalent, ..mode } };
+        self.require(reader, writer, mode, part)
     }
 
     /// Reports whether the end of a value of the writer's type is detectable without its definition

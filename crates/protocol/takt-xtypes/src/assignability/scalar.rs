@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 
 use super::shape::{Bound, Label, Primitive, Shape, bound_covers};
-use super::{Checker, Inassignable, Keys, Relation, word};
+use super::{Checker, Inassignable, Keys, Mode, Relation, word};
 use crate::Extensibility;
 use crate::type_object::annotation::NameHash;
 use alloc::collections::BTreeMap;
@@ -25,15 +25,9 @@ fn octets(bit_bound: u16) -> u16 {
 }
 
 impl<'a> Checker<'a> {
-    pub(super) fn scalars(
-        &mut self,
-        reader: &Shape<'a>,
-        writer: &Shape<'a>,
-        relation: Relation,
-        keys: Keys,
-    ) -> Result<(), Inassignable> {
-        let same = relation == Relation::Equivalent;
-        let key = keys == Keys::Holder;
+    pub(super) fn scalars(&mut self, reader: &Shape<'a>, writer: &Shape<'a>, mode: Mode) -> Result<(), Inassignable> {
+        let same = mode.relation == Relation::Equivalent;
+        let key = mode.keys == Keys::Holder;
         match (reader, writer) {
             (Shape::Primitive(r), Shape::Primitive(w)) if r == w => Ok(()),
             (Shape::Primitive(r @ (Primitive::Octet | Primitive::Uint8)), Shape::Primitive(w))
@@ -49,21 +43,21 @@ impl<'a> Checker<'a> {
             }
             (Shape::Sequence { bound: r, element: r_of }, Shape::Sequence { bound: w, element: w_of }) => {
                 self.bounds(*r, *w, same, key || !self.rules.ignore_sequence_bounds)?;
-                self.require_strongly(r_of, w_of, relation, keys, String::from("[]"))
+                self.require_strongly(r_of, w_of, mode, String::from("[]"))
             }
             (Shape::Array { bounds: r, element: r_of }, Shape::Array { bounds: w, element: w_of }) => {
                 if r != w {
                     return self.differs(format!("array {r:?} for the reader, {w:?} from the writer"));
                 }
-                self.require_strongly(r_of, w_of, relation, keys, String::from("[]"))
+                self.require_strongly(r_of, w_of, mode, String::from("[]"))
             }
             (
                 Shape::Map { bound: r, key: r_key, element: r_of },
                 Shape::Map { bound: w, key: w_key, element: w_of },
             ) => {
                 self.bounds(*r, *w, same, key || !self.rules.ignore_sequence_bounds)?;
-                self.require_strongly(r_key, w_key, relation, keys, String::from("[key]"))?;
-                self.require_strongly(r_of, w_of, relation, keys, String::from("[]"))
+                self.require_strongly(r_key, w_key, mode, String::from("[key]"))?;
+                self.require_strongly(r_of, w_of, mode, String::from("[]"))
             }
             (
                 Shape::Enum { bit_bound: r_bits, extensibility: r_ext, literals: r },

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::shape::{Member, Shape, Struct, resolve};
-use super::{Checker, Fuel, Inassignable, Keys, Relation, word};
+use super::{Checker, Fuel, Inassignable, Keys, Mode, Relation, word};
 use crate::Extensibility;
 use crate::type_object::TypeRegistry;
 use crate::type_object::annotation::NameHash;
@@ -17,18 +17,17 @@ impl<'a> Checker<'a> {
         &mut self,
         reader: &Struct<'a>,
         writer: &Struct<'a>,
-        relation: Relation,
-        keys: Keys,
+        mode: Mode,
     ) -> Result<(), Inassignable> {
         let (r_ext, w_ext) = (reader.extensibility, writer.extensibility);
         if r_ext != w_ext {
             return self.differs(format!("{} for the reader, {} from the writer", word(r_ext), word(w_ext)));
         }
-        let r_members = members(reader, self.of_reader, keys, &mut self.fuel)?;
-        let w_members = members(writer, self.of_writer, keys, &mut self.fuel)?;
+        let r_members = members(reader, self.of_reader, mode.keys, &mut self.fuel)?;
+        let w_members = members(writer, self.of_writer, mode.keys, &mut self.fuel)?;
         let r_by_id: BTreeMap<u32, &Member<'a>> = r_members.iter().map(|member| (member.id, member)).collect();
         let w_by_id: BTreeMap<u32, &Member<'a>> = w_members.iter().map(|member| (member.id, member)).collect();
-        let equivalent = relation == Relation::Equivalent;
+        let equivalent = mode.relation == Relation::Equivalent;
         if equivalent || !self.rules.ignore_member_names {
             self.names(&r_by_id, &w_by_id)?;
         }
@@ -43,7 +42,7 @@ impl<'a> Checker<'a> {
         for w_member in &w_members {
             let Some(r_member) = r_by_id.get(&w_member.id) else { continue };
             common += 1;
-            self.members(r_member, w_member, relation, keys, strongly)?;
+            self.members(r_member, w_member, mode, strongly)?;
         }
         // An empty key is equal on both sides.
         if common == 0 && !(r_members.is_empty() && w_members.is_empty()) {
@@ -122,13 +121,12 @@ impl<'a> Checker<'a> {
         &mut self,
         reader: &Member<'a>,
         writer: &Member<'a>,
-        relation: Relation,
-        keys: Keys,
+        mode: Mode,
         strongly: bool,
     ) -> Result<(), Inassignable> {
         let name = reader.name.display_or("member", reader.id);
         let name = if reader.name.text.is_none() { writer.name.display_or("member", writer.id) } else { name };
-        if relation == Relation::Equivalent {
+        if mode.relation == Relation::Equivalent {
             let differs = [
                 ("a key", reader.key, writer.key),
                 ("optional", reader.optional, writer.optional),
@@ -140,9 +138,9 @@ impl<'a> Checker<'a> {
                 return self.differs(format!("member '{name}' is {what} for the {side} only"));
             }
         }
-        if strongly && relation == Relation::Equivalent {
+        if strongly && mode.relation == Relation::Equivalent {
             let flags = [
-                ("a key", keys == Keys::Erased, reader.declared_key, writer.declared_key),
+                ("a key", mode.keys == Keys::Erased, reader.declared_key, writer.declared_key),
                 ("external", true, reader.external, writer.external),
             ];
             for (what, _, for_reader, _) in flags.iter().filter(|(_, counts, r, w)| *counts && r != w) {
@@ -150,14 +148,13 @@ impl<'a> Checker<'a> {
                 self.caution(format!("member '{name}' is {what} for the {side} only"));
             }
         }
-        let within = if keys == Keys::Holder { Keys::Holder } else { Keys::Erased };
         if strongly {
-            self.require_strongly(reader.of, writer.of, relation, within, name.clone())?;
+            self.require_strongly(reader.of, writer.of, mode.of_parts(), name.clone())?;
         } else {
-            self.require(reader.of, writer.of, relation, within, name.clone())?;
+            self.require(reader.of, writer.of, mode.of_parts(), name.clone())?;
         }
         // Key members identify an instance, so the reader must represent every value of them.
-        if writer.key { self.require(reader.of, writer.of, relation, Keys::Holder, name) } else { Ok(()) }
+        if writer.key { self.require(reader.of, writer.of, mode.with_keys(Keys::Holder), name) } else { Ok(()) }
     }
 }
 

@@ -5,37 +5,30 @@ use alloc::format;
 use alloc::string::String;
 
 use super::shape::{Case, Union};
-use super::{Checker, Inassignable, Keys, Relation, word};
+use super::{Checker, Inassignable, Keys, Mode, Relation, word};
 use crate::Extensibility;
 use crate::type_object::annotation::NameHash;
 
 impl<'a> Checker<'a> {
-    pub(super) fn unions(
-        &mut self,
-        reader: &Union<'a>,
-        writer: &Union<'a>,
-        relation: Relation,
-        keys: Keys,
-    ) -> Result<(), Inassignable> {
+    pub(super) fn unions(&mut self, reader: &Union<'a>, writer: &Union<'a>, mode: Mode) -> Result<(), Inassignable> {
         let (r_ext, w_ext) = (reader.extensibility, writer.extensibility);
         if r_ext != w_ext {
             return self.differs(format!("{} for the reader, {} from the writer", word(r_ext), word(w_ext)));
         }
-        let equivalent = relation == Relation::Equivalent;
-        if reader.key != writer.key && (equivalent || keys != Keys::Erased) {
+        let equivalent = mode.relation == Relation::Equivalent;
+        if reader.key != writer.key && (equivalent || mode.keys != Keys::Erased) {
             let side = if reader.key { "reader" } else { "writer" };
             return self.differs(format!("the discriminator is a key for the {side} only"));
         }
-        let within = if keys == Keys::Holder { Keys::Holder } else { Keys::Erased };
         let part = String::from("discriminator");
-        self.require_strongly(reader.discriminator, writer.discriminator, relation, within, part)?;
-        if keys == Keys::Holder && reader.key {
+        self.require_strongly(reader.discriminator, writer.discriminator, mode.of_parts(), part)?;
+        if mode.keys == Keys::Holder && reader.key {
             return Ok(());
         }
         if equivalent || !self.rules.ignore_member_names {
             self.case_names(reader, writer)?;
         }
-        self.cases(reader, writer, relation, within)
+        self.cases(reader, writer, mode.of_parts())
     }
 
     /// Checks that cases with equal ids have equal names, and vice versa.
@@ -56,14 +49,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks that the cases that one label selects on both sides are assignable.
-    fn cases(
-        &mut self,
-        reader: &Union<'a>,
-        writer: &Union<'a>,
-        relation: Relation,
-        keys: Keys,
-    ) -> Result<(), Inassignable> {
-        let all = relation == Relation::Equivalent || reader.extensibility == Extensibility::Final;
+    fn cases(&mut self, reader: &Union<'a>, writer: &Union<'a>, mode: Mode) -> Result<(), Inassignable> {
+        let all = mode.relation == Relation::Equivalent || reader.extensibility == Extensibility::Final;
         let (r_by_label, w_by_label) = (by_label(reader), by_label(writer));
         let (r_default, w_default) = (default_of(reader), default_of(writer));
         if all && r_default.is_some() != w_default.is_some() {
@@ -79,7 +66,7 @@ impl<'a> Checker<'a> {
                 return self.differs(format!("the reader's type lacks label {label}, case '{name}'"));
             }
             if let Some(r_case) = selected.or(r_default) {
-                self.case(r_case, w_case, relation, keys)?;
+                self.case(r_case, w_case, mode)?;
             }
         }
         for (label, r_case) in r_by_label.iter().filter(|(label, _)| !w_by_label.contains_key(label)) {
@@ -88,23 +75,17 @@ impl<'a> Checker<'a> {
                 return self.differs(format!("the writer's type lacks label {label}, case '{name}'"));
             }
             if let Some(w_case) = w_default {
-                self.case(r_case, w_case, relation, keys)?;
+                self.case(r_case, w_case, mode)?;
             }
         }
         if let (Some(r_case), Some(w_case)) = (r_default, w_default) {
-            self.case(r_case, w_case, relation, keys)?;
+            self.case(r_case, w_case, mode)?;
         }
         if common { Ok(()) } else { self.differs(String::from("no label in common")) }
     }
 
-    fn case(
-        &mut self,
-        reader: &Case<'a>,
-        writer: &Case<'a>,
-        relation: Relation,
-        keys: Keys,
-    ) -> Result<(), Inassignable> {
-        self.require(reader.of, writer.of, relation, keys, writer.name.display_or("case", writer.id))
+    fn case(&mut self, reader: &Case<'a>, writer: &Case<'a>, mode: Mode) -> Result<(), Inassignable> {
+        self.require(reader.of, writer.of, mode, writer.name.display_or("case", writer.id))
     }
 }
 
