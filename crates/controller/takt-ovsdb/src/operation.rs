@@ -101,12 +101,6 @@ impl Operation {
         Self::new("delete", table, json!({ "where": conditions }))
     }
 
-    /// Makes the transaction fail unless the rows that meet all conditions equal `rows`.
-    pub fn wait_equal(table: &str, conditions: &[Value], columns: &[&str], rows: &[Columns]) -> Self {
-        let body = json!({ "where": conditions, "columns": columns, "until": "==", "rows": rows, "timeout": 0 });
-        Self::new("wait", table, body)
-    }
-
     /// Makes the transaction fail.
     pub fn abort() -> Self {
         Self::new("abort", "", json!({}))

@@ -390,16 +390,3 @@ impl TypeSpec {
         }
     }
 }
-
-impl TryConstruct {
-    /// Parses the literal of the annotation.
-    #[must_use]
-    pub fn from_literal(literal: &str) -> Option<Self> {
-        match literal {
-            "DISCARD" => Some(Self::Discard),
-            "USE_DEFAULT" => Some(Self::UseDefault),
-            "TRIM" => Some(Self::Trim),
-            _ => None,
-        }
-    }
-}

@@ -108,20 +108,6 @@ impl Condition {
     pub fn is_empty(&self) -> bool {
         self.predicates.is_empty()
     }
-
-    /// Returns the highest parameter number `%n` in the condition.
-    #[must_use]
-    pub fn parameter_max(&self) -> Option<usize> {
-        let number = |placed: &Positioned| match placed.term {
-            Term::Parameter(number) => Some(number),
-            _ => None,
-        };
-        let of = |predicate: &Predicate| match predicate {
-            Predicate::Compare { left, right, .. } => number(left).max(number(right)),
-            Predicate::Between { low, high, .. } => number(low).max(number(high)),
-        };
-        self.predicates.iter().filter_map(of).max()
-    }
 }
 
 impl QueryExpression {
