@@ -708,6 +708,7 @@ impl<'a> World<'a> {
         loop {
             let mut ready = std::mem::take(&mut self.ready);
             self.processes[index].handle_events(self.now, &mut self.checker, &mut ready);
+            self.note_security_log(index);
             let idle = ready.is_empty();
             for at in ready.drain(..) {
                 self.resume_application(index, at);
@@ -731,6 +732,14 @@ impl<'a> World<'a> {
         if at < process.timer {
             process.timer = at;
             self.at(at, Event::Timer(index));
+        }
+    }
+
+    /// Writes the log entries of the security plugins to the timeline.
+    fn note_security_log(&mut self, index: usize) {
+        let Some(core) = &mut self.processes[index].core else { return };
+        while let Some(entry) = core.poll_security_log() {
+            self.timeline.note(self.now, index, &format!("logs: {}", entry.text));
         }
     }
 
