@@ -10,7 +10,7 @@ use crate::discovery::{Call, Departure, Discovery, RefusalReason};
 use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::event::Event;
-use crate::security::{AdmissionState, Protection, Security, SecurityChannel, SecurityEvent};
+use crate::security::{AdmissionState, Protection, Security, SecurityChannel, SecurityEvent, SecurityMessage};
 use crate::time::Instant;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -42,8 +42,8 @@ pub(crate) struct RemoteSecurity {
     /// Local stateless and volatile writers for this participant only.
     stateless: Option<u32>,
     volatile: Option<u32>,
-    /// Handshake message that waits until the participant has sent enough octets.
-    pub(super) delayed_message: Option<Vec<u8>>,
+    /// Messages that wait until the participant has sent enough octets, oldest first.
+    pub(super) delayed_messages: Vec<SecurityMessage>,
     /// Reason of the refusal.
     refusal_reason: Option<String>,
 }
@@ -153,7 +153,8 @@ impl Discovery {
                 // before.
                 let was_admitted = remote.probation.is_none();
                 remote.security.trust = Trust::Authenticated;
-                (remote.security.delayed_message, remote.security.refusal_reason) = (None, None);
+                remote.security.delayed_messages.clear();
+                remote.security.refusal_reason = None;
                 remote.security.is_confirmed = false;
                 call.ctx.counters.participants_authenticated += 1;
                 if was_admitted {
@@ -164,12 +165,15 @@ impl Discovery {
                 }
                 self.open_channel(call, index, SecurityChannel::Volatile);
             }
+            SecurityEvent::AnnouncementAuthenticated(data) => {
+                self.adopt_authenticated_announcement(call, *data);
+            }
             SecurityEvent::Refused { participant, stays_open, reason } => {
                 let Some(&index) = self.remote_by_prefix.get(&participant) else { return };
                 let Some(remote) = self.remotes.get_mut(index) else { return };
                 let guid = remote.data.guid;
                 remote.security.trust = if stays_open { Trust::Open } else { Trust::Refused };
-                remote.security.delayed_message = None;
+                remote.security.delayed_messages.clear();
                 remote.security.refusal_reason = Some(reason);
                 call.ctx.counters.participants_refused += 1;
                 call.ctx.notify(Event::ParticipantRefused(guid));
@@ -265,6 +269,21 @@ impl Discovery {
         if let Some(security) = call.ctx.security.as_mut() {
             security.pair_matched(local, remote);
             self.run_security(call);
+        }
+    }
+
+    /// Replaces the announcement by which a participant was discovered: any host can send one in its
+    /// name. Later ones are ignored until the participant leaves, except those of secure SPDP.
+    ///
+    /// INTEROP: of other vendors the discovered announcement is kept. The handshake need not contain
+    /// their locators and builtin endpoints (DDS-SEC 1.1 §9.3.2.5.2).
+    fn adopt_authenticated_announcement(&mut self, call: &mut Call<'_>, mut data: ParticipantData) {
+        let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) else { return };
+        let Some(remote) = self.remotes.get(index).filter(|_| data.vendor_id == VendorId::TAKT) else { return };
+        data.identity_token.clone_from(&remote.data.identity_token);
+        data.permissions_token.clone_from(&remote.data.permissions_token);
+        if *remote.data != data {
+            self.adopt_announcement(call, data);
         }
     }
 

@@ -86,6 +86,10 @@ impl SecurityChannel {
     }
 }
 
+/// Maximum number of messages that wait for octets of a participant on probation: an AuthRequest and
+/// the handshake message after it.
+const DELAYED_MAX: usize = 2;
+
 /// Returns the octets that are sent for a message of `payload_len` octets.
 fn sent_len(payload_len: usize) -> usize {
     payload_len + payload_len.div_ceil(FRAGMENT_LEN).max(1) * FRAGMENT_OVERHEAD
@@ -141,35 +145,46 @@ impl Discovery {
     }
 
     /// Sends a message of the plugin. If the participant is on probation, the message waits until
-    /// enough octets were received from it. A later message replaces a waiting one.
+    /// enough octets were received from it for all waiting messages: one alone is useless to a
+    /// participant that must also receive the one before it. A message beyond [`DELAYED_MAX`]
+    /// replaces the oldest one.
     pub(super) fn send_security_message(&mut self, call: &mut Call<'_>, message: SecurityMessage) {
         let Some(&index) = self.remote_by_prefix.get(&message.to) else { return };
         let Some(remote) = self.remotes.get_mut(index) else { return };
+        let delayed = &mut remote.security.delayed_messages;
         if let Some(probation) = &mut remote.probation
-            && !probation.spend(sent_len(message.payload.len()), call.ctx)
+            && (!delayed.is_empty() || !probation.spend(sent_len(message.payload.len()), call.ctx))
         {
-            remote.security.delayed_message = Some(message.payload);
+            if delayed.len() == DELAYED_MAX {
+                delayed.remove(0);
+            }
+            delayed.push(message);
             return;
         }
         let Some(writer) = remote.security.writer(message.channel) else { return };
         call.endpoints.write_security_message(call.now, call.ctx, writer, &message.payload);
     }
 
-    /// Sends the message that waits for octets of a participant on probation, if these suffice now.
-    pub(crate) fn send_delayed_message_to(&mut self, call: &mut Call<'_>, prefix: GuidPrefix) {
+    /// Sends the messages that wait for octets of a participant on probation, if these suffice now.
+    pub(crate) fn send_delayed_messages_to(&mut self, call: &mut Call<'_>, prefix: GuidPrefix) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
-        if self.remotes.get(index).is_some_and(|remote| remote.security.delayed_message.is_some()) {
-            self.send_delayed_message(call, index);
-        }
+        self.send_delayed_messages(call, index);
     }
 
-    /// Sends the waiting message to a participant on probation, if enough octets were received from
-    /// it.
-    pub(crate) fn send_delayed_message(&mut self, call: &mut Call<'_>, index: u32) {
+    /// Sends the waiting messages to a participant on probation, if enough octets were received
+    /// from it.
+    pub(crate) fn send_delayed_messages(&mut self, call: &mut Call<'_>, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        let Some(payload) = remote.security.delayed_message.take() else { return };
-        let message = SecurityMessage { to: remote.prefix, channel: SecurityChannel::Stateless, payload };
-        self.send_security_message(call, message);
+        let delayed = &mut remote.security.delayed_messages;
+        let octets: usize = delayed.iter().map(|message| sent_len(message.payload.len())).sum();
+        if delayed.is_empty() || remote.probation.as_mut().is_some_and(|probation| !probation.spend(octets, call.ctx)) {
+            return;
+        }
+        for message in core::mem::take(delayed) {
+            if let Some(writer) = remote.security.writer(message.channel) {
+                call.endpoints.write_security_message(call.now, call.ctx, writer, &message.payload);
+            }
+        }
     }
 }
 

@@ -445,7 +445,7 @@ impl Discovery {
             if let Some(probation) = &mut remote.probation {
                 probation.credit = usize::MAX;
             }
-            return self.send_delayed_message(call, index);
+            return self.send_delayed_messages(call, index);
         }
         match self.has_room_at(call.ctx, &at) {
             true if is_new => self.end_probation(call, index),

@@ -141,7 +141,7 @@ impl Participant {
             }
         }
         if self.ctx.security.is_some() {
-            self.discovery.send_delayed_message_to(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), source);
+            self.discovery.send_delayed_messages_to(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), source);
         }
     }
 

@@ -22,6 +22,7 @@
 //! - each message of a plugin is handled by a separate timer, never by the call that received it.
 
 use crate::time::{Clocks, Instant};
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -92,6 +93,9 @@ pub enum AdmissionState {
 pub enum SecurityEvent {
     /// The participant was authenticated and is admitted.
     Authenticated(GuidPrefix),
+    /// The handshake has proved this announcement of the participant, without tokens. Reported
+    /// before [`Self::Authenticated`].
+    AnnouncementAuthenticated(Box<ParticipantData>),
     /// The participant failed to authenticate or is not permitted.
     Refused {
         /// GUID prefix of the participant.

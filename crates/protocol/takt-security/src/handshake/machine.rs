@@ -63,6 +63,18 @@ struct Outgoing {
     payload: Vec<u8>,
     next: Option<Duration>,
     repeats: bool,
+    was_sent: bool,
+}
+
+impl Outgoing {
+    const fn new(payload: Vec<u8>, now: Duration, repeats: bool) -> Self {
+        Self { payload, next: Some(now), repeats, was_sent: false }
+    }
+
+    /// Makes the message due at `at` or earlier.
+    fn send_by(&mut self, at: Duration) {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
 }
 
 /// Handshake with one remote participant.
@@ -74,6 +86,9 @@ pub struct Handshake {
     /// Last two challenges announced by the remote participant: a forged one does not displace the
     /// genuine one.
     remote_challenges: [Option<Challenge>; 2],
+    /// AuthRequest, which is repeated until the handshake ends. The remote participant refuses a
+    /// challenge that differs from announced ones. It may have received only those of an earlier
+    /// handshake, or forged ones.
     announcement: Option<Outgoing>,
     outgoing: Option<Outgoing>,
     resend_period: Duration,
@@ -101,14 +116,14 @@ impl Handshake {
         rand_bytes(&mut own_challenge)?;
         let token = wire::auth_request(&own_challenge);
         let announcement = message(local, remote, MessageIdentity::default(), CLASS_AUTH_REQUEST, token);
-        let announcement = Outgoing { payload: announcement, next: Some(now), repeats: role == Role::Replier };
+        let announcement = Outgoing::new(announcement, now, true);
         let (state, outgoing) = match role {
             Role::Replier => (State::AwaitingRequest, None),
             Role::Initiator => {
                 let initiation = Initiation::begin(local, own_challenge)?;
                 let request = initiation.request(local)?;
                 let payload = message(local, remote, MessageIdentity::default(), CLASS_AUTH, request);
-                (State::Initiating(Box::new(initiation)), Some(Outgoing { payload, next: Some(now), repeats: true }))
+                (State::Initiating(Box::new(initiation)), Some(Outgoing::new(payload, now, true)))
             }
         };
         Ok(Self {
@@ -219,13 +234,9 @@ impl Handshake {
             self.remote_challenges.swap(0, 1);
             self.remote_challenges[0] = Some(challenge);
         }
-        if self.role == Role::Initiator {
-            // The AuthRequest shows that the remote participant receives the stateless messages.
-            self.announcement = None;
-            // A Request sent before the remote participant had discovered this one was lost.
-            if is_new && clock >= self.next_answer && matches!(self.state, State::Initiating(_)) {
-                self.send_by(clock, clock + REPLY_TIME);
-            }
+        // Messages sent before the remote participant had discovered this one were lost.
+        if is_new && clock >= self.next_answer && matches!(self.state, State::Initiating(_)) {
+            self.send_by(clock, clock + REPLY_TIME);
         }
         Ok(())
     }
@@ -255,8 +266,10 @@ impl Handshake {
             message(local, remote, identity, CLASS_AUTH, reply)
         })?;
         self.state = State::AwaitingFinal(Box::new(answer));
-        self.announcement = None;
-        self.outgoing = Some(Outgoing { payload, next: Some(clock), repeats: true });
+        if let Some(announcement) = &mut self.announcement {
+            announcement.next = Some(clock + self.resend_period);
+        }
+        self.outgoing = Some(Outgoing::new(payload, clock, true));
         self.next_answer = clock + self.resend_period;
         Ok(())
     }
@@ -287,7 +300,7 @@ impl Handshake {
             initiation.finish(local, remote, token, now, |last| message(local, remote, identity, CLASS_AUTH, last))?;
         self.state = State::Authenticated(Some(wire::signature_of(token)?.to_vec()));
         self.announcement = None;
-        self.outgoing = Some(Outgoing { payload, next: Some(clock), repeats: false });
+        self.outgoing = Some(Outgoing::new(payload, clock, false));
         self.next_answer = clock + self.resend_period / 2;
         Ok(Some(Event::Authenticated(Box::new(authenticated))))
     }
@@ -295,6 +308,7 @@ impl Handshake {
     fn handle_final(&mut self, token: &Token<'_>) -> Result<Option<Event>> {
         let State::AwaitingFinal(answer) = &self.state else { return Ok(None) };
         answer.check(token)?;
+        self.announcement = None;
         self.outgoing = None;
         match std::mem::replace(&mut self.state, State::Authenticated(None)) {
             State::AwaitingFinal(answer) => Ok(Some(Event::Authenticated(Box::new(answer.into_authenticated())))),
@@ -316,33 +330,43 @@ impl Handshake {
         self.send_by(clock, clock);
     }
 
-    /// Schedules the last message for repetition at `at` or earlier.
+    /// Schedules the AuthRequest and the last message for repetition at `at` or earlier.
     fn send_by(&mut self, clock: Duration, at: Duration) {
         self.next_answer = clock + self.resend_period / 2;
-        if let Some(outgoing) = &mut self.outgoing {
-            outgoing.next = Some(outgoing.next.map_or(at, |next| next.min(at)));
-        }
+        let all = [&mut self.announcement, &mut self.outgoing];
+        all.into_iter().flatten().for_each(|outgoing| outgoing.send_by(at));
+    }
+
+    /// Reports whether the AuthRequest and the last message may be sent. A repeated AuthRequest
+    /// leaves enough octets for the message that follows it.
+    fn may_send(&self) -> [bool; 2] {
+        let credit = if matches!(self.state, State::Authenticated(_)) { usize::MAX } else { self.credit };
+        let following = self.outgoing.as_ref().map_or(0, |outgoing| outgoing.payload.len());
+        let is_affordable = self.announcement.as_ref().is_some_and(|announcement| {
+            let reserved = if announcement.was_sent { following } else { 0 };
+            announcement.payload.len() + reserved <= credit
+        });
+        [is_affordable, following <= credit]
     }
 
     /// Returns a payload for the stateless endpoints that is due, if the remote participant has
     /// sent enough.
     pub fn poll_transmit(&mut self, clock: Duration) -> Option<&[u8]> {
-        let is_free = matches!(self.state, State::Authenticated(_));
-        let all = [self.announcement.as_mut(), self.outgoing.as_mut()];
-        let due = all.into_iter().flatten().find(|outgoing| {
-            outgoing.next.is_some_and(|next| next <= clock) && (is_free || outgoing.payload.len() <= self.credit)
-        })?;
+        let all = self.may_send().into_iter().zip([&mut self.announcement, &mut self.outgoing]);
+        let due = all
+            .filter_map(|(may_send, outgoing)| outgoing.as_mut().filter(|_| may_send))
+            .find(|outgoing| outgoing.next.is_some_and(|next| next <= clock))?;
         self.credit = self.credit.saturating_sub(due.payload.len());
         due.next = due.repeats.then(|| clock + self.resend_period);
+        due.was_sent = true;
         Some(&due.payload)
     }
 
     /// Returns the time of the next call of [`Handshake::poll_transmit`] or
     /// [`Handshake::handle_timeout`] if no message arrives earlier.
     pub fn next_timeout(&self) -> Option<Duration> {
-        let is_authenticated = matches!(self.state, State::Authenticated(_));
-        let all = [self.announcement.as_ref(), self.outgoing.as_ref()];
-        let sendable = all.into_iter().flatten().filter(|one| is_authenticated || one.payload.len() <= self.credit);
+        let all = self.may_send().into_iter().zip([&self.announcement, &self.outgoing]);
+        let sendable = all.filter_map(|(may_send, outgoing)| outgoing.as_ref().filter(|_| may_send));
         let deadline = (self.progress() == Progress::Pending).then_some(self.deadline);
         sendable.filter_map(|outgoing| outgoing.next).chain(deadline).min()
     }

@@ -559,11 +559,81 @@ fn request_is_repeated_soon_after_the_auth_request_of_the_replier() {
     assert!(deliver(&mut initiator, &locals[0], &announcement, at).expect("it fits").is_none());
     assert!(initiator.poll_transmit(at).is_none(), "a Reply may be under way");
     assert_eq!(initiator.next_timeout(), Some(at + Duration::from_millis(20)));
-    let request = initiator.poll_transmit(at + Duration::from_millis(20)).expect("the Request").to_vec();
-    deliver(&mut replier, &locals[1], &request, at).expect("it fits");
+    for _ in [wire::AUTH_REQUEST, wire::REQUEST] {
+        let payload = initiator.poll_transmit(at + Duration::from_millis(20)).expect("both are repeated").to_vec();
+        deliver(&mut replier, &locals[1], &payload, at).expect("it fits");
+    }
     assert!(replier.poll_transmit(at).is_some(), "the Reply");
     deliver(&mut initiator, &locals[0], &announcement, at).expect("it fits");
     assert_eq!(initiator.next_timeout(), Some(at + Duration::from_millis(1_020)), "the same one has no effect");
+}
+
+/// Delivers all messages of a machine that are due, and returns the reason of the last refusal.
+fn deliver_all(from: &mut Handshake, to: &mut Handshake, local: &Credentials, clock: Duration) -> Option<String> {
+    let mut refusal = None;
+    while let Some(payload) = from.poll_transmit(clock) {
+        let delivered = deliver(to, local, payload, clock);
+        refusal = delivered.err().map(|error| error.reason().to_owned()).or(refusal);
+    }
+    refusal
+}
+
+/// Regression: the AuthRequest of the initiator was sent once. If it was lost, the replier refused
+/// each Request until its timeout, since it knew the challenge of an earlier handshake.
+#[test]
+fn lost_auth_request_of_another_handshake_is_repeated() {
+    let locals = ec_pair();
+    let [mut earlier, mut replier] = machines(&locals);
+    assert_eq!(deliver_all(&mut earlier, &mut replier, &locals[1], Duration::ZERO), None);
+    // The Reply is lost, and the initiator begins another handshake.
+    let [mut initiator, _] = machines(&locals);
+    assert!(initiator.poll_transmit(Duration::ZERO).is_some(), "the AuthRequest is lost");
+    let clock = Duration::from_secs(1);
+    let request = sent(&mut initiator, wire::REQUEST);
+    let error = deliver(&mut replier, &locals[1], &request, clock).expect_err("its challenge was not announced");
+    assert!(error.reason().contains("not the one announced"), "{error}");
+    assert_eq!(deliver_all(&mut initiator, &mut replier, &locals[1], clock), None);
+    deliver_all(&mut replier, &mut initiator, &locals[0], clock);
+    assert_eq!(deliver_all(&mut initiator, &mut replier, &locals[1], clock), None);
+    assert_eq!([initiator.progress(), replier.progress()], [Progress::Authenticated; 2]);
+}
+
+/// Regression: after the Request the replier did not repeat its AuthRequest. An initiator that had
+/// received only forged ones refused each Reply until its timeout.
+#[test]
+fn forged_auth_requests_do_not_exclude_the_reply() {
+    let locals = ec_pair();
+    let [mut initiator, mut replier] = machines(&locals);
+    let announcement = sent(&mut replier, wire::AUTH_REQUEST);
+    for forged in [[8; 32], [9; 32]] {
+        let forged = replaced(&announcement, "future_challenge", &forged);
+        deliver(&mut initiator, &locals[0], &forged, Duration::ZERO).expect("nothing proves it wrong");
+    }
+    deliver_all(&mut initiator, &mut replier, &locals[1], Duration::ZERO);
+    let refusal = deliver_all(&mut replier, &mut initiator, &locals[0], Duration::ZERO).expect("a refusal");
+    assert!(refusal.contains("not the one announced"), "{refusal}");
+    let clock = Duration::from_secs(1);
+    assert_eq!(deliver_all(&mut replier, &mut initiator, &locals[0], clock), None);
+    assert_eq!(deliver_all(&mut initiator, &mut replier, &locals[1], clock), None);
+    assert_eq!([initiator.progress(), replier.progress()], [Progress::Authenticated; 2]);
+    assert_eq!([replier.next_timeout(), initiator.next_timeout()], [None; 2]);
+}
+
+#[test]
+fn repeated_auth_request_leaves_octets_for_the_request() {
+    let locals = ec_pair();
+    let mut initiator = Handshake::new(&locals[0], locals[1].guid(), Duration::ZERO).expect("new");
+    // Each second credits less than the AuthRequest has.
+    let first = (1..60).map(Duration::from_secs).find(|clock| {
+        initiator.credit(60);
+        let mut classes = Vec::new();
+        while let Some(payload) = initiator.poll_transmit(*clock) {
+            let message = GenericMessage::parse(payload).expect("a message");
+            classes.push(message.tokens[0].class_id.to_string());
+        }
+        classes.iter().any(|class| class == wire::REQUEST)
+    });
+    assert!(first.is_some(), "no Request in a minute");
 }
 
 #[test]

@@ -257,6 +257,8 @@ impl Plugin {
         };
         self.keyring.remove_id(prefix, key.material.sender_key_id());
         self.keyring.insert(key).map_err(|reason| SecurityError::new(ErrorKind::Library, reason))?;
+        let announced = announced(&participant_data).map(Box::new);
+        self.events.extend(announced.map(SecurityEvent::AnnouncementAuthenticated));
         Ok(session)
     }
 
@@ -373,4 +375,10 @@ fn announced_vendor(participant_data: &[u8]) -> Option<VendorId> {
     // tidy-allow(dropped-cause): the handshake has checked the list
     let (list, _) = ParameterList::parse(participant_data, Endianness::Big).ok()?;
     list.find(PID_VENDORID).and_then(|parameter| parameter.value.first_chunk().copied()).map(VendorId)
+}
+
+/// Returns the announcement that the handshake authenticated, if it can be read as one of discovery.
+fn announced(participant_data: &[u8]) -> Option<ParticipantData> {
+    // tidy-allow(dropped-cause): the participant stays as it was discovered
+    ParticipantData::parse_list(participant_data, Endianness::Big).ok()
 }

@@ -201,7 +201,20 @@ impl ParticipantData {
 
     /// Parses an announcement, encapsulation header included.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
-        let list = parse_list(payload)?;
+        Self::from_list(parse_list(payload)?)
+    }
+
+    /// Parses a parameter list without encapsulation header, as handshakes contain it (DDS-SEC 1.1
+    /// §9.3.2.5.2).
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_list(octets: &[u8], endianness: Endianness) -> Result<Self, Malformed> {
+        let (list, _) = ParameterList::parse(octets, endianness)?;
+        Self::from_list(list)
+    }
+
+    fn from_list(list: ParameterList<'_>) -> Result<Self, Malformed> {
         let mut data =
             Self { protocol_version: ProtocolVersion::V2_1, vendor_id: VendorId::UNKNOWN, ..Self::default() };
         for parameter in list {

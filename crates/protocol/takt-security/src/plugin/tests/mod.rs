@@ -240,6 +240,8 @@ struct World {
     nodes: Vec<Node>,
     now: Clocks,
     events: Vec<(usize, SecurityEvent)>,
+    /// Announcements that handshakes have proved, by receiving participant.
+    announced: Vec<(usize, ParticipantData)>,
     loses: Loss,
     /// Messages of the volatile endpoints whose receiver does not have the key yet.
     held: Vec<(usize, SecurityMessage)>,
@@ -254,7 +256,15 @@ fn clocks(seconds: u64) -> Clocks {
 impl World {
     fn new(nodes: Vec<Node>) -> Self {
         let loses = Box::new(|_: usize, _: &SecurityMessage| false);
-        Self { nodes, now: clocks(1), events: Vec::new(), loses, held: Vec::new(), sent_count: 0 }
+        Self {
+            nodes,
+            now: clocks(1),
+            events: Vec::new(),
+            announced: Vec::new(),
+            loses,
+            held: Vec::new(),
+            sent_count: 0,
+        }
     }
 
     /// Returns two authenticated participants, the initiator of the handshake first.
@@ -272,6 +282,9 @@ impl World {
         assert_eq!(world.events.len(), 2, "{:?}", world.events);
         for (index, event) in authenticated.into_iter().enumerate() {
             assert!(world.events.contains(&(index, event)), "{index}: {:?}", world.events);
+            let data = world.nodes[1 - index].data.clone();
+            let data = ParticipantData { identity_token: None, permissions_token: None, ..data };
+            assert!(world.announced.contains(&(index, data)), "{index}: {:?}", world.announced);
         }
         world.events.clear();
         world
@@ -328,7 +341,12 @@ impl World {
 
     fn take_events(&mut self) {
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            self.events.extend(std::iter::from_fn(|| node.plugin.poll_event()).map(|event| (index, event)));
+            for event in std::iter::from_fn(|| node.plugin.poll_event()) {
+                match event {
+                    SecurityEvent::AnnouncementAuthenticated(data) => self.announced.push((index, *data)),
+                    event => self.events.push((index, event)),
+                }
+            }
         }
     }
 
