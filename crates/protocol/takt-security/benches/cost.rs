@@ -3,7 +3,8 @@
 //!
 //! Every round measures a pair without security, a pair for each protection, and the bare cipher,
 //! one after another. The best rounds count. `cargo bench -p takt-security --bench cost`;
-//! `-- 5 1024` for five rounds of samples of 1,024 octets.
+//! `-- 5 1024` for five rounds of samples of 1,024 octets; `-- 5 1024 data` for protections whose
+//! name contains `data`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../tests/it/identities.rs"]
@@ -182,26 +183,31 @@ impl Bare {
 fn main() {
     let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
     let (rounds, only) = (numbers.next().unwrap_or(ROUNDS), numbers.next());
+    let is_word = |argument: &String| !argument.starts_with('-') && argument.parse::<usize>().is_err();
+    let name_part = std::env::args().skip(1).find(is_word).unwrap_or_default();
     let mut plain = Pair::new(None);
-    let mut pairs = PROTECTIONS.map(|(_, rtps, metadata, data)| {
-        Pair::new(Some(&rule(rtps, ProtectionKind::Encrypt, topic(metadata, data, true))))
-    });
+    let protections = PROTECTIONS.iter().filter(|(name, ..)| name.contains(&name_part));
+    let mut pairs: Vec<(&str, Pair)> = protections
+        .map(|&(name, rtps, metadata, data)| {
+            (name, Pair::new(Some(&rule(rtps, ProtectionKind::Encrypt, topic(metadata, data, true)))))
+        })
+        .collect();
     println!("| octets | protection | plain, ns | protected, ns | added, ns | cipher, ns | added / cipher |");
     println!("|---|---|---|---|---|---|---|");
     for size in SIZES.into_iter().filter(|size| only.is_none_or(|only| only == *size)) {
         let (sample, count) = (payload(1, b"", size), (OCTETS / size).clamp(SAMPLES.0, SAMPLES.1));
         let (mut bare, mut minimum) = (Bare::new(size), f64::INFINITY);
-        let (mut ciphers, mut protected) = ([f64::INFINITY; 2], [f64::INFINITY; PROTECTIONS.len()]);
+        let (mut ciphers, mut protected) = ([f64::INFINITY; 2], vec![f64::INFINITY; pairs.len()]);
         for _ in 0..rounds {
             minimum = minimum.min(plain.measure(&sample, count));
             for (best, encrypts) in ciphers.iter_mut().zip([false, true]) {
                 *best = best.min(bare.measure(encrypts, count));
             }
-            for (best, pair) in protected.iter_mut().zip(&mut pairs) {
+            for (best, (_, pair)) in protected.iter_mut().zip(&mut pairs) {
                 *best = best.min(pair.measure(&sample, count));
             }
         }
-        for ((name, ..), protected) in PROTECTIONS.iter().zip(protected) {
+        for ((name, _), protected) in pairs.iter().zip(protected) {
             let cipher = ciphers[usize::from(name.ends_with("ENCRYPT"))];
             let added = protected - minimum;
             println!(

@@ -11,6 +11,7 @@
 //! second time.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 
 use takt_wire::{EntityId, GuidPrefix};
 
@@ -96,10 +97,28 @@ struct Removed {
     state: ReplayState,
 }
 
+/// Sender and key id in a crypto header. Hashed as one number, since an array is hashed with its
+/// length first and takes several times as long.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct KeyName {
+    sender: GuidPrefix,
+    id: KeyId,
+}
+
+impl Hash for KeyName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let mut octets = [0; 16];
+        let (sender, id) = octets.split_at_mut(self.sender.0.len());
+        sender.copy_from_slice(&self.sender.0);
+        id.copy_from_slice(&self.id);
+        state.write_u128(u128::from_ne_bytes(octets));
+    }
+}
+
 /// Keys of all senders.
 #[derive(Default)]
 pub(super) struct Keyring {
-    keys: HashMap<(GuidPrefix, KeyId), Key>,
+    keys: HashMap<KeyName, Key>,
     removed: VecDeque<Removed>,
 }
 
@@ -110,8 +129,8 @@ impl Keyring {
     /// Another entity of the sender has a key with this id, or the material is of kind none.
     pub(super) fn insert(&mut self, new: NewKey) -> Result<(), String> {
         let id = new.material.sender_key_id();
-        let key =
-            self.keys.entry((new.sender, id)).or_insert(Key { owner: new.owner, uses: new.uses, slots: Vec::new() });
+        let name = KeyName { sender: new.sender, id };
+        let key = self.keys.entry(name).or_insert(Key { owner: new.owner, uses: new.uses, slots: Vec::new() });
         if key.owner != new.owner {
             return Err(format!("key id {id:02x?} of {} is that of {}", new.owner, key.owner));
         }
@@ -141,7 +160,7 @@ impl Keyring {
             }
             Err(error) => {
                 if key.slots.is_empty() {
-                    self.keys.remove(&(new.sender, id));
+                    self.keys.remove(&name);
                 }
                 Err(error)
             }
@@ -150,15 +169,15 @@ impl Keyring {
 
     /// Removes `receiver` from the receivers of a key.
     pub(super) fn remove(&mut self, sender: GuidPrefix, material: &KeyMaterial, receiver: EntityId) {
-        let id = (sender, material.sender_key_id());
-        let Some(key) = self.keys.get_mut(&id) else { return };
+        let name = KeyName { sender, id: material.sender_key_id() };
+        let Some(key) = self.keys.get_mut(&name) else { return };
         for slot in key.slots.iter_mut().filter(|slot| slot.opener.material() == material) {
             slot.receivers.retain(|one| *one != receiver);
         }
         let (gone, kept): (Vec<_>, Vec<_>) = key.slots.drain(..).partition(|slot| slot.receivers.is_empty());
         key.slots = kept;
         if key.slots.is_empty() {
-            self.keys.remove(&id);
+            self.keys.remove(&name);
         }
         gone.iter().for_each(|slot| self.keep_windows(sender, slot));
     }
@@ -167,7 +186,7 @@ impl Keyring {
     fn keep_windows(&mut self, sender: GuidPrefix, slot: &Slot) {
         let Some(state) = slot.opener.replay_state() else { return };
         let digest = slot.opener.material().digest();
-        let others = self.keys.get_mut(&(sender, slot.opener.material().sender_key_id()));
+        let others = self.keys.get_mut(&KeyName { sender, id: slot.opener.material().sender_key_id() });
         for other in others.into_iter().flat_map(|key| &mut key.slots) {
             if other.opener.material().digest() == digest {
                 // A session key was derived before, so it can be derived again.
@@ -182,15 +201,15 @@ impl Keyring {
 
     /// Removes keys, whose replay windows are kept.
     fn remove_where(&mut self, is_removed: impl Fn(GuidPrefix, &Key) -> bool) {
-        let removed: Vec<_> = self.keys.extract_if(|(sender, _), key| is_removed(*sender, key)).collect();
-        for ((sender, _), key) in removed {
-            key.slots.iter().for_each(|slot| self.keep_windows(sender, slot));
+        let removed: Vec<_> = self.keys.extract_if(|name, key| is_removed(name.sender, key)).collect();
+        for (name, key) in removed {
+            key.slots.iter().for_each(|slot| self.keep_windows(name.sender, slot));
         }
     }
 
     /// Removes all keys with this id: used to replace the key of the volatile endpoints.
     pub(super) fn remove_id(&mut self, sender: GuidPrefix, id: KeyId) {
-        self.keys.remove(&(sender, id));
+        self.keys.remove(&KeyName { sender, id });
     }
 
     /// Removes the keys of an entity of a sender.
@@ -212,7 +231,7 @@ impl Keyring {
         owner: Option<EntityId>,
         mut open: impl FnMut(&mut Opener) -> Result<T, TransformError>,
     ) -> Result<(T, EntityId), OpenError> {
-        let key = self.keys.get_mut(&(sender, id)).ok_or(OpenError::UnknownKey)?;
+        let key = self.keys.get_mut(&KeyName { sender, id }).ok_or(OpenError::UnknownKey)?;
         if !key.uses.has(uses) || owner.is_some_and(|owner| owner != key.owner) {
             return Err(OpenError::Misused);
         }
@@ -230,6 +249,6 @@ impl Keyring {
     /// Returns the number of keys of a sender.
     #[cfg(test)]
     pub(super) fn count(&self, sender: GuidPrefix) -> usize {
-        self.keys.iter().filter(|((prefix, _), _)| *prefix == sender).map(|(_, key)| key.slots.len()).sum()
+        self.keys.iter().filter(|(name, _)| name.sender == sender).map(|(_, key)| key.slots.len()).sum()
     }
 }

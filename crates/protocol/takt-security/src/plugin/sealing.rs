@@ -209,8 +209,10 @@ impl Layout<'_> {
 
 /// Returns the length of the payload at the end of a submessage, 0 if it has none.
 fn payload_len(envelope: &Envelope<'_>) -> Result<usize, SealError> {
+    if let Some(data) = envelope.data() {
+        return Ok(data?.payload.bytes().map_or(0, <[u8]>::len));
+    }
     Ok(match envelope.open()? {
-        Submessage::Data(data) => data.payload.bytes().map_or(0, <[u8]>::len),
         Submessage::DataFrag(data) => data.rest.len(),
         _ => 0,
     })
@@ -247,7 +249,7 @@ impl Plugin {
 
     fn try_seal(&mut self, message: &[u8], frame: &mut [u8]) -> Result<usize, SealError> {
         let view = MessageView::parse(message)?;
-        let class = class_of(&view, message)?;
+        let class = class_of(message)?;
         if class == Class::Clear {
             frame.get_mut(..message.len()).ok_or(TransformError::TableFull)?.copy_from_slice(message);
             return Ok(message.len());
@@ -339,14 +341,22 @@ impl Plugin {
     }
 }
 
-/// Returns the class of the first submessage that names an endpoint.
-fn class_of(view: &MessageView<'_>, message: &[u8]) -> Result<Class, SealError> {
-    let mut submessages = view.submessages();
-    while let Some(envelope) = submessages.next_envelope() {
-        let octets = message.get(envelope?.range()).ok_or(SealError::Malformed)?;
-        if let Some(ends) = Ends::of(octets)? {
+/// Returns the class of the first submessage that names an endpoint. Reads only the headers of the
+/// submessages before it.
+fn class_of(message: &[u8]) -> Result<Class, SealError> {
+    let mut rest = message.get(HEADER_LEN..).ok_or(SealError::Malformed)?;
+    while let Some(&[id, flags, low, high]) = rest.first_chunk::<SUBMESSAGE_HEADER_LEN>() {
+        let octets = [low, high];
+        let len = if flags & 1 == 0 { u16::from_be_bytes(octets) } else { u16::from_le_bytes(octets) };
+        let end = match len {
+            0 if !EMPTY.contains(&id) => rest.len(),
+            _ => SUBMESSAGE_HEADER_LEN + usize::from(len),
+        };
+        let (submessage, next) = rest.split_at_checked(end).ok_or(SealError::Malformed)?;
+        if let Some(ends) = Ends::of(submessage)? {
             return Ok(ends.class());
         }
+        rest = next;
     }
     Ok(Class::Other)
 }
