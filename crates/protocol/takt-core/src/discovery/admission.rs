@@ -272,11 +272,11 @@ impl Discovery {
         }
     }
 
-    /// Replaces the announcement by which a participant was discovered: any host can send one in its
-    /// name. Later ones are ignored until the participant leaves, except those of secure SPDP.
+    /// Replaces the announcement by which a participant was discovered: any host can send one in
+    /// its name. Later ones are ignored until the participant leaves, except those of secure SPDP.
     ///
-    /// INTEROP: of other vendors the discovered announcement is kept. The handshake need not contain
-    /// their locators and builtin endpoints (DDS-SEC 1.1 §9.3.2.5.2).
+    /// INTEROP(other vendors): the discovered announcement is kept, because the handshake need not
+    /// contain their locators and builtin endpoints (DDS-SEC 1.1 §9.3.2.5.2).
     fn adopt_authenticated_announcement(&mut self, call: &mut Call<'_>, mut data: ParticipantData) {
         let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) else { return };
         let Some(remote) = self.remotes.get(index).filter(|_| data.vendor_id == VendorId::TAKT) else { return };

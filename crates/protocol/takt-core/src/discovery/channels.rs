@@ -86,8 +86,8 @@ impl SecurityChannel {
     }
 }
 
-/// Maximum number of messages that wait for octets of a participant on probation: an AuthRequest and
-/// the handshake message after it.
+/// Maximum number of messages that wait for octets of a participant on probation: an AuthRequest
+/// and the handshake message after it.
 const DELAYED_MAX: usize = 2;
 
 /// Returns the octets that are sent for a message of `payload_len` octets.

@@ -14,6 +14,7 @@ use crate::participant::is_durability_service;
 use crate::path::Path;
 use crate::presentation::missing_group_info;
 use crate::reader::WriterTraits;
+use crate::status::{IncompatibleQosStatus, InconsistentTopicStatus};
 use crate::time::Instant;
 use crate::writer::ReaderTraits;
 use alloc::string::String;
@@ -74,6 +75,29 @@ pub enum RefusalReason {
     },
     /// No locator of the remote endpoint is reachable.
     Unreachable,
+}
+
+/// Status of an endpoint that a refused match changes.
+enum RefusalStatus {
+    IncompatibleQos,
+    InconsistentTopic,
+}
+
+impl RefusalReason {
+    /// Counts the refusal in the status of the endpoint that it changes, and returns which one.
+    fn count(&self, qos: &mut IncompatibleQosStatus, topic: &mut InconsistentTopicStatus) -> Option<RefusalStatus> {
+        match self {
+            Self::Qos(list) => qos.refused(list),
+            Self::Network { reason } => qos.refused_by_network(reason),
+            Self::Type { .. } | Self::Keys { .. } | Self::TypesDiffer { .. } => {
+                topic.total_count += 1;
+                topic.total_count_change += 1;
+                return Some(RefusalStatus::InconsistentTopic);
+            }
+            Self::Partition { .. } | Self::Unreachable | Self::Security { .. } => return None,
+        }
+        Some(RefusalStatus::IncompatibleQos)
+    }
 }
 
 /// Refused match.
@@ -409,21 +433,14 @@ impl Discovery {
                     }
                 }
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
-                match &reason {
-                    RefusalReason::Qos(list) => {
-                        writer.statuses.incompatible.refused(list);
-                        call.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
+                match reason.count(&mut writer.statuses.incompatible, &mut writer.statuses.inconsistent_topic) {
+                    Some(RefusalStatus::IncompatibleQos) => {
+                        call.ctx.notify(Event::OfferedIncompatibleQos(writer.handle))
                     }
-                    RefusalReason::Network { reason } => {
-                        writer.statuses.incompatible.refused_by_network(reason);
-                        call.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
+                    Some(RefusalStatus::InconsistentTopic) => {
+                        call.ctx.notify(Event::WriterInconsistentTopic(writer.handle))
                     }
-                    RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
-                        writer.statuses.inconsistent_topic.total_count += 1;
-                        writer.statuses.inconsistent_topic.total_count_change += 1;
-                        call.ctx.notify(Event::WriterInconsistentTopic(writer.handle));
-                    }
-                    RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
+                    None => {}
                 }
                 self.record_refusal(call.ctx, local, subscription.guid, &subscription.topic_name, reason);
             }
@@ -485,21 +502,14 @@ impl Discovery {
             }
             (reason, _) => {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
-                match &reason {
-                    RefusalReason::Qos(list) => {
-                        reader.statuses.incompatible.refused(list);
-                        call.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
+                match reason.count(&mut reader.statuses.incompatible, &mut reader.statuses.inconsistent_topic) {
+                    Some(RefusalStatus::IncompatibleQos) => {
+                        call.ctx.notify(Event::RequestedIncompatibleQos(reader.handle))
                     }
-                    RefusalReason::Network { reason } => {
-                        reader.statuses.incompatible.refused_by_network(reason);
-                        call.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
+                    Some(RefusalStatus::InconsistentTopic) => {
+                        call.ctx.notify(Event::ReaderInconsistentTopic(reader.handle))
                     }
-                    RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
-                        reader.statuses.inconsistent_topic.total_count += 1;
-                        reader.statuses.inconsistent_topic.total_count_change += 1;
-                        call.ctx.notify(Event::ReaderInconsistentTopic(reader.handle));
-                    }
-                    RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
+                    None => {}
                 }
                 if let Some(proxy) = matched {
                     call.ctx.end_secure_pair(entity_id, publication.guid);

@@ -204,8 +204,8 @@ impl ParticipantData {
         Self::from_list(parse_list(payload)?)
     }
 
-    /// Parses a parameter list without encapsulation header, as handshakes contain it (DDS-SEC 1.1
-    /// §9.3.2.5.2).
+    /// Parses a parameter list without encapsulation header, as handshakes contain it
+    /// (DDS-SEC 1.1 §9.3.2.5.2).
     ///
     /// # Errors
     /// As [`Self::parse`].
