@@ -13,7 +13,7 @@ use crate::samples::{XID, all};
 mod openflow;
 
 fn directory() -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "openflow"].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "..", "..", "..", "lab", "fuzz", "corpus", "openflow"].iter().collect()
 }
 
 /// Returns name and octets of each sample.

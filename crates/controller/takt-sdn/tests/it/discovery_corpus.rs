@@ -15,7 +15,7 @@ mod discovery_interceptor;
 const IS_FRAME: u8 = 0x80;
 
 fn directory() -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "discovery_interceptor"].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "..", "..", "..", "lab", "fuzz", "corpus", "discovery_interceptor"].iter().collect()
 }
 
 /// Returns the frames of an exchange as a script; verdicts of the given kinds follow the match.

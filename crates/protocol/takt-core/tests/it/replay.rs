@@ -15,7 +15,7 @@ use takt_wire::EntityId;
 use takt_wire::message::{MessageView, Payload, Submessage};
 
 fn corpus(target: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", target].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "..", "..", "..", "lab", "fuzz", "corpus", target].iter().collect()
 }
 
 fn files(target: &str) -> Vec<(String, Vec<u8>)> {

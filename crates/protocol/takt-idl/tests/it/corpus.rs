@@ -8,7 +8,8 @@ mod idl;
 
 #[test]
 fn accepted_texts_round_trip_through_printing() {
-    let directory: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "idl"].iter().collect();
+    let directory: PathBuf =
+        [env!("CARGO_MANIFEST_DIR"), "..", "..", "..", "lab", "fuzz", "corpus", "idl"].iter().collect();
     let mut count = 0;
     for entry in fs::read_dir(directory).expect("the corpus is in the repository") {
         let path = entry.expect("the corpus can be read").path();

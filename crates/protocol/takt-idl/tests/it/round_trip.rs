@@ -53,7 +53,8 @@ fn printed_recursive_types_parse_to_the_same_types() {
 /// It then prints the same text but is a different type.
 #[test]
 fn printed_types_of_peers_parse_and_print_the_same_text() {
-    let directory: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "types"].iter().collect();
+    let directory: PathBuf =
+        [env!("CARGO_MANIFEST_DIR"), "..", "..", "..", "lab", "fuzz", "corpus", "types"].iter().collect();
     let mut count = 0;
     for entry in fs::read_dir(directory).expect("the corpus is in the repository") {
         let input = fs::read(entry.expect("it can be read").path()).expect("it can be read");

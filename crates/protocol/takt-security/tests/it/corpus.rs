@@ -17,7 +17,7 @@ mod security_session;
 const PARSERS: usize = 8;
 
 fn directory(target: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", target].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "..", "..", "..", "lab", "fuzz", "corpus", target].iter().collect()
 }
 
 fn inputs(target: &str) -> Vec<Vec<u8>> {

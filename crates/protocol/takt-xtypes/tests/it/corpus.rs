@@ -11,7 +11,8 @@ mod types;
 mod xcdr;
 
 fn replay(target: &str, run: fn(&[u8])) -> usize {
-    let directory: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", target].iter().collect();
+    let directory: PathBuf =
+        [env!("CARGO_MANIFEST_DIR"), "..", "..", "..", "lab", "fuzz", "corpus", target].iter().collect();
     let mut count = 0;
     for entry in fs::read_dir(directory).expect("the corpus is in the repository") {
         let path = entry.expect("the corpus can be read").path();
