@@ -5,7 +5,7 @@ use std::sync::Arc;
 use takt_core::Instant;
 
 use crate::runtime::clock;
-use crate::runtime::drive::{Driving, drive};
+use crate::runtime::drive::{Drive, Driving};
 use crate::runtime::engine::Engine;
 use crate::runtime::leading::LeaderState;
 use crate::runtime::pi_mutex::PiMutex;
@@ -193,9 +193,17 @@ impl WaitSet {
             let Wait { inline, driving, .. } = &mut wait.state;
             let in_time = match inline.as_slice() {
                 [] => self.sleep(&mut wait.state, now, deadline)?,
-                engines => drive(&Scheduler { engines, job_queue: None }, &self.waker, driving, now, deadline, |_| {
-                    self.waker.is_signalled()
-                })?,
+                engines => {
+                    let scheduler = Scheduler { engines, job_queue: None };
+                    let mut drive = Drive::new(scheduler, &self.waker, driving, now, deadline);
+                    loop {
+                        match drive.pass()? {
+                            Some(_) if self.waker.is_signalled() => break true,
+                            Some(_) => {}
+                            None => break false,
+                        }
+                    }
+                }
             };
             if wait.check()? {
                 return Ok(true);

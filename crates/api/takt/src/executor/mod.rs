@@ -27,7 +27,7 @@ use task::TaskWork;
 
 use crate::participant::VERSION;
 use crate::runtime::clock;
-use crate::runtime::drive::{Driving, drive};
+use crate::runtime::drive::{Drive, Driving};
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
 use crate::runtime::pi_mutex::PiMutex;
@@ -172,7 +172,7 @@ impl Executor {
         for engine in engines.iter().filter_map(Weak::upgrade) {
             participants += 1;
             // A closed participant has no statistics.
-            let of_engine = engine.inspect_state(|state| Ok(state.job_recorder.statistics.classes().to_vec()));
+            let of_engine = engine.enter().map(|state| state.job_recorder.statistics.classes().to_vec());
             for class in of_engine.unwrap_or_default() {
                 match classes.iter_mut().find(|known| (known.kind, known.priority) == (class.kind, class.priority)) {
                     // A job may have to wait for the locks of all participants.
@@ -390,19 +390,24 @@ impl Shared {
         let mut open: Vec<Arc<Engine>> = engines.iter().filter_map(Weak::upgrade).collect();
         open.retain(|engine| engine.enter().is_ok_and(|state| !state.is_closed()));
         let scheduler = Scheduler { engines: &open, job_queue: Some(&self.job_queue) };
-        // Resetting the waker here loses no wakeup: the cause of an earlier wakeup is seen before
-        // the next sleep.
-        let ended = drive(&scheduler, &self.waker, driving, clock::now(), None, |_| {
+        let mut drive = Drive::new(scheduler, &self.waker, driving, clock::now(), None);
+        loop {
+            match drive.pass() {
+                Ok(_) => {}
+                Err(Error::AlreadyDeleted | Error::Transport(_)) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            // Resetting the waker here loses no wakeup: the cause of an earlier wakeup is seen
+            // before the next sleep.
             self.waker.reset();
             self.run_completed.notify();
-            is_done()
+            if is_done()
                 || self.is_stopped.load(Ordering::Acquire)
                 || self.generation.load(Ordering::Acquire) != generation
                 || open.iter().any(|engine| Arc::strong_count(engine) == 1)
-        });
-        match ended {
-            Ok(_) | Err(Error::AlreadyDeleted | Error::Transport(_)) => Ok(()),
-            Err(error) => Err(error),
+            {
+                return Ok(());
+            }
         }
     }
 }

@@ -218,9 +218,8 @@ impl DomainParticipant {
     }
 
     pub(super) fn inspect_jobs<R>(&self, access: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
-        self.inner.engine.inspect_state(|state| {
-            state.driver()?;
-            access(state)
-        })
+        let mut state = self.inner.engine.enter()?;
+        state.driver()?;
+        access(&mut state)
     }
 }

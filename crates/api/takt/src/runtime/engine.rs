@@ -1,6 +1,6 @@
 //! Engine: one participant at run time, with its state behind a lock and the code that drives it.
 //!
-//! Under `Runtime::Inline`, blocking calls of the application drive the participant ([`drive`]).
+//! Under `Runtime::Inline`, blocking calls of the application drive the participant ([`Drive`]).
 //! Under `Runtime::Shared`, a thread of its own does. In both cases a call of the application
 //! enters the state, calls the core, sends what is due, and exits.
 //!
@@ -15,7 +15,7 @@ use takt_schedule::{JobKind, PrioritySet, Run};
 use takt_transport::Scan;
 
 use super::clock;
-use super::drive::{Driving, drive};
+use super::drive::{Drive, Driving};
 use super::driver::Driver;
 use super::event_count::{EventCount, Ticket};
 use super::guarded::{Guard, Guarded};
@@ -152,8 +152,7 @@ impl<'a> Wait<'a> {
             return Err(Error::TIMEOUT);
         }
         if engine.is_driving_thread() {
-            // A pass does not report progress made by timers, so compare the ticket as well.
-            engine.drive_until(now, deadline, |happened| happened || progress.ticket() != ticket)?;
+            engine.drive_until(now, deadline, Some((progress, ticket)))?;
         } else {
             progress.wait(ticket, now, deadline);
         }
@@ -273,11 +272,6 @@ impl Engine {
         drop(waker);
     }
 
-    /// Accesses the state without sending.
-    pub(crate) fn inspect_state<R>(&self, access: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
-        access(&mut *self.enter()?)
-    }
-
     /// Accesses the core without sending.
     pub(crate) fn inspect<R>(&self, access: impl FnOnce(&mut Driver) -> Result<R>) -> Result<R> {
         access(self.enter()?.driver()?)
@@ -345,18 +339,14 @@ impl Engine {
 
     /// Adds the descriptors that a leader sleeps on; none once the participant is closed.
     pub(crate) fn prepare_lead(&self, set: &mut PollSet) -> Result<()> {
-        self.inspect_state(|state| {
-            state.prepare_lead(set);
-            Ok(())
-        })
+        self.enter()?.prepare_lead(set);
+        Ok(())
     }
 
     /// Calls [`State::begin_leader_list`].
     pub(crate) fn begin_leader_list(&self) -> Result<()> {
-        self.inspect_state(|state| {
-            state.begin_leader_list();
-            Ok(())
-        })
+        self.enter()?.begin_leader_list();
+        Ok(())
     }
 
     /// Runs a pass as leader: see [`State::lead`]. Returns true if more may be ready.
@@ -369,10 +359,7 @@ impl Engine {
 
     /// Makes the receiving thread poll all transports, because a leader has not emptied them.
     pub(crate) fn request_poll(&self) -> Result<()> {
-        self.inspect_state(|state| {
-            state.request_poll();
-            Ok(())
-        })?;
+        self.enter()?.request_poll();
         self.waker.wake();
         Ok(())
     }
@@ -426,7 +413,7 @@ impl Engine {
         target: Target,
         planned: Option<Priority>,
     ) -> Result<()> {
-        let (own, topic) = self.inspect_state(|state| state.describe(target))?;
+        let (own, topic) = self.enter()?.describe(target)?;
         let priority = planned.unwrap_or(own);
         let job = executor.map(|executor| executor.call_listener(self, target, priority, &topic)).transpose()?;
         let mut listener_job = job.map(ListenerJob::from);
@@ -455,24 +442,33 @@ impl Engine {
     /// Drives until a datagram is received or a listener called (returns true), or the deadline
     /// passes (returns false).
     pub(crate) fn drive(&self, now: Instant, deadline: Option<Instant>) -> Result<bool> {
-        self.drive_until(now, deadline, |happened| happened)
+        self.drive_until(now, deadline, None)
     }
 
-    /// Drives until `is_over` returns true or the deadline passes (then returns `false`). `is_over`
-    /// is evaluated after each pass; its argument reports whether the pass made progress.
+    /// As [`drive`](Self::drive), but also returns true once the event count has left the ticket: a
+    /// pass does not report progress made by timers.
     fn drive_until(
         &self,
         now: Instant,
         deadline: Option<Instant>,
-        mut is_over: impl FnMut(bool) -> bool,
+        progress: Option<(&EventCount, Ticket)>,
     ) -> Result<bool> {
-        let mut driving = std::mem::take(&mut self.enter()?.driving);
+        let mut driving = self.enter()?.driving.take().unwrap_or_default();
         let scheduler = Scheduler { engines: &[self], job_queue: None };
-        let result = drive(&scheduler, &self.waker, &mut driving, now, deadline, |happened| {
-            self.waker.reset();
-            is_over(happened)
-        });
-        self.enter()?.driving = driving;
+        let mut drive = Drive::new(scheduler, &self.waker, &mut driving, now, deadline);
+        let result = loop {
+            match drive.pass() {
+                Ok(Some(has_progress)) => {
+                    self.waker.reset();
+                    if has_progress || progress.is_some_and(|(count, ticket)| count.ticket() != ticket) {
+                        break Ok(true);
+                    }
+                }
+                Ok(None) => break Ok(false),
+                Err(error) => break Err(error),
+            }
+        };
+        self.enter()?.driving = Some(driving);
         result
     }
 
@@ -569,16 +565,18 @@ impl Engine {
         let _closing = self.close_on_panic();
         let mut driving = Driving::default();
         loop {
-            // Resetting the waker here loses no wakeup: the cause of an earlier wakeup is seen
-            // before the next sleep.
             let scheduler = Scheduler { engines: &[self], job_queue: None };
-            let result = drive(&scheduler, &self.waker, &mut driving, clock::now(), None, |_| {
-                self.waker.reset();
-                false
-            });
-            match result {
-                Ok(_) | Err(Error::Transport(_)) => {}
-                Err(_) => break,
+            let mut drive = Drive::new(scheduler, &self.waker, &mut driving, clock::now(), None);
+            let error = loop {
+                match drive.pass() {
+                    // This loses no wakeup: the cause of an earlier wakeup is seen before the next
+                    // sleep.
+                    Ok(_) => self.waker.reset(),
+                    Err(error) => break error,
+                }
+            };
+            if !matches!(error, Error::Transport(_)) {
+                break;
             }
         }
     }

@@ -26,8 +26,8 @@ use super::state::Rank;
 use crate::executor::JobQueue;
 use crate::{Error, Idle, Result};
 
-/// Maximum number of urgent jobs in one pass, after which [`drive`](super::drive::drive) evaluates
-/// its end condition.
+/// Maximum number of urgent jobs in one pass, after which the caller of
+/// [`Drive::pass`](super::drive::Drive::pass) evaluates its end condition.
 const JOBS_PER_PASS: usize = 32;
 
 /// Participants and jobs that one thread drives.

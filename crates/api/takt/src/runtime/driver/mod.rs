@@ -241,7 +241,7 @@ impl Driver {
         let mut received = false;
         self.attempts = self.attempts.wrapping_add(1);
         let polls_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
-        for (index, transport) in self.transports.iter_mut().enumerate() {
+        for index in 0..self.transports.len() {
             if !polls_all && index != self.last_receiver && !self.scan_memory[index] {
                 continue;
             }
@@ -250,40 +250,42 @@ impl Driver {
             } else {
                 scan_after_sleep(scan, self.descriptor_counts[index], &mut ready)
             };
-            match transport.recv(Receive::Any(scan)) {
-                Ok(Some(frame)) => {
-                    if scan == Scan::Hot {
-                        self.now = clock::now();
-                    }
-                    let now = self.now;
-                    let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
-                    self.last_priority = priority_of(&self.flows, index, frame.meta.flow);
-                    self.core.handle_with_buffer(now, from, frame.bytes(), frame.shared());
-                    received = true;
-                    self.last_receiver = index;
-                }
-                Ok(None) => {}
-                Err(_) => self.counters.receive_failures += 1,
+            if self.receive_from(index, Receive::Any(scan)) {
+                received = true;
+                self.last_receiver = index;
             }
         }
         received
+    }
+
+    /// Receives at most one datagram from a transport, and passes it to the core. Returns true if
+    /// there was one. Reads the clock unless the caller has slept.
+    #[inline(always)]
+    fn receive_from(&mut self, index: usize, request: Receive) -> bool {
+        let frame = match self.transports[index].recv(request) {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return false,
+            Err(_) => {
+                self.counters.receive_failures += 1;
+                return false;
+            }
+        };
+        if let Receive::Any(Scan::Hot) | Receive::NotUrgent(Scan::Hot) | Receive::Urgent { .. } = request {
+            self.now = clock::now();
+        }
+        let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
+        self.last_priority = priority_of(&self.flows, index, frame.meta.flow);
+        self.core.handle_with_buffer(self.now, from, frame.bytes(), frame.shared());
+        true
     }
 
     /// Receives the most urgent datagram with a priority above `than`, from any transport. Returns
     /// true if there was one.
     pub(crate) fn receive_above(&mut self, than: Option<Priority>) -> bool {
         for level in self.urgent.above(than.max(Some(Priority::NORMAL))) {
-            for (index, transport) in self.transports.iter_mut().enumerate() {
-                match transport.recv(Receive::Urgent { above: level.get() - 1 }) {
-                    Ok(Some(frame)) => {
-                        self.now = clock::now();
-                        let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
-                        self.last_priority = priority_of(&self.flows, index, frame.meta.flow);
-                        self.core.handle_with_buffer(self.now, from, frame.bytes(), frame.shared());
-                        return true;
-                    }
-                    Ok(None) => {}
-                    Err(_) => self.counters.receive_failures += 1,
+            for index in 0..self.transports.len() {
+                if self.receive_from(index, Receive::Urgent { above: level.get() - 1 }) {
+                    return true;
                 }
             }
         }
@@ -306,7 +308,6 @@ impl Driver {
         for is_before_first in [false, true] {
             let mut ready = ready;
             for index in 0..count {
-                let transport = &mut self.transports[index];
                 let scan = if ready == Ready::ALL {
                     scan
                 } else {
@@ -316,19 +317,9 @@ impl Driver {
                 if (index < first) != is_before_first || !is_requested {
                     continue;
                 }
-                match transport.recv(Receive::NotUrgent(scan)) {
-                    Ok(Some(frame)) => {
-                        if scan == Scan::Hot {
-                            self.now = clock::now();
-                        }
-                        let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
-                        self.last_priority = priority_of(&self.flows, index, frame.meta.flow);
-                        self.core.handle_with_buffer(self.now, from, frame.bytes(), frame.shared());
-                        (self.last_receiver, self.next_common) = (index, (index + 1) % count);
-                        return true;
-                    }
-                    Ok(None) => {}
-                    Err(_) => self.counters.receive_failures += 1,
+                if self.receive_from(index, Receive::NotUrgent(scan)) {
+                    (self.last_receiver, self.next_common) = (index, (index + 1) % count);
+                    return true;
                 }
             }
         }

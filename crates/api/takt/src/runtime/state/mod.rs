@@ -88,7 +88,8 @@ pub(crate) struct State {
     attempts_per_pass: u32,
     /// Index of the transports' first descriptor in the last sleep.
     first_descriptor: usize,
-    pub(crate) driving: Driving,
+    /// `None` while the thread of an inline participant drives.
+    pub(crate) driving: Option<Box<Driving>>,
     /// Generation of the leader's descriptor list; the list of the receiving thread must be newer.
     leader_list: ListGeneration,
     /// A leader has left datagrams in the transports, so the receiving thread polls all of them.
@@ -117,7 +118,7 @@ impl State {
                 Runtime::Shared => pass::SHARED_ATTEMPTS_PER_PASS,
             },
             first_descriptor: 0,
-            driving: Driving::default(),
+            driving: Some(Box::default()),
             leader_list: ListGeneration::new(),
             poll_requested: false,
         }
@@ -221,19 +222,12 @@ impl State {
     }
 
     fn endpoint(&mut self, target: Target) -> Option<&mut Endpoint> {
-        match target {
-            Target::Writer(writer) => self.writers.get_mut(writer.index(), target),
-            Target::Reader(reader) => self.readers.get_mut(reader.index(), target),
-        }
+        find(&mut self.writers, &mut self.readers, target)
     }
 
     fn raise(&mut self, target: Target, status: StatusMask) {
         let Self { writers, readers, pending_wakeups, parents, participant, .. } = self;
-        let endpoint = match target {
-            Target::Writer(writer) => writers.get_mut(writer.index(), target),
-            Target::Reader(reader) => readers.get_mut(reader.index(), target),
-        };
-        let Some(endpoint) = endpoint else { return };
+        let Some(endpoint) = find(writers, readers, target) else { return };
         endpoint.signal.raise(status);
         if status == StatusMask::DATA_AVAILABLE {
             endpoint.tasks.drain_into(&mut pending_wakeups.woken);
@@ -246,11 +240,7 @@ impl State {
 
     fn notify_progress(&mut self, target: Target) {
         let Self { writers, readers, pending_wakeups, .. } = self;
-        let endpoint = match target {
-            Target::Writer(writer) => writers.get_mut(writer.index(), target),
-            Target::Reader(reader) => readers.get_mut(reader.index(), target),
-        };
-        if let Some(endpoint) = endpoint {
+        if let Some(endpoint) = find(writers, readers, target) {
             endpoint.progress.notify();
             endpoint.tasks.drain_into(&mut pending_wakeups.woken);
         }
@@ -340,10 +330,7 @@ impl State {
     /// `called_here` selects the levels that the participant's executor calls.
     fn take_call(&mut self, target: Target, called_here: bool) -> Option<Call> {
         let Self { writers, readers, parents, participant, pending_wakeups, .. } = self;
-        let endpoint = match target {
-            Target::Writer(writer) => writers.get_mut(writer.index(), target),
-            Target::Reader(reader) => readers.get_mut(reader.index(), target),
-        }?;
+        let endpoint = find(writers, readers, target)?;
         if called_here {
             endpoint.queued = false;
         }
@@ -410,10 +397,7 @@ impl State {
         version: u64,
     ) -> Option<Listener> {
         let Self { writers, readers, parents, participant, .. } = self;
-        let endpoint = match target {
-            Target::Writer(writer) => writers.get_mut(writer.index(), target),
-            Target::Reader(reader) => readers.get_mut(reader.index(), target),
-        };
+        let endpoint = find(writers, readers, target);
         let slot = match (level, endpoint) {
             (Level::Participant, _) => Some(participant),
             (Level::Endpoint, Some(endpoint)) => Some(&mut endpoint.slot),
@@ -437,10 +421,7 @@ impl State {
     /// listener.
     fn requeue_pending(&mut self, target: Target, level: Level) {
         let Self { writers, readers, pending_wakeups, .. } = self;
-        let endpoint = match target {
-            Target::Writer(writer) => writers.get_mut(writer.index(), target),
-            Target::Reader(reader) => readers.get_mut(reader.index(), target),
-        };
+        let endpoint = find(writers, readers, target);
         if let Some(endpoint) = endpoint.filter(|endpoint| !endpoint.pending[level as usize].is_empty()) {
             endpoint.queue(level, pending_wakeups);
         }
@@ -511,11 +492,7 @@ impl State {
     /// Queues listener calls for all status changes that the application has not read.
     fn renotify(&mut self, target: Target) {
         let Self { writers, readers, parents, participant, pending_wakeups, .. } = self;
-        let endpoint = match target {
-            Target::Writer(writer) => writers.get_mut(writer.index(), target),
-            Target::Reader(reader) => readers.get_mut(reader.index(), target),
-        };
-        let Some(endpoint) = endpoint else { return };
+        let Some(endpoint) = find(writers, readers, target) else { return };
         endpoint.pending = Default::default();
         for status in endpoint.signal.changes().each() {
             endpoint.notify(status, parents, participant, pending_wakeups);
@@ -639,6 +616,14 @@ impl State {
         let mut listeners: Vec<Slot> = self.parents.drain().map(|parent| parent.slot).collect();
         listeners.push(std::mem::take(&mut self.participant));
         Closed { tasks, _driver: driver, _endpoints: endpoints, _listeners: listeners }
+    }
+}
+
+#[inline]
+fn find<'a>(writers: &'a mut Endpoints, readers: &'a mut Endpoints, target: Target) -> Option<&'a mut Endpoint> {
+    match target {
+        Target::Writer(writer) => writers.get_mut(writer.index(), target),
+        Target::Reader(reader) => readers.get_mut(reader.index(), target),
     }
 }
 
