@@ -236,6 +236,11 @@ pub fn registered(pair: &Pair) -> Result<()> {
         Some(bound_ns) => outln!("{name} is {}: {} at most", own.state.name(), span(bound_ns))?,
         None => outln!("{name} is {}", own.state.name())?,
     }
+    refusal(pair)
+}
+
+/// Prints why a pair is refused or waits, and what would make it fit.
+fn refusal(pair: &Pair) -> Result<()> {
     if let Some(reason) = &pair.reason {
         outln!("  because     {}", reason.escape_debug())?;
     }
@@ -290,13 +295,7 @@ pub fn explain(pair: &Pair) -> Result<()> {
         };
         outln!("  stage       {:>12}  {place}{}", span(stage.bound_ns), stage.name.escape_debug())?;
     }
-    if let Some(reason) = &pair.reason {
-        outln!("  because     {}", reason.escape_debug())?;
-    }
-    if let Some(binding) = &pair.binding_hop {
-        outln!("  binding     {}", hop(binding))?;
-    }
-    remedies(&pair.remedies)
+    refusal(pair)
 }
 
 /// Prints `takt sdn admit --what-if`.

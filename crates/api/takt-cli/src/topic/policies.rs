@@ -4,8 +4,8 @@ use super::learning::Endpoints;
 use clap::Args;
 use takt::dynamic::{ReaderPolicies, WriterPolicies, reader_policies_for, writer_policies_for};
 use takt::qos::{
-    DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, Ownership, PublisherQos, Reliability,
-    ReliabilityKind, SubscriberQos,
+    DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, Ownership, Partition, Policy, PolicySet,
+    PublisherQos, Reliability, ReliabilityKind, SubscriberQos,
 };
 
 /// Policies on the command line.
@@ -68,32 +68,21 @@ impl PolicyOptions {
         })
     }
 
-    /// Overrides a reader's policies with those of the options.
-    pub fn apply_to_reader(&self, qos: &mut DataReaderQos, subscriber: &mut SubscriberQos) {
-        qos.reliability = self.reliability().unwrap_or(qos.reliability);
-        qos.durability = self.durability().unwrap_or(qos.durability);
-        qos.history = self.history().unwrap_or(qos.history);
-        if self.exclusive {
-            qos.ownership = Ownership::Exclusive;
-        }
-        qos.data_representation = self.representation().unwrap_or_else(|| qos.data_representation.clone());
-        if !self.partition.is_empty() {
-            subscriber.partition.names.clone_from(&self.partition);
-        }
+    /// Overrides the policies of an endpoint, and those of its publisher or subscriber, with those
+    /// of the options.
+    pub fn apply(&self, qos: &mut impl PolicySet, group: &mut impl PolicySet) {
+        set(qos, self.reliability());
+        set(qos, self.durability());
+        set(qos, self.history());
+        set(qos, self.exclusive.then_some(Ownership::Exclusive));
+        set(qos, self.representation());
+        set(group, (!self.partition.is_empty()).then(|| Partition { names: self.partition.clone() }));
     }
+}
 
-    /// Overrides a writer's policies with those of the options.
-    pub fn apply_to_writer(&self, qos: &mut DataWriterQos, publisher: &mut PublisherQos) {
-        qos.reliability = self.reliability().unwrap_or(qos.reliability);
-        qos.durability = self.durability().unwrap_or(qos.durability);
-        qos.history = self.history().unwrap_or(qos.history);
-        if self.exclusive {
-            qos.ownership = Ownership::Exclusive;
-        }
-        qos.data_representation = self.representation().unwrap_or_else(|| qos.data_representation.clone());
-        if !self.partition.is_empty() {
-            publisher.partition.names.clone_from(&self.partition);
-        }
+fn set<P: Policy>(qos: &mut impl PolicySet, value: Option<P>) {
+    if let (Some(policy), Some(value)) = (qos.policy_mut(), value) {
+        *policy = value;
     }
 }
 
@@ -143,7 +132,6 @@ pub fn writer_for(endpoints: &Endpoints) -> (DataWriterQos, PublisherQos) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use takt::qos::Partition;
     use takt::{PublicationData, SubscriptionData};
     use takt_wire::compat::{check, partitions_match};
 
@@ -176,7 +164,7 @@ mod tests {
         let options = PolicyOptions { best_effort: true, keep_all: true, ..PolicyOptions::default() };
         let writers = vec![writer(Reliability::RELIABLE, Durability::TransientLocal, &["a"])];
         let (mut qos, mut subscriber) = reader_for(&Endpoints { writers, readers: vec![] });
-        options.apply_to_reader(&mut qos, &mut subscriber);
+        options.apply(&mut qos, &mut subscriber);
         assert_eq!((qos.reliability, qos.history), (Reliability::BEST_EFFORT, History::KeepAll));
         assert_eq!((qos.durability, subscriber.partition.names), (Durability::TransientLocal, vec!["a".to_owned()]));
     }

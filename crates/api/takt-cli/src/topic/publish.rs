@@ -218,7 +218,7 @@ impl Pub {
     /// Returns policies that suit the discovered endpoints, overridden by options.
     fn policies_for(&self, found: &Endpoints) -> (DataWriterQos, PublisherQos) {
         let (mut qos, mut publisher) = writer_for(found);
-        self.policies.apply_to_writer(&mut qos, &mut publisher);
+        self.policies.apply(&mut qos, &mut publisher);
         (qos, publisher)
     }
 

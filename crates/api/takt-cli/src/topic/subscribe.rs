@@ -60,7 +60,7 @@ impl Sub {
         };
         let (mut qos, mut subscriber) = reader_for(&Endpoints { writers: Vec::new(), readers: Vec::new() });
         qos.history = takt::qos::History::KeepLast(256);
-        self.policies.apply_to_reader(&mut qos, &mut subscriber);
+        self.policies.apply(&mut qos, &mut subscriber);
         receive(&participant, topic, type_, (qos, subscriber), &self.selection, &self.limits, &self.format)
     }
 }
