@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::security::{AdmissionState, Protection, Security, SecurityChannel, SecurityEvent, SecurityMessage};
 use crate::time::Instant;
+use crate::writer::Writer;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -37,7 +38,8 @@ pub(crate) enum Trust {
 #[derive(Debug, Default)]
 pub(crate) struct RemoteSecurity {
     pub(crate) trust: Trust,
-    /// Whether the participant has shown that it knows the key of the volatile endpoints.
+    /// Whether the participant has shown that it knows the key of the volatile endpoints, and has
+    /// acknowledged the first key tokens.
     is_confirmed: bool,
     /// Local stateless and volatile writers for this participant only.
     stateless: Option<u32>,
@@ -201,7 +203,9 @@ impl Discovery {
     }
 
     /// Continues discovery with a participant that has used the key of the volatile endpoints,
-    /// which shows that it has authenticated this one.
+    /// which shows that it has authenticated this one, and has acknowledged the key tokens sent so
+    /// far. Without those keys it would drop the messages of builtin endpoints, which would then be
+    /// repeated.
     ///
     /// INTEROP(CycloneDDS 0.10): forgets endpoints that are announced before it has handled the
     /// last message of the handshake.
@@ -210,9 +214,12 @@ impl Discovery {
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| remote.security.is_authenticated()) else {
             return;
         };
-        if !core::mem::replace(&mut remote.security.is_confirmed, true) {
-            self.end_probation(call, index);
+        let volatile = remote.security.volatile.and_then(|index| call.endpoints.writers.get(index));
+        if remote.security.is_confirmed || volatile.is_some_and(Writer::has_unacknowledged) {
+            return;
         }
+        remote.security.is_confirmed = true;
+        self.end_probation(call, index);
     }
 
     /// Expels a participant. It stays known, so that its announcements do not each begin a new

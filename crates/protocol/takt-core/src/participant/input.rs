@@ -162,15 +162,15 @@ impl Participant {
             self.open_submessages(source, message, prefix, rest, &mut memory)
         {
             interpreter.protection.sender = Some(sender);
-            if sender == EntityId::VOLATILE_MESSAGE_WRITER {
-                self.discovery.confirm_session(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), source);
-            }
             let mut opened = Submessages::of(plain);
             while let Some(envelope) = opened.next_envelope() {
                 let handled = self.handle_envelope(now, from, interpreter, envelope, SharedBuffer::Nothing);
                 self.ctx.counters.malformed_submessages += u64::from(handled.is_err());
             }
             interpreter.protection.sender = None;
+            if sender == EntityId::VOLATILE_MESSAGE_WRITER {
+                self.discovery.confirm_session(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), source);
+            }
         }
         self.return_memory(Layer::Submessages, memory);
     }

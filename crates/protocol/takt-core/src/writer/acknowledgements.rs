@@ -72,7 +72,8 @@ impl Writer {
         self.queue_repair(index, ctx);
     }
 
-    pub(super) fn has_unacknowledged(&self) -> bool {
+    /// Reports whether a reliable reader has not acknowledged all changes.
+    pub(crate) fn has_unacknowledged(&self) -> bool {
         let last = self.history.last_sn();
         self.proxies.iter().any(|(_, proxy)| proxy.lags(last))
     }

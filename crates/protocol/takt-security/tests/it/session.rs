@@ -3,6 +3,7 @@
 
 use takt_core::{Event, Participant, RefusalReason};
 use takt_security::documents::{BasicProtectionKind, DomainRule, DomainSet, Effect, Grant, ProtectionKind, TopicRule};
+use takt_wire::message::{MessageView, id};
 use takt_wire::{EntityId, GuidPrefix};
 
 use crate::identities::{Identity, grant, issuers, rule, topic};
@@ -85,6 +86,33 @@ fn encrypting() -> DomainRule {
         ProtectionKind::Encrypt,
         topic(ProtectionKind::Encrypt, BasicProtectionKind::Encrypt, true),
     )
+}
+
+/// Reports whether a datagram has a submessage of this kind.
+fn has_submessage(datagram: &Datagram, kind: u8) -> bool {
+    let mut submessages = MessageView::parse(&datagram.octets).expect("a message").submessages();
+    std::iter::from_fn(|| submessages.next_envelope()).any(|envelope| envelope.expect("a submessage").id() == kind)
+}
+
+#[test]
+fn builtin_endpoints_wait_until_the_participant_acknowledges_the_keys() {
+    let mut network = Network::new();
+    for name in ["talker", "listener"] {
+        Identity::new(name).join(&mut network, &encrypting());
+    }
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let reader = network.reader(1, reader_spec(TOPIC));
+    // A key token is longer than heartbeats and acknowledgements of the volatile endpoints.
+    let is_token = |datagram: &Datagram| datagram.octets.len() > 250 && has_submessage(datagram, id::SEC_PREFIX);
+    network.fault = Some(Box::new(move |datagram: &mut Datagram| datagram.from != address(0) || !is_token(datagram)));
+    network.run(2_000);
+    assert!(network.nodes.iter().all(|node| node.counters().participants_authenticated == 1));
+    let of_first = |datagram: &&Datagram| datagram.from == address(0);
+    assert!(network.sent.iter().filter(of_first).any(is_token), "tokens are repeated");
+    let sealed = network.sent.iter().filter(of_first).filter(|datagram| has_submessage(datagram, id::SRTPS_PREFIX));
+    assert_eq!(sealed.count(), 0, "messages that the other participant cannot open");
+    network.fault = None;
+    assert!(network.match_within(20_000, (0, writer), (1, reader)));
 }
 
 #[test]
