@@ -9,9 +9,11 @@
 //! ([`crate::check::Rule::is_safety`]).
 //!
 //! In a domain under DDS Security it overhears all datagrams. It repeats handshakes and protected
-//! messages, with and without changed bits, in the names of their senders and in its own. It sends
-//! handshake messages with other sequence numbers, and floods participants with the identity tokens
-//! of others. All rules then hold if the domain signs its messages.
+//! messages, with and without changed bits, in the names of their senders and in its own. It
+//! repeats messages that are protected as a whole to their receivers: these may have removed the
+//! key, and received it again. It sends handshake messages with other sequence numbers, and floods
+//! participants with the identity tokens of others. All rules then hold if the domain signs its
+//! messages.
 //!
 //! The host does not match endpoints of the applications. A reliable reader that never acknowledges
 //! may block its writer, and the samples of a matched writer are valid data.
@@ -31,13 +33,16 @@ use takt_wire::{
 
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::network::Frame;
-use crate::process::{GROUP, address};
+use crate::process::{GROUP, address, is_protected};
 use crate::rng::Rng;
 
 /// Maximum number of remembered datagrams.
 const RECENT_MAX: usize = 64;
 /// Maximum number of overheard datagrams. Later ones replace random ones, so that old ones remain.
 const OVERHEARD_MAX: usize = 256;
+/// Maximum number of overheard messages that are protected as a whole: the first ones of the world,
+/// so that their keys may have been removed meanwhile.
+const PROTECTED_MAX: usize = 64;
 /// Maximum number of overheard handshake messages, or fragments of them.
 const HANDSHAKES_MAX: usize = 64;
 /// Number of GUID prefixes that the host reuses. The first one, the hoarder, announces many
@@ -133,6 +138,8 @@ pub struct Hostile {
     /// Overheard datagrams, those of the stateless endpoints apart.
     overheard: Vec<Rc<[u8]>>,
     handshakes: VecDeque<Rc<[u8]>>,
+    /// Overheard messages that are protected as a whole, with their destinations.
+    protected: Vec<(Locator, Rc<[u8]>)>,
     /// Participants from which the host has received, with their addresses.
     participants: Vec<(GuidPrefix, Locator)>,
     names: Vec<GuidPrefix>,
@@ -155,6 +162,7 @@ impl Hostile {
             recent: VecDeque::new(),
             overheard: Vec::new(),
             handshakes: VecDeque::new(),
+            protected: Vec::new(),
             participants: Vec::new(),
             names: (0..NAMES).map(name).collect(),
             count: 0,
@@ -188,7 +196,10 @@ impl Hostile {
     }
 
     /// Stores a datagram that is sent to somebody else.
-    pub fn overhear(&mut self, datagram: &Rc<[u8]>) {
+    pub fn overhear(&mut self, to: Locator, datagram: &Rc<[u8]>) {
+        if is_protected(datagram) && self.protected.len() < PROTECTED_MAX {
+            self.protected.push((to, Rc::clone(datagram)));
+        }
         if writer_sn_offset(datagram, EntityId::STATELESS_MESSAGE_WRITER).is_some() {
             if self.handshakes.len() == HANDSHAKES_MAX {
                 self.handshakes.pop_front();
@@ -231,6 +242,10 @@ impl Hostile {
         for _ in 0..self.plan.burst {
             let name = self.name();
             let is_on_domain = self.plan.attacks_domain && self.rng.chance(600_000);
+            if is_on_domain && self.rng.chance(400_000) {
+                self.repeat_protected_message();
+                continue;
+            }
             let bytes = match self.rng.below(11) {
                 _ if is_on_domain => self.attack_domain(name),
                 0 => self.flood(),
@@ -560,6 +575,15 @@ impl Hostile {
                 let bytes = self.rng.pick(&all).to_vec();
                 self.impersonate(fresh, bytes)
             }
+        }
+    }
+
+    /// Repeats a message that is protected as a whole to its receivers.
+    fn repeat_protected_message(&mut self) {
+        let at = self.rng.below((self.protected.len() as u64).max(1)) as usize;
+        if let Some((to, bytes)) = self.protected.get(at).cloned() {
+            let source = self.random_address();
+            self.outgoing.push((source, to, bytes));
         }
     }
 

@@ -37,6 +37,7 @@ use crate::work::Meter;
 use durable::DurableEndpoint;
 use partner::Partner;
 use protected::ProtectedMessages;
+pub use protected::is_protected;
 pub use reading::TAKES_EVERY;
 pub use site::{GROUP, HostLocation, address, at_address};
 use spec::{reader_spec, writer_spec};

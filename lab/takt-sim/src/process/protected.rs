@@ -12,6 +12,12 @@ const PREFIX_AT: usize = 8;
 /// SRTPS_PREFIX, the first submessage of such a message.
 const SRTPS_PREFIX: u8 = 0x33;
 
+/// Reports whether a message is protected as a whole.
+#[must_use]
+pub fn is_protected(datagram: &[u8]) -> bool {
+    datagram.get(HEADER_LEN) == Some(&SRTPS_PREFIX)
+}
+
 /// Digests of accepted messages.
 #[derive(Debug, Default)]
 pub struct ProtectedMessages(BTreeSet<u64>);
@@ -23,7 +29,6 @@ impl ProtectedMessages {
         let mut hasher = DefaultHasher::new();
         datagram.hash(&mut hasher);
         let is_own = datagram.get(PREFIX_AT..HEADER_LEN) == Some(&own.0);
-        let is_protected = datagram.get(HEADER_LEN) == Some(&SRTPS_PREFIX);
-        is_protected && !is_own && !self.0.insert(hasher.finish())
+        is_protected(datagram) && !is_own && !self.0.insert(hasher.finish())
     }
 }

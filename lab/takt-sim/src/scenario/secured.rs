@@ -86,6 +86,20 @@ impl Scenario {
     fn plan_hostile(&mut self, rng: &mut Rng) {
         if rng.chance(250_000) {
             self.hostile = Some(HostilePlan::of_domain(rng, self.hosts.len(), self.active));
+            self.plan_return_of_keys(rng);
+        }
+    }
+
+    /// Makes the documents of one of the first two members expire, and renews them while the
+    /// hostile host attacks, in 50 % of its worlds. Others remove its keys, and receive them again.
+    fn plan_return_of_keys(&mut self, rng: &mut Rng) {
+        let active = self.active;
+        let Some(domain) = self.domain.as_mut().filter(|_| rng.chance(500_000)) else { return };
+        let (member, renews_at) = (rng.below(2) as usize, SECOND + rng.below(active.saturating_sub(SECOND) / 2 + 1));
+        let member = &mut domain.members[member];
+        if member.expiry.is_none() && renews_at < active {
+            member.expiry = Some(ExpiryPlan { is_of_permissions: rng.chance(500_000), second: 1 });
+            member.renews_at = Some(renews_at);
         }
     }
 

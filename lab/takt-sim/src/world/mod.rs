@@ -798,7 +798,7 @@ impl<'a> World<'a> {
         let target = to.and_then(host_of);
         let frame = Frame::new(Head { host: target, ..head });
         if let Some(hostile) = self.hostile.as_mut().filter(|hostile| hostile.plan.attacks_domain && !frame.hostile) {
-            hostile.overhear(&frame.bytes);
+            hostile.overhear(frame.to, &frame.bytes);
         }
         self.timeline.sent(self.now, sender, &frame);
         if is_multicast {

@@ -377,8 +377,7 @@ fn announced_vendor(participant_data: &[u8]) -> Option<VendorId> {
     list.find(PID_VENDORID).and_then(|parameter| parameter.value.first_chunk().copied()).map(VendorId)
 }
 
-/// Returns the announcement that the handshake authenticated, if it can be read as one of
-/// discovery.
+/// Returns the announcement that the handshake authenticated, if discovery can parse it.
 fn announced(participant_data: &[u8]) -> Option<ParticipantData> {
     // tidy-allow(dropped-cause): the participant stays as it was discovered
     ParticipantData::parse_list(participant_data, Endianness::Big).ok()
