@@ -244,6 +244,10 @@ fn write(shared: &Shared, mut file: File) {
         }
         taken.clear();
         if is_closing {
+            // A process that is being started may still hold the descriptor, and the lock with it.
+            if let Err(error) = file.unlock() {
+                shared.lock().failure.get_or_insert(error);
+            }
             return;
         }
         let state = shared.lock();

@@ -1,5 +1,7 @@
 //! Tests of the captures that the transports of a process share.
 
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use takt_testkit::directory::Directory;
@@ -114,16 +116,29 @@ fn datagrams_beyond_the_length_of_the_file_are_counted() {
     assert!(std::fs::metadata(&summary.path).expect("it exists").len() <= 10_000);
 }
 
+/// Returns a duplicate of the open descriptor of the file.
+fn descriptor_of(path: &str) -> OwnedFd {
+    let mut open = std::fs::read_dir("/proc/self/fd").expect("a list").map(|entry| entry.expect("an entry").path());
+    let found = open.find(|entry| std::fs::read_link(entry).is_ok_and(|target| target == Path::new(path)));
+    let number = found.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()?.parse().ok());
+    // SAFETY: the capture keeps the descriptor open during the call.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(number.expect("the capture has the file open")) };
+    borrowed.try_clone_to_owned().expect("a duplicate")
+}
+
 #[test]
 fn file_of_this_process_is_continued_and_one_of_another_process_is_refused() {
     let directory = Directory::new("capture-again");
     let path = directory.text("again.pcapng");
     std::fs::write(&path, "an older file").expect("the directory is writable");
+    let mut held = Vec::new();
     for round in 1..=2 {
         let (capture, summary) = capture(&path, 1 << 20);
         let mut a = capture.tap(Box::new(open(&own_loopback())), "");
         let to = user_locator(&a);
         send(&mut a, b"to myself", FlowId::DEFAULT, &[to]);
+        // A process that is being started holds the descriptor until it runs its program.
+        held.push(descriptor_of(&path));
         drop((a, capture));
         assert_eq!(closed(&summary).packets, 1);
         let file = Pcapng::read(path.as_ref());
