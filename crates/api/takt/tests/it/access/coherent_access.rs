@@ -130,6 +130,10 @@ fn group_ordered_access_returns_samples_in_write_order() {
             world.writers[*writer].write(&Shape::new("RED", x as i32)).expect("room");
         }
         assert!(matches!(world.readers[0].take(1), Err(Error::PreconditionNotMet { .. })), "access is not open");
+        for _ in 0..2 {
+            let next = world.readers[0].take_next_sample(&mut Shape::default());
+            assert!(matches!(next, Err(Error::PreconditionNotMet { .. })), "access is not open");
+        }
         let mut seen = Vec::new();
         world.wait_until("samples", || {
             world.subscriber.begin_access().expect("open");

@@ -54,6 +54,37 @@ fn selectors_choose_by_state_and_instance() {
 }
 
 #[test]
+fn emptied_reader_finds_later_samples_disposals_and_its_end() {
+    for runtime in RUNTIMES {
+        let pair = filled(runtime);
+        let mut shape = Shape::default();
+        let mut next = || {
+            let mut found = None;
+            pair.wait_until("an entry", || {
+                found = pair.reader.take_next_sample(&mut shape).expect("open");
+                found.is_some()
+            });
+            (found.expect("it was waited for"), shape.x)
+        };
+        for _ in 0..6 {
+            next();
+        }
+        for x in 7..10 {
+            assert_eq!(pair.reader.take_next_sample(&mut Shape::default()).expect("open"), None, "{runtime:?}");
+            pair.writer.write(&Shape::new("RED", x)).expect("room");
+            assert_eq!(next().1, x, "{runtime:?}");
+        }
+        assert_eq!(pair.reader.take_next_sample(&mut Shape::default()).expect("open"), None);
+        pair.writer.dispose(&Shape::new("RED", 0)).expect("open");
+        assert_eq!(next().0.instance_state, InstanceState::NotAliveDisposed, "{runtime:?}");
+        assert_eq!(pair.reader.take_next_sample(&mut Shape::default()).expect("open"), None);
+        pair.reader.close().expect("open");
+        let closed = pair.reader.take_next_sample(&mut Shape::default());
+        assert!(matches!(closed, Err(Error::AlreadyDeleted)), "{runtime:?}: {closed:?}");
+    }
+}
+
+#[test]
 fn next_sample_operations_return_samples_one_by_one() {
     for runtime in RUNTIMES {
         let pair = filled(runtime);
