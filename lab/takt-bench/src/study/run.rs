@@ -234,9 +234,9 @@ impl Driver<'_> {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Vec<Measurement>> {
         let started_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let earlier = self.failures.get(&at).filter(|failures| failures.len() >= FAILURES_MAX);
+        let last_tried = self.failures.get(&at).and_then(|failures| failures.get(FAILURES_MAX - 1));
         let mut disturbance = Disturbance::default();
-        let report = match earlier.and_then(|failures| failures.last()) {
+        let report = match last_tried {
             Some(why) => Err(format!("skipped after {FAILURES_MAX} failures: {why}")),
             None => self.tries(job, (round, turn), &mut disturbance, progress)?,
         };

@@ -11,10 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Systems of the repository.
-const TREE: [(&str, &str); 2] = [
-    ("lab/peers/takt.toml", include_str!("../../../peers/takt.toml")),
-    ("lab/peers/systems.toml", include_str!("../../../peers/systems.toml")),
-];
+const TREE: [(&str, &str); 2] =
+    [("lab/peers/takt.toml", include_str!("takt.toml")), ("lab/peers/systems.toml", include_str!("systems.toml"))];
 /// Environment variable with the directory of the agents; it overrides the one that `make -C
 /// lab/peers` filled.
 const AGENTS: &str = "BENCH_AGENTS";

@@ -105,6 +105,8 @@ fn failing_system_is_left_out_after_two_rounds_and_missing_one_is_reported() {
         .collect();
     assert_eq!(failures.len(), 8, "two sizes in four rounds");
     assert!(failures.iter().all(|why| why.contains("no licence")), "{failures:?}");
+    let skipped = |why: &&&str| why.matches("skipped after 2 failures").count() == 1;
+    assert_eq!(failures.iter().filter(skipped).count(), 4, "each says so once: {failures:?}");
     assert_eq!(starts(&scene, "broken", "pong"), 2, "the agent is started in only two rounds");
     assert_eq!(starts(&scene, "good", "ping"), 4);
 }
