@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
-use std::{fs, thread};
+use std::{fs, io, thread};
 
 use crate::tree::SourceTree;
 use mutations::{Mutation, World};
@@ -163,8 +163,33 @@ fn write_copy(tree: &SourceTree, all: &[Mutation], copy: &Path) -> Result<(), St
     for file in &tree.files {
         changed.entry(file.path.clone()).or_insert_with(|| file.text.clone());
     }
+    let is_known = |path: &Path| {
+        path.strip_prefix(copy).ok().and_then(Path::to_str).is_some_and(|path| changed.contains_key(path))
+    };
+    remove_others(copy, &copy.join("target"), &is_known)
+        .map_err(|error| format!("cannot remove old files of {}: {error}", copy.display()))?;
     for (path, text) in &changed {
         write(&copy.join(path), text)?;
+    }
+    Ok(())
+}
+
+/// Removes the files below a directory that are not known, and the directories that they leave
+/// empty. `kept` is left as it is.
+fn remove_others(directory: &Path, kept: &Path, is_known: &dyn Fn(&Path) -> bool) -> io::Result<()> {
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() && path != kept {
+            remove_others(&path, kept, is_known)?;
+            if fs::read_dir(&path)?.next().is_none() {
+                fs::remove_dir(&path)?;
+            }
+        } else if path != kept && !is_known(&path) {
+            fs::remove_file(&path)?;
+        }
     }
     Ok(())
 }
@@ -213,4 +238,19 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::create_dir_all(directory)
         .and_then(|()| fs::write(path, text))
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::remove_others;
+    use crate::fixture::Fixture;
+
+    #[test]
+    fn copy_loses_the_files_that_the_sources_lost() {
+        let fixture = Fixture::new(&[("a/new.rs", ""), ("a/old.rs", ""), ("b/c/old.rs", ""), ("target/x", "")]);
+        let root = fixture.path();
+        remove_others(root, &root.join("target"), &|path| path.ends_with("a/new.rs")).expect("own files");
+        let left = ["a/new.rs", "a/old.rs", "b", "target/x"].map(|path| root.join(path).exists());
+        assert_eq!(left, [true, false, false, true]);
+    }
 }
