@@ -28,10 +28,11 @@ fn port(domain: u32) -> u16 {
 
 #[test]
 fn interface_is_captured_until_the_count_and_decoded_by_others() {
-    if let Err(why) = require::root() {
-        return not_run(why);
-    }
-    let (directory, domain) = (Directory::new("capture-cli"), domain());
+    // On the loopback interface of the machine, packets of other tests could reach the count first.
+    let Some([host, _]) = veth_pair(1) else { return };
+    let _inside = host.enter();
+    // Of some domains, tshark takes the ports for those of other protocols: 27910 for Quake II.
+    let (directory, domain) = (Directory::new("capture-cli"), 0);
     let path = directory.text("lo.pcapng");
     let capture = Takt::start(&format!("capture {path} --interface lo --seconds 60 --count 200 --json"));
     capture.await_complaint("takt: capturing RTPS on lo");
