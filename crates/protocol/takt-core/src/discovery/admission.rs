@@ -51,6 +51,11 @@ pub(crate) struct RemoteSecurity {
 }
 
 impl RemoteSecurity {
+    /// Reports whether no handshake has begun, because of the announced identity or domain.
+    pub(super) fn begins_no_handshake(&self) -> bool {
+        matches!(self.trust, Trust::Open | Trust::Refused)
+    }
+
     /// Reports whether address validation alone does not end the probation.
     pub(crate) fn has_to_authenticate(&self) -> bool {
         match self.trust {

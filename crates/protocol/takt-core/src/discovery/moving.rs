@@ -21,7 +21,7 @@
 use super::Remote;
 use super::footprint::Footprint;
 use super::multicast::has_own_locators;
-use super::validation::Probation;
+use super::validation::{AMPLIFICATION_MAX, Probation};
 use crate::config::{Interface, Locators};
 use crate::context::Context;
 use crate::discovery::{Call, Discovery};
@@ -87,7 +87,11 @@ impl Discovery {
         let moved = remote.data.metatraffic_unicast != data.metatraffic_unicast
             || remote.data.default_unicast != data.default_unicast
             || remote.uses_other_connection(call.now, from.source);
-        if moved && remote.probation.is_some() {
+        // The former announcement may have been forged.
+        let can_authenticate_now = call.ctx.security.is_some()
+            && remote.security.begins_no_handshake()
+            && (remote.data.identity_token != data.identity_token || remote.data.security_info != data.security_info);
+        if moved && remote.probation.is_some() || can_authenticate_now && is_authentic {
             return self.rediscover(call, from, data, payload);
         }
         let changed = ChangedAnnouncement { data: Box::new(data), announcement: payload.into(), source: from.source };
@@ -120,7 +124,10 @@ impl Discovery {
         let known = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
         let Some(remote) = known else { return };
         let former = remote.challenged_at();
-        let credit = remote.probation.as_ref().map_or(0, Probation::credit);
+        // The announcement may have been credited at the former address, and counts for the new
+        // one. Earlier messages do not.
+        let credit = remote.probation.as_ref().filter(|_| remote.is_at(&from.source)).map_or(0, Probation::credit);
+        let credit = credit.min(AMPLIFICATION_MAX * payload.len());
         self.remove_participant(call, prefix, super::Departure::Lost);
         self.handle_participant_data(call, from, data, payload);
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };

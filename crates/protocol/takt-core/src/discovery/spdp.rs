@@ -641,10 +641,16 @@ impl Discovery {
 
     /// Renews the lease of a participant for any of its messages, because announcements may be lost
     /// under load. Returns the number of octets that are still not charged to a participant.
-    pub(crate) fn message_received(&mut self, now: Instant, prefix: GuidPrefix, octets: usize) -> usize {
+    pub(crate) fn message_received(
+        &mut self,
+        now: Instant,
+        prefix: GuidPrefix,
+        source: &Locator,
+        octets: usize,
+    ) -> usize {
         let Some(remote) = self.sender(prefix) else { return octets };
         remote.last_received = now;
-        if remote.receive_octets(octets) { 0 } else { octets }
+        if remote.receive_octets(source, octets) { 0 } else { octets }
     }
 
     /// Returns the participant that sent a datagram; usually the sender of the previous one.

@@ -4,7 +4,7 @@
 //! An announcement is a datagram that can be forged, with any source and any locators. A new
 //! participant is therefore on probation: it is sent this participant's announcement and a
 //! challenge, in total at most [`AMPLIFICATION_MAX`] octets for each octet that was received from
-//! it. None of its endpoints is matched.
+//! its address or announced it. None of its endpoints is matched.
 //!
 //! The challenge is a heartbeat (RTPS 2.5 §8.3.8.6) of each of the two SEDP writers, sent to this
 //! participant alone. It offers no samples, and its first sequence number can be known only to its
@@ -185,7 +185,7 @@ impl Probation {
     }
 
     /// Continues an earlier probation at another address. `credit` is the number of octets that may
-    /// still be sent.
+    /// be sent there.
     pub(super) fn continue_at(&mut self, former: Vec<Locator>, credit: usize) {
         self.former = former;
         self.credit = credit;
@@ -299,9 +299,19 @@ impl Remote {
         !self.security.has_to_authenticate() || self.data.vendor_id == VendorId::TAKT
     }
 
-    /// Credits octets received from the participant. Returns whether they were charged to its
-    /// account.
-    pub(super) fn receive_octets(&mut self, octets: usize) -> bool {
+    /// Reports whether a message came from the host of the participant's address, as far as its
+    /// source tells.
+    pub(super) fn is_at(&self, source: &Locator) -> bool {
+        Host::of(source).is_none_or(|host| Host::of(&self.metatraffic.locator) == Some(host))
+    }
+
+    /// Credits octets received from the participant's address. Returns whether they were charged to
+    /// its account. Octets from another address do not count, because an announcement may be forged
+    /// that directs the participant's traffic elsewhere.
+    pub(super) fn receive_octets(&mut self, source: &Locator, octets: usize) -> bool {
+        if self.probation.is_none() || !self.is_at(source) {
+            return false;
+        }
         self.probation.as_mut().map(|probation| probation.receive(octets)).is_some()
     }
 }

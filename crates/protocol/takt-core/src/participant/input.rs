@@ -116,8 +116,10 @@ impl Participant {
             return;
         }
         let is_authentic = self.is_authentic(&from, source);
-        let len =
-            if is_authentic { self.discovery.message_received(now, source, message.len()) } else { message.len() };
+        let len = match is_authentic {
+            true => self.discovery.message_received(now, source, &from.source, message.len()),
+            false => message.len(),
+        };
         let mut interpreter = Interpreter {
             sender: source,
             source,

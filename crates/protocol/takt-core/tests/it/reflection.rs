@@ -149,6 +149,32 @@ fn traffic_is_bounded_after_an_announcement_with_the_locators_of_a_victim() {
     stage.assert_bounded(200);
 }
 
+/// Regression: octets that a participant with an unvalidated address had sent were credited to the
+/// victim's address once an announcement in its name directed traffic there.
+#[test]
+fn messages_from_another_address_permit_no_traffic_to_a_victim() {
+    let mut stage = Stage::new();
+    let mut puppet = impostor(1);
+    puppet.address = address(5);
+    stage.receive(address(5), &spdp(&puppet));
+    let mut speak = |stage: &mut Stage| {
+        for number in 1..50 {
+            let heartbeat = puppet.heartbeat(EntityId::SEDP_PUB_WRITER, 1, 1_000 * number);
+            let datagram = puppet.datagram(|message| message.heartbeat(&heartbeat).expect("it fits"));
+            stage.receive(address(5), &datagram);
+            stage.run(50);
+        }
+    };
+    speak(&mut stage);
+    assert_eq!(stage.to_victim, 0);
+    stage.received = 0;
+    stage.receive(address(5), &spdp(&impostor(1)));
+    let received = stage.received;
+    speak(&mut stage);
+    stage.received = received;
+    stage.assert_bounded(1);
+}
+
 #[test]
 fn traffic_is_bounded_after_an_announcement_with_source_and_locators_of_a_victim() {
     let mut stage = Stage::new();

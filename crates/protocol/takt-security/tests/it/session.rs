@@ -436,6 +436,34 @@ fn handshake_replaces_a_forged_announcement() {
     assert!(network.match_within(1_000, (0, writer), (1, reader)));
 }
 
+/// Regression: a participant that was first heard of by a forged announcement, without a valid
+/// identity, was never authenticated. Its own announcement changed nothing.
+#[test]
+fn own_announcement_follows_a_forged_one_without_an_identity() {
+    let mut network = Network::new();
+    for name in ["talker", "listener"] {
+        Identity::new(name).join(&mut network, &encrypting());
+    }
+    network.fault = Some(Box::new(|datagram: &mut Datagram| {
+        let class = b"DDS:Auth:PKI-DH:1.0";
+        if let Some(at) = datagram.octets.windows(class.len()).position(|octets| octets == class) {
+            datagram.octets[at] = b'X';
+        }
+        true
+    }));
+    network.run(2_000);
+    let prefixes = [0, 1].map(|node| network.nodes[node].guid().prefix);
+    for node in [0, 1] {
+        let log: Vec<String> =
+            std::iter::from_fn(|| network.nodes[node].poll_security_log()).map(|it| it.text).collect();
+        assert!(log.iter().any(|text| text.contains("its identity has the class \"XDS:Auth")), "{log:?}");
+    }
+    network.fault = None;
+    assert!(network.run_until(20_000, |network| {
+        network.nodes[0].is_authenticated(prefixes[1]) && network.nodes[1].is_authenticated(prefixes[0])
+    }));
+}
+
 #[test]
 fn forged_dispose_of_an_authenticated_participant_is_ignored() {
     let mut network = Network::new();
