@@ -40,9 +40,9 @@ use crate::rng::Rng;
 const RECENT_MAX: usize = 64;
 /// Maximum number of overheard datagrams. Later ones replace random ones, so that old ones remain.
 const OVERHEARD_MAX: usize = 256;
-/// Maximum number of overheard messages that are protected as a whole: the first ones of the world,
-/// so that their keys may have been removed meanwhile.
-const PROTECTED_MAX: usize = 64;
+/// Maximum number of overheard messages that are protected as a whole, for each sender and
+/// destination: the first ones, so that their keys may have been removed meanwhile.
+const PROTECTED_MAX: usize = 16;
 /// Maximum number of overheard handshake messages, or fragments of them.
 const HANDSHAKES_MAX: usize = 64;
 /// Number of GUID prefixes that the host reuses. The first one, the hoarder, announces many
@@ -138,8 +138,8 @@ pub struct Hostile {
     /// Overheard datagrams, those of the stateless endpoints apart.
     overheard: Vec<Rc<[u8]>>,
     handshakes: VecDeque<Rc<[u8]>>,
-    /// Overheard messages that are protected as a whole, with their destinations.
-    protected: Vec<(Locator, Rc<[u8]>)>,
+    /// Overheard messages that are protected as a whole, with their senders and destinations.
+    protected: Vec<(GuidPrefix, Locator, Rc<[u8]>)>,
     /// Participants from which the host has received, with their addresses.
     participants: Vec<(GuidPrefix, Locator)>,
     names: Vec<GuidPrefix>,
@@ -197,8 +197,12 @@ impl Hostile {
 
     /// Stores a datagram that is sent to somebody else.
     pub fn overhear(&mut self, to: Locator, datagram: &Rc<[u8]>) {
-        if is_protected(datagram) && self.protected.len() < PROTECTED_MAX {
-            self.protected.push((to, Rc::clone(datagram)));
+        if is_protected(datagram) {
+            let sender = sender_of(datagram);
+            let known = self.protected.iter().filter(|(from, at, _)| (*from, *at) == (sender, to));
+            if known.count() < PROTECTED_MAX {
+                self.protected.push((sender, to, Rc::clone(datagram)));
+            }
         }
         if writer_sn_offset(datagram, EntityId::STATELESS_MESSAGE_WRITER).is_some() {
             if self.handshakes.len() == HANDSHAKES_MAX {
@@ -578,11 +582,13 @@ impl Hostile {
         }
     }
 
-    /// Repeats a message that is protected as a whole to its receivers.
+    /// Repeats a message that is protected as a whole to its receivers, mostly from the address of
+    /// its sender.
     fn repeat_protected_message(&mut self) {
         let at = self.rng.below((self.protected.len() as u64).max(1)) as usize;
-        if let Some((to, bytes)) = self.protected.get(at).cloned() {
-            let source = self.random_address();
+        if let Some((sender, to, bytes)) = self.protected.get(at).cloned() {
+            let known = self.participants.iter().find(|(prefix, _)| *prefix == sender).map(|(_, at)| *at);
+            let source = known.filter(|_| self.rng.chance(700_000)).unwrap_or_else(|| self.random_address());
             self.outgoing.push((source, to, bytes));
         }
     }
@@ -632,6 +638,11 @@ impl Hostile {
             EntityId::TYPE_LOOKUP_REPLY_WRITER,
         ])
     }
+}
+
+/// Returns the GUID prefix of a message's header.
+fn sender_of(datagram: &[u8]) -> GuidPrefix {
+    datagram.get(8..20).and_then(|octets| octets.try_into().ok()).map(GuidPrefix).unwrap_or_default()
 }
 
 /// Returns the offset of the sequence number of the first DATA or DATA_FRAG of a writer.
