@@ -118,6 +118,8 @@ pub(crate) struct Signal {
     changes: AtomicU32,
     enabled: AtomicU32,
     deleted: AtomicBool,
+    /// See [`is_drained`](Self::is_drained).
+    drained: AtomicBool,
     pub(crate) waiters: Waiters,
 }
 
@@ -129,6 +131,7 @@ impl Signal {
             changes: AtomicU32::new(0),
             enabled: AtomicU32::new(StatusMask::ALL.0),
             deleted: AtomicBool::new(false),
+            drained: AtomicBool::new(false),
             waiters: Waiters::new(),
         }
     }
@@ -136,8 +139,22 @@ impl Signal {
     /// Records a change of the status and wakes the wait sets. Without wait sets it costs one
     /// atomic operation.
     pub(crate) fn raise(&self, status: StatusMask) {
+        if status == StatusMask::DATA_AVAILABLE {
+            self.set_drained(false);
+        }
         self.changes.fetch_or(status.0, Ordering::SeqCst);
         self.waiters.wake();
+    }
+
+    /// Reports whether the last read of the reader was a take that found no sample, and
+    /// `DATA_AVAILABLE` was not raised since.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.drained.load(Ordering::Acquire)
+    }
+
+    /// Records the end of a read, or available data. Called while the lock of the state is held.
+    pub(crate) fn set_drained(&self, drained: bool) {
+        self.drained.store(drained, Ordering::Release);
     }
 
     /// Marks the entity as deleted and wakes the wait sets, which would otherwise wait forever.

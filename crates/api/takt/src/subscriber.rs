@@ -12,7 +12,7 @@ use crate::condition::StatusCondition;
 use crate::group::{Group, check_dropped, delete_each};
 use crate::listener::{ALL_BUT_ON_READERS, SubscriberListener};
 use crate::participant::ParticipantInner;
-use crate::qos::{DataReaderQos, SubscriberQos};
+use crate::qos::{AccessScope, DataReaderQos, SubscriberQos};
 use crate::reader::{AnyDataReader, ReaderCore};
 use crate::runtime::listeners::Listener;
 use crate::status::{Signal, StatusMask};
@@ -28,6 +28,8 @@ pub struct Subscriber {
 pub(crate) struct SubscriberInner {
     entities: Group<SubscriberQos, DataReaderQos, ReaderCore>,
     pub(crate) group: SubscriberHandle,
+    /// PRESENTATION has the scope GROUP: reads fail outside `begin_access`.
+    pub(crate) has_group_access: bool,
     /// Signal of `DATA_ON_READERS`, created when its condition is first requested.
     signal: OnceLock<Arc<Signal>>,
 }
@@ -53,7 +55,9 @@ impl SubscriberInner {
 impl Subscriber {
     pub(crate) fn new(participant: &Arc<ParticipantInner>, qos: SubscriberQos, is_enabled: bool) -> Result<Self> {
         let group = participant.engine.call(|driver, _| Ok(driver.core.create_subscriber(qos.presentation)?))?;
+        let has_group_access = qos.presentation.access_scope == AccessScope::Group;
         let inner = Arc::new(SubscriberInner {
+            has_group_access,
             entities: Group::new(participant, qos, is_enabled)?,
             signal: OnceLock::new(),
             group,

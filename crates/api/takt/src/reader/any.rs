@@ -28,7 +28,7 @@ use crate::status::{
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::TopicInner;
-use crate::{Duration, Error, Executor, Flow, Readable, Result, TRANSPORT_PROPERTY};
+use crate::{Duration, Error, Executor, Flow, Readable, Result, Runtime, TRANSPORT_PROPERTY};
 
 /// Reader without its type: the methods of a [`DataReader`] that do not depend on the sample type.
 /// Clones refer to the same reader. It is deleted with the last of them, or by
@@ -349,9 +349,50 @@ impl ReaderCore {
     #[inline]
     pub(crate) fn begin_read(&self) -> Result<ReadCall<'_>> {
         let call = self.engine.begin_read(self.handle)?;
+        self.signal.set_drained(false);
         self.signal.clear(StatusMask::DATA_AVAILABLE);
         self.subscriber.reset_data_on_readers();
         Ok(call)
+    }
+
+    /// Begins a read or take of selected samples. Returns `None`, without acquiring the lock of the
+    /// state, for a take of any sample if the reader is known to have none: a thread that polls
+    /// must not delay the receiving thread.
+    #[inline]
+    pub(crate) fn begin_selected(&self, selector: Selector) -> Result<Option<ReadCall<'_>>> {
+        if selector == Selector::TAKE && self.is_known_empty() {
+            #[cfg(debug_assertions)]
+            self.check_emptiness();
+            self.subscriber.reset_data_on_readers();
+            return Ok(None);
+        }
+        self.begin_read().map(Some)
+    }
+
+    fn is_known_empty(&self) -> bool {
+        self.signal.is_drained() && !self.signal.is_deleted()
+    }
+
+    /// Checks that each sample raises `DATA_AVAILABLE`, unless another thread holds the lock of the
+    /// state.
+    #[cfg(debug_assertions)]
+    fn check_emptiness(&self) {
+        let has_samples = self.engine.inspect_if_free(|driver| {
+            Ok(driver.core.has_samples(self.handle, &Selector::TAKE)? && self.is_known_empty())
+        });
+        assert!(!matches!(has_samples, Some(Ok(true))), "the reader has samples and counts as empty");
+    }
+
+    /// Ends a read or take of selected samples. `found` reports whether there were any.
+    #[inline]
+    pub(crate) fn end_selected(&self, call: ReadCall<'_>, selector: Selector, found: bool) -> Result<()> {
+        if !found && selector == Selector::TAKE {
+            // Other reads do more than to look for samples: they fail outside `begin_access`, or on
+            // another thread than the owner of an inline participant.
+            let is_only_lookup = self.engine.runtime == Runtime::Shared && !self.subscriber.has_group_access;
+            self.signal.set_drained(is_only_lookup);
+        }
+        call.finish()
     }
 
     fn delete(&self) -> Result<()> {

@@ -99,8 +99,8 @@ impl<T: Readable> DataReader<T> {
         sample: &mut T,
         mut visit: impl FnMut(&T, &SampleInfo),
     ) -> Result<usize> {
-        let (mut call, reader) = (self.core.begin_read()?, self.core.handle);
-        let (now, core) = (call.now, call.core()?);
+        let Some(mut call) = self.core.begin_selected(selector)? else { return Ok(0) };
+        let (now, core, reader) = (call.now, call.core()?, self.core.handle);
         let max = max.min(core.samples_per_read_max(reader)?);
         let (mut cursor, mut count) = (ReadCursor::default(), 0);
         while count < max {
@@ -112,7 +112,7 @@ impl<T: Readable> DataReader<T> {
                 cursor.reject_last();
             }
         }
-        call.finish()?;
+        self.core.end_selected(call, selector, count > 0 || max == 0)?;
         Ok(count)
     }
 }

@@ -60,7 +60,7 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
     /// [`close`](crate::AnyDataReader::close).
     pub fn take_loaned(&self) -> Result<Option<LoanedSample<T>>> {
-        let mut call = self.core.begin_read()?;
+        let Some(mut call) = self.core.begin_selected(Selector::TAKE)? else { return Ok(None) };
         let (now, core) = (call.now, call.core()?);
         let found = core.read_next(now, self.core.handle, Selector::TAKE, &mut ReadCursor::of_loans())?;
         let sample = found.map(|found| LoanedSample {
@@ -71,7 +71,7 @@ impl<T: Readable> DataReader<T> {
             },
             type_: PhantomData,
         });
-        call.finish()?;
+        self.core.end_selected(call, Selector::TAKE, sample.is_some())?;
         Ok(sample)
     }
 }

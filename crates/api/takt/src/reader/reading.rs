@@ -50,7 +50,7 @@ impl<T: Readable> DataReader<T> {
     }
 
     fn next(&self, selector: Selector, sample: &mut T) -> Result<Option<SampleInfo>> {
-        let mut call = self.core.begin_read()?;
+        let Some(mut call) = self.core.begin_selected(selector)? else { return Ok(None) };
         let (now, core) = (call.now, call.core()?);
         let (mut cursor, mut info) = (ReadCursor::default(), None);
         while let Some(found) = core.read_next(now, self.core.handle, selector, &mut cursor)? {
@@ -59,7 +59,7 @@ impl<T: Readable> DataReader<T> {
                 break;
             }
         }
-        call.finish()?;
+        self.core.end_selected(call, selector, info.is_some())?;
         Ok(info)
     }
 
@@ -173,8 +173,8 @@ impl<T: Readable> DataReader<T> {
         max: usize,
         count: &mut usize,
     ) -> Result<()> {
-        let (mut call, reader) = (self.core.begin_read()?, self.core.handle);
-        let (now, core) = (call.now, call.core()?);
+        let Some(mut call) = self.core.begin_selected(selector)? else { return Ok(()) };
+        let (now, core, reader) = (call.now, call.core()?, self.core.handle);
         let max = max.min(core.samples_per_read_max(reader)?);
         let mut cursor = ReadCursor::default();
         let mut ordered = match query.filter(|query| query.is_ordered()) {
@@ -199,7 +199,7 @@ impl<T: Readable> DataReader<T> {
                 cursor.reject_last();
             }
         }
-        call.finish()
+        self.core.end_selected(call, selector, *count > 0 || max == 0 || query.is_some())
     }
 
     /// Takes up to `max` samples without decoding them. `visit` receives each serialized payload
@@ -212,7 +212,7 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_payloads(&self, max: usize, mut visit: impl FnMut(&[u8], &SampleInfo)) -> Result<usize> {
-        let mut call = self.core.begin_read()?;
+        let Some(mut call) = self.core.begin_selected(Selector::TAKE)? else { return Ok(0) };
         let (now, core) = (call.now, call.core()?);
         let (mut cursor, mut count) = (ReadCursor::default(), 0);
         while count < max {
@@ -221,7 +221,7 @@ impl<T: Readable> DataReader<T> {
             visit(found.payload, &found.info);
             count += 1;
         }
-        call.finish()?;
+        self.core.end_selected(call, Selector::TAKE, count > 0 || max == 0)?;
         Ok(count)
     }
 

@@ -28,7 +28,7 @@ impl<T: Readable + Sync> DataReader<T> {
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
     /// [`close`](crate::AnyDataReader::close).
     pub fn take_shared(&self) -> Result<Option<SharedSample<T>>> {
-        let mut call = self.core.begin_read()?;
+        let Some(mut call) = self.core.begin_selected(Selector::TAKE)? else { return Ok(None) };
         let (now, core) = (call.now, call.core()?);
         let (mut cursor, mut taken) = (ReadCursor::of_loans(), None);
         while let Some(found) = core.read_next(now, self.core.handle, Selector::TAKE, &mut cursor)? {
@@ -38,7 +38,7 @@ impl<T: Readable + Sync> DataReader<T> {
                 break;
             }
         }
-        call.finish()?;
+        self.core.end_selected(call, Selector::TAKE, taken.is_some())?;
         Ok(taken)
     }
 

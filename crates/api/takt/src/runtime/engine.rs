@@ -277,6 +277,12 @@ impl Engine {
         access(self.enter()?.driver()?)
     }
 
+    /// As [`inspect`](Self::inspect), unless the lock is held.
+    #[cfg(debug_assertions)]
+    pub(crate) fn inspect_if_free<R>(&self, access: impl FnOnce(&mut Driver) -> Result<R>) -> Option<Result<R>> {
+        self.state.try_enter().map(|mut state| access(state.driver()?))
+    }
+
     /// Repeats `attempt` until it returns a value, and drives or sleeps in between. `progress` is
     /// notified when another attempt may succeed. `deadline` is evaluated only if the first attempt
     /// fails.

@@ -51,6 +51,17 @@ impl<T> Guarded<T> {
     }
 }
 
+#[cfg(debug_assertions)]
+impl<T> Guarded<T> {
+    /// Enters if the lock is free.
+    pub(crate) fn try_enter(&self) -> Option<Guard<'_, T>> {
+        match self {
+            Self::Locked(mutex) => mutex.try_lock().map(Guard::Locked),
+            Self::Owned(cell) => cell.enter().map(Guard::Owned).ok(),
+        }
+    }
+}
+
 /// Guard of an access to the value.
 pub(crate) enum Guard<'a, T> {
     Locked(PiMutexGuard<'a, T>),

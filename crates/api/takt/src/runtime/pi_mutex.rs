@@ -120,6 +120,15 @@ impl<T, O: Os> PiMutex<T, O> {
     }
 }
 
+#[cfg(debug_assertions)]
+impl<T> PiMutex<T> {
+    /// Locks the mutex if it is free.
+    pub(crate) fn try_lock(&self) -> Option<PiMutexGuard<'_, T>> {
+        let locked = self.raw.0.compare_exchange(0, Linux::thread_id(), Ordering::Acquire, Ordering::Relaxed);
+        locked.ok().map(|_| PiMutexGuard { mutex: self, waited_ns: 0, not_send: PhantomData })
+    }
+}
+
 impl<T, O: Os> fmt::Debug for PiMutex<T, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PiMutex").finish_non_exhaustive()

@@ -419,9 +419,18 @@ fn epoll_add_for(epoll: BorrowedFd<'_>, fd: RawFd, token: u64, events: libc::c_i
     Ok(())
 }
 
+/// Token of a timer that [`epoll_add_timer`] watches.
+const TIMER_TOKEN: u64 = u64::MAX;
+
+/// Watches a timer. Each expiry is reported once, and need not be read.
+pub(crate) fn epoll_add_timer(epoll: BorrowedFd<'_>, timer: BorrowedFd<'_>) -> io::Result<()> {
+    epoll_add_for(epoll, timer.as_raw_fd(), TIMER_TOKEN, libc::EPOLLIN | libc::EPOLLET)
+}
+
 /// Waits until a watched descriptor is ready, or the timeout expires. Returns the ready tokens,
-/// which are below 64, as a bit set; at most [`BATCH`]. Needs Linux 5.11.
-pub(crate) fn epoll_wait_bits(epoll: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<u64> {
+/// which are below 64, as a bit set, and whether a watched timer has expired; at most [`BATCH`].
+/// Needs Linux 5.11.
+pub(crate) fn epoll_wait_bits(epoll: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<(u64, bool)> {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
     let time = timeout.map(timespec);
     let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
@@ -441,7 +450,11 @@ pub(crate) fn epoll_wait_bits(epoll: BorrowedFd<'_>, timeout: Option<Duration>) 
     if count < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(events[..count as usize].iter().fold(0, |bits, event| bits | 1 << (event.u64 & 63)))
+    let tokens = events[..count as usize].iter().map(|event| event.u64);
+    Ok(tokens.fold((0, false), |(bits, has_expired), token| match token {
+        TIMER_TOKEN => (bits, true),
+        _ => (bits | 1 << (token & 63), has_expired),
+    }))
 }
 
 /// Converts a duration to a timespec.
@@ -487,6 +500,21 @@ pub(crate) fn set_timer(timer: BorrowedFd<'_>, delay: Duration) -> io::Result<()
     // SAFETY: `spec` is alive during the call; the former value is not requested.
     check(unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &spec, ptr::null_mut()) })?;
     Ok(())
+}
+
+/// Returns the time of the monotonic clock in nanoseconds.
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable during the call, which cannot fail: Linux always has this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// Reports whether the calling thread has a real-time or deadline scheduling policy.
+pub(crate) fn is_real_time() -> bool {
+    // SAFETY: no pointers; 0 stands for the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    matches!(policy & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
 }
 
 /// Calls `visit` with the token of each ready descriptor, at most [`BATCH`], without waiting.

@@ -1,8 +1,10 @@
 //! Read and take: which samples remain, and which ones selectors choose (DDS 1.4 §2.2.2.5.3).
 
 use crate::support::*;
+use std::sync::mpsc::channel;
 use takt::qos::*;
 use takt::*;
+use takt_testkit::waiting::receive;
 
 fn filled(runtime: Runtime) -> Pair<Shape> {
     let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
@@ -27,6 +29,60 @@ fn read_leaves_samples_and_take_removes_them() {
         assert_eq!(xs(&pair.reader.read(usize::MAX).expect("open")), [1, 1, 2, 2]);
         assert_eq!(xs(&pair.reader.take(usize::MAX).expect("open")), [1, 1, 2, 2]);
         assert_eq!(pair.reader.take(usize::MAX).expect("open"), []);
+    }
+}
+
+/// Runs `call` while a call of another reader of the participant holds the lock of its state.
+fn while_locked(reader: &DataReader<Shape>, call: impl FnOnce()) {
+    let ((entered, has_entered), (leave, may_leave)) = (channel(), channel());
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let visited = reader.take_payloads(1, |_, _| {
+                entered.send(()).expect("the test waits");
+                receive("the end of the test's call", &may_leave);
+            });
+            assert_eq!(visited.expect("open"), 1);
+        });
+        receive("a payload", &has_entered);
+        call();
+        leave.send(()).expect("the visitor waits");
+    });
+}
+
+/// A thread that polls would otherwise hold the lock most of the time, and the receiving thread
+/// would wait for it with each datagram.
+#[test]
+fn take_of_an_empty_reader_waits_for_no_lock() {
+    let pair = filled(Runtime::Shared);
+    let empty = pair.subscriber.reader::<Shape>("Other").expect("a reader");
+    let takes: [fn(&DataReader<Shape>) -> bool; 6] = [
+        |reader| reader.take_next_sample(&mut Shape::default()).expect("open").is_none(),
+        |reader| reader.take(9).expect("open").is_empty(),
+        |reader| reader.take_each(9, &mut Shape::default(), |_, _| ()).expect("open") == 0,
+        |reader| reader.take_payloads(9, |_, _| ()).expect("open") == 0,
+        |reader| reader.take_loaned().expect("open").is_none(),
+        |reader| reader.take_shared().expect("open").is_none(),
+    ];
+    for take in takes {
+        assert!(take(&empty));
+        while_locked(&pair.reader, || assert!(take(&empty)));
+    }
+}
+
+/// Neither a read nor the call of a listener, which resets DATA_AVAILABLE, hides a sample.
+#[test]
+fn sample_after_an_empty_take_is_found() {
+    for runtime in RUNTIMES {
+        let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+        for x in 0..2 {
+            assert_eq!(pair.reader.take(9).expect("open"), []);
+            pair.writer.write(&Shape::new("RED", x)).expect("room");
+            pair.wait_until("a sample", || pair.reader.select().not_read().read().expect("open").len() == 1);
+            assert_eq!(xs(&pair.reader.take(9).expect("open")), [x], "{runtime:?}");
+            pair.reader.on_data_available(|_| ()).expect("open");
+        }
+        pair.reader.close().expect("open");
+        assert!(matches!(pair.reader.take(1), Err(Error::AlreadyDeleted)), "{runtime:?}");
     }
 }
 
