@@ -102,7 +102,8 @@ fn open_rings() -> usize {
 struct ResourceUsage {
     rings: usize,
     /// File descriptors except UDP sockets, of which some remain connected to frequent
-    /// destinations, and except epoll instances, which threads create after many sleeps.
+    /// destinations, and except epoll instances with their timers, which threads create after many
+    /// sleeps.
     descriptors: usize,
     /// Files in `/dev/shm`, which Takt does not use.
     files: usize,
@@ -113,7 +114,7 @@ impl ResourceUsage {
         let unix = std::fs::read_to_string("/proc/net/unix").expect("it is there");
         let unix: BTreeSet<_> = unix.lines().filter_map(|line| line.split_whitespace().nth(6)).collect();
         let is_counted = |target: &str| {
-            if target.contains("[eventpoll]") {
+            if ["[eventpoll]", "[timerfd]"].iter().any(|kind| target.contains(kind)) {
                 return false;
             }
             let inode = target.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
