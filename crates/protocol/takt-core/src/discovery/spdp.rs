@@ -113,9 +113,14 @@ impl Remote {
     }
 
     /// Returns the arrival of its last message, its lease, and the own lease.
-    pub(crate) fn presence(&self, own_lease: Duration) -> Presence {
+    fn presence(&self, own_lease: Duration) -> Presence {
         Presence { last_received: self.last_received, lease: self.lease_duration(), own_lease }
     }
+}
+
+/// Returns the octets that a participant with this announcement takes.
+fn footprint_of(data: &ParticipantData, payload: &[u8]) -> usize {
+    size_of::<Remote>() + data.footprint() + payload.len()
 }
 
 /// Returns the lease duration of a participant, within the limits.
@@ -577,13 +582,37 @@ impl Discovery {
             call.ctx.counters.refused_remote_entities += 1;
             return;
         };
-        let footprint = size_of::<Remote>() + data.footprint() + payload.len();
-        if !self.has_room_for_participant(call, footprint) {
+        if !self.has_room_for_participant(call, footprint_of(&data, payload)) {
             call.ctx.counters.refused_remote_entities += 1;
             return;
         }
-        let prefix = data.guid.prefix;
         let guid = data.guid;
+        let index = self.insert_participant(call, from, data, payload, metatraffic);
+        self.renew_lease(call.now, call.ctx, index);
+        call.ctx.notify(Event::ParticipantDiscovered(guid));
+        if let Some(remote) = self.remotes.get(index) {
+            self.builtin_topics.present_participant(call, remote);
+        }
+        self.admit_participant(call, index);
+        self.queue_validation(call.ctx, index);
+        self.announcer.announce_soon(call.now, call.ctx);
+        let has_to_authenticate = self.remotes.get(index).is_some_and(|remote| remote.security.has_to_authenticate());
+        if !has_to_authenticate && self.validation.is_known(guid.prefix, &metatraffic.locator) {
+            self.end_probation(call, index);
+        }
+    }
+
+    /// Adds a participant on probation to the tables. Returns its index.
+    fn insert_participant(
+        &mut self,
+        call: &mut Call<'_>,
+        from: &Received,
+        data: ParticipantData,
+        payload: &[u8],
+        metatraffic: Path,
+    ) -> u32 {
+        let prefix = data.guid.prefix;
+        let footprint = footprint_of(&data, payload);
         let lease = call.ctx.timers.register(TimerKind::Lease { participant: u32::MAX });
         let probation = Probation::new(call.ctx);
         call.ctx.counters.participants_discovered += 1;
@@ -619,18 +648,7 @@ impl Discovery {
         }
         self.remote_by_prefix.insert(prefix, index);
         self.lost.remove(&metatraffic.locator);
-        self.renew_lease(call.now, call.ctx, index);
-        call.ctx.notify(Event::ParticipantDiscovered(guid));
-        if let Some(remote) = self.remotes.get(index) {
-            self.builtin_topics.present_participant(call, remote);
-        }
-        self.admit_participant(call, index);
-        self.queue_validation(call.ctx, index);
-        self.announcer.announce_soon(call.now, call.ctx);
-        let has_to_authenticate = self.remotes.get(index).is_some_and(|remote| remote.security.has_to_authenticate());
-        if !has_to_authenticate && self.validation.is_known(prefix, &metatraffic.locator) {
-            self.end_probation(call, index);
-        }
+        index
     }
 
     pub(super) fn renew_lease(&mut self, now: Instant, ctx: &mut Context, index: u32) {
@@ -651,6 +669,12 @@ impl Discovery {
         let Some(remote) = self.sender(prefix) else { return octets };
         remote.last_received = now;
         if remote.receive_octets(source, octets) { 0 } else { octets }
+    }
+
+    /// Returns the presence of a reader's participant: this one, unless it is a known remote one.
+    pub(crate) fn presence_of(&self, prefix: GuidPrefix, now: Instant) -> Presence {
+        let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
+        remote.map_or(Presence::own(now), |remote| remote.presence(self.announcer.lease_duration()))
     }
 
     /// Returns the participant that sent a datagram; usually the sender of the previous one.

@@ -61,6 +61,20 @@ impl Endpoints {
         live_reader(&mut self.readers, handle)
     }
 
+    /// Calls `handle` for the writer of a timer, unless it was deleted.
+    pub(crate) fn with_writer(&mut self, index: u32, handle: impl FnOnce(&mut Writer)) {
+        if let Some(writer) = self.writers.get_mut(index) {
+            handle(writer);
+        }
+    }
+
+    /// Calls `handle` for the reader of a timer, unless it was deleted.
+    pub(crate) fn with_reader(&mut self, index: u32, handle: impl FnOnce(&mut Reader)) {
+        if let Some(reader) = self.readers.get_mut(index) {
+            handle(reader);
+        }
+    }
+
     pub(crate) fn publisher(&mut self, handle: PublisherHandle) -> Result<&mut Publisher, Error> {
         match self.publishers.get_mut(handle.index) {
             Some(publisher) if publisher.handle == handle => Ok(publisher),

@@ -37,7 +37,7 @@ use crate::slots::{ReaderHandle, WriterHandle};
 use crate::time::Instant;
 use crate::timer::TimerKind;
 use crate::work::Work;
-use crate::writer::{HistoryLimits, Presence};
+use crate::writer::HistoryLimits;
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use takt_wire::message::Header;
@@ -161,105 +161,48 @@ impl Participant {
     }
 
     fn handle_timer(&mut self, kind: TimerKind, now: Instant) {
+        let Self { discovery, endpoints, ctx, .. } = self;
         match kind {
-            TimerKind::Groups => self.ctx.groups_changed = true,
+            TimerKind::Groups => ctx.groups_changed = true,
             TimerKind::Announce => {
-                self.discovery.report_latencies(&mut self.ctx, &mut self.endpoints);
-                self.discovery.report_refusals(&mut self.ctx);
-                self.discovery.announcer.handle_timeout(now, &mut self.ctx);
+                discovery.report_latencies(ctx, endpoints);
+                discovery.report_refusals(ctx);
+                discovery.announcer.handle_timeout(now, ctx);
             }
-            TimerKind::Introduction => self.discovery.handle_introductions(&mut self.ctx),
-            TimerKind::MulticastProbe { group } => self
-                .discovery
-                .handle_multicast_probe_timeout(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), group),
+            TimerKind::Introduction => discovery.handle_introductions(ctx),
+            TimerKind::MulticastProbe { group } => {
+                discovery.handle_multicast_probe_timeout(&mut Call::new(now, ctx, endpoints), group)
+            }
             TimerKind::Lease { participant } => {
-                self.discovery.handle_lease_end(&mut Call::new(now, &mut self.ctx, &mut self.endpoints), participant)
+                discovery.handle_lease_end(&mut Call::new(now, ctx, endpoints), participant)
             }
-            TimerKind::Challenge { participant } => {
-                self.discovery.handle_challenge_timeout(now, &mut self.ctx, participant)
-            }
-            TimerKind::RepeatTypeRequests => {
-                self.discovery.handle_type_request_timeout(&mut Call::new(now, &mut self.ctx, &mut self.endpoints))
-            }
-            TimerKind::ConfirmMatches => {
-                self.discovery.handle_confirmation_timeout(&mut Call::new(now, &mut self.ctx, &mut self.endpoints))
-            }
+            TimerKind::Challenge { participant } => discovery.handle_challenge_timeout(now, ctx, participant),
+            TimerKind::RepeatTypeRequests => discovery.handle_type_request_timeout(&mut Call::new(now, ctx, endpoints)),
+            TimerKind::ConfirmMatches => discovery.handle_confirmation_timeout(&mut Call::new(now, ctx, endpoints)),
+            TimerKind::Security => discovery.handle_security_timeout(&mut Call::new(now, ctx, endpoints)),
+            TimerKind::AssertLiveliness => discovery.assert_automatic_writers(&mut Call::new(now, ctx, endpoints)),
+            TimerKind::AssertManually => discovery.assert_liveliness(&mut Call::new(now, ctx, endpoints)),
             TimerKind::Heartbeat { writer } => {
-                let remote = |prefix| self.discovery.remotes.get(*self.discovery.remote_by_prefix.get(&prefix)?);
-                let own_lease = self.discovery.announcer.lease_duration();
-                let presence = |prefix| remote(prefix).map_or(Presence::own(now), |remote| remote.presence(own_lease));
-                if let Some(writer) = self.endpoints.writers.get_mut(writer) {
-                    writer.handle_timeout(now, &mut self.ctx, presence);
-                }
+                let presence = |prefix| discovery.presence_of(prefix, now);
+                endpoints.with_writer(writer, |it| it.handle_timeout(now, ctx, presence));
             }
-            TimerKind::Security => {
-                self.discovery.handle_security_timeout(&mut Call::new(now, &mut self.ctx, &mut self.endpoints))
-            }
-            TimerKind::AssertLiveliness => {
-                self.discovery.assert_automatic_writers(&mut Call::new(now, &mut self.ctx, &mut self.endpoints))
-            }
-            TimerKind::AssertManually => {
-                self.discovery.assert_liveliness(&mut Call::new(now, &mut self.ctx, &mut self.endpoints))
-            }
+            TimerKind::WriterDeadline { writer } => endpoints.with_writer(writer, |it| it.handle_deadline(now, ctx)),
+            TimerKind::Batch { writer } => endpoints.with_writer(writer, |it| it.handle_batch(now, ctx)),
+            TimerKind::Pace { writer } => endpoints.with_writer(writer, |it| it.handle_pace(ctx)),
+            TimerKind::WriterExpiry { writer } => endpoints.with_writer(writer, |it| it.handle_expiry(now, ctx)),
+            TimerKind::RouteChange { writer } => endpoints.with_writer(writer, |it| it.handle_route_timeout(now, ctx)),
+            TimerKind::PathProbe { writer } => endpoints.with_writer(writer, |it| it.handle_probe_timeout(now, ctx)),
+            TimerKind::OwnLease { writer } => endpoints.with_writer(writer, |it| it.handle_lease_end(now, ctx)),
             TimerKind::WriterLease { reader, proxy } => {
-                if let Some(reader) = self.endpoints.readers.get_mut(reader) {
-                    reader.handle_lease_end(now, &mut self.ctx, proxy);
-                }
+                endpoints.with_reader(reader, |it| it.handle_lease_end(now, ctx, proxy))
             }
-            TimerKind::WriterDeadline { writer } => {
-                if let Some(writer) = self.endpoints.writers.get_mut(writer) {
-                    writer.handle_deadline(now, &mut self.ctx);
-                }
-            }
-            TimerKind::ReaderDeadline { reader } => {
-                if let Some(reader) = self.endpoints.readers.get_mut(reader) {
-                    reader.handle_deadline(now, &mut self.ctx);
-                }
-            }
-            TimerKind::Batch { writer } => {
-                if let Some(writer) = self.endpoints.writers.get_mut(writer) {
-                    writer.handle_batch(now, &mut self.ctx);
-                }
-            }
-            TimerKind::Pace { writer } => {
-                if let Some(writer) = self.endpoints.writers.get_mut(writer) {
-                    writer.handle_pace(&mut self.ctx);
-                }
-            }
-            TimerKind::WriterExpiry { writer } => {
-                if let Some(writer) = self.endpoints.writers.get_mut(writer) {
-                    writer.handle_expiry(now, &mut self.ctx);
-                }
-            }
-            TimerKind::ReaderUpkeep { reader } => {
-                if let Some(reader) = self.endpoints.readers.get_mut(reader) {
-                    reader.handle_upkeep(now, &mut self.ctx);
-                }
-            }
-            TimerKind::RouteChange { writer } => {
-                if let Some(writer) = self.endpoints.writers.get_mut(writer) {
-                    writer.handle_route_timeout(now, &mut self.ctx);
-                }
-            }
-            TimerKind::PathProbe { writer } => {
-                if let Some(writer) = self.endpoints.writers.get_mut(writer) {
-                    writer.handle_probe_timeout(now, &mut self.ctx);
-                }
-            }
+            TimerKind::ReaderDeadline { reader } => endpoints.with_reader(reader, |it| it.handle_deadline(now, ctx)),
+            TimerKind::ReaderUpkeep { reader } => endpoints.with_reader(reader, |it| it.handle_upkeep(now, ctx)),
             TimerKind::ServiceWait { reader } => {
-                if let Some(reader) = self.endpoints.readers.get_mut(reader) {
-                    reader.handle_service_wait_end(now, &mut self.ctx);
-                }
-            }
-            TimerKind::OwnLease { writer } => {
-                if let Some(writer) = self.endpoints.writers.get_mut(writer) {
-                    writer.handle_lease_end(now, &mut self.ctx);
-                }
+                endpoints.with_reader(reader, |it| it.handle_service_wait_end(now, ctx))
             }
             TimerKind::AckNack { reader, proxy } => {
-                if let Some(reader) = self.endpoints.readers.get_mut(reader) {
-                    reader.handle_timeout(now, &mut self.ctx, proxy);
-                }
+                endpoints.with_reader(reader, |it| it.handle_timeout(now, ctx, proxy))
             }
         }
     }
