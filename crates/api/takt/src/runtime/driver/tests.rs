@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use takt_core::Config;
-use takt_transport::{Capabilities, Locators, RxFrame, Status, TransportError};
+use takt_core::{Config, FlowTag};
+use takt_transport::{Capabilities, Commit, FlowSpec, Locators, Receive, RxFrame, Scan, Status, TransportError};
 use takt_wire::GuidPrefix;
 
+use super::transmit::{FlushSet, Outgoing};
 use super::*;
+use crate::Error;
+use crate::runtime::poll::Ready;
 
 /// Committed datagrams: bytes, flow and destinations.
 type Sent = Arc<Mutex<Vec<(Vec<u8>, FlowId, Vec<Locator>)>>>;
