@@ -23,6 +23,7 @@
 extern crate alloc;
 
 mod bits;
+mod blocked_flows;
 mod cache;
 mod config;
 mod content_filter;

@@ -4,6 +4,7 @@
 mod allocations;
 mod announcements;
 mod batching;
+mod blocked_flows;
 mod catalogue;
 mod channels;
 mod coherent;
