@@ -102,8 +102,25 @@ impl Driver {
             return;
         }
         if let Some(flow) = self.flows.get_mut(usize::from(tag.0)).and_then(Option::take) {
+            self.kinds.iter().for_each(|kinds| self.core.unblock_fragments(tag, *kinds));
             self.close_flows(&flow.ids);
             self.find_urgent();
+        }
+    }
+
+    /// Delays fragments of all flows that use this flow of a transport, or ends that.
+    pub(super) fn set_blocked(&mut self, transport: usize, id: FlowId, is_blocked: bool) {
+        let kinds = self.kinds[transport];
+        for (index, flow) in self.flows.iter().enumerate() {
+            let uses = |flow: &Flow| flow.transports.has(transport) && flow.ids[transport] == id;
+            if !flow.as_ref().is_some_and(uses) {
+                continue;
+            }
+            let tag = FlowTag(index as u16);
+            match is_blocked {
+                true => self.core.block_fragments(tag, kinds),
+                false => self.core.unblock_fragments(tag, kinds),
+            }
         }
     }
 

@@ -113,6 +113,10 @@ pub(crate) struct Driver {
     /// Scratch list of the destinations that one transport serves, used if there are several
     /// transports.
     served: Vec<Locator>,
+    /// Octets of fragments of large samples that were committed since the last flush.
+    unflushed_fragment_octets: usize,
+    /// Locator kinds that each transport serves.
+    kinds: Vec<LocatorKinds>,
     counters: DriverCounters,
 }
 
@@ -133,6 +137,7 @@ impl Driver {
             descriptor_counts: Vec::new(),
             has_new_descriptors: true,
             longest_frames: longest_frames(&transports),
+            kinds: kinds_of_each(&transports),
             transports,
             frame_owner: 0,
             last_receiver: 0,
@@ -149,6 +154,7 @@ impl Driver {
             wall_clock_due: Instant(0),
             refresh_due: Instant(0),
             served: Vec::with_capacity(mixed),
+            unflushed_fragment_octets: 0,
             counters: DriverCounters::default(),
         };
         driver.update_descriptors();
@@ -189,10 +195,10 @@ impl Driver {
     }
 
     /// Handles the events of the transports. Returns true if a local peer was lost.
-    fn handle_transport_events(&mut self, now: Instant) -> bool {
+    pub(crate) fn handle_transport_events(&mut self, now: Instant) -> bool {
         let mut has_lost = false;
-        for transport in &mut self.transports {
-            while let Some(event) = transport.poll_event() {
+        for index in 0..self.transports.len() {
+            while let Some(event) = self.transports[index].poll_event() {
                 match event {
                     TransportEvent::InterfacesChanged => self.has_interface_changes = true,
                     TransportEvent::Lost(Lost { locator, has_ended: true }) => {
@@ -203,6 +209,8 @@ impl Driver {
                         self.core.handle_local_peer(now, &locator, false);
                         has_lost = true;
                     }
+                    TransportEvent::Blocked(flow) => self.set_blocked(index, flow, true),
+                    TransportEvent::Unblocked(flow) => self.set_blocked(index, flow, false),
                 }
             }
         }
@@ -343,6 +351,11 @@ impl Driver {
     pub(crate) fn transport_stats(&self) -> impl Iterator<Item = (&'static str, TransportStats)> {
         self.transports.iter().map(|transport| (transport.capabilities().name, transport.status().stats))
     }
+}
+
+/// Returns the locator kinds that each transport serves.
+fn kinds_of_each(transports: &[Box<dyn Transport>]) -> Vec<LocatorKinds> {
+    (0..transports.len()).map(|index| Roles::kinds(transports, TransportSet::default().with(index))).collect()
 }
 
 /// Returns the interfaces of all transports in the form that the core expects.

@@ -122,6 +122,7 @@ fn datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
         all[frame_owner].loan().expect("a frame")[..len].copy_from_slice(&b"hello"[..len]);
         let outgoing = Outgoing {
             len,
+            is_fragment: false,
             payload,
             flows: &flows,
             transports: TransportSet::ALL,
@@ -151,6 +152,7 @@ fn only_transport_of_a_datagram_provides_the_next_frame() {
     let mut route = |frame_owner, destinations: &[Locator]| {
         let outgoing = Outgoing {
             len: 5,
+            is_fragment: false,
             payload: &[],
             flows: &[FlowId::DEFAULT; 2],
             transports: TransportSet::ALL,
@@ -177,6 +179,7 @@ fn datagram_too_large_for_one_transport_is_counted_and_reaches_the_others() {
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
     let outgoing = Outgoing {
         len: 100,
+        is_fragment: false,
         payload: &[],
         flows: &[FlowId::DEFAULT; 2],
         transports: TransportSet::ALL,

@@ -5,7 +5,7 @@
 //! frame alone is not copied.
 
 use takt_core::{Instant, Transmit};
-use takt_transport::{Commit, FlowId, Payload, Transport, TransportError};
+use takt_transport::{Commit, FRAGMENT_OCTETS_PER_FLUSH, FlowId, Payload, Transport, TransportError};
 use takt_wire::{Locator, SharedPayload};
 
 use super::flows::Flow;
@@ -72,11 +72,28 @@ impl Driver {
                 self.counters.send_failures += 1;
             }
         }
+        if std::mem::take(&mut self.unflushed_fragment_octets) > 0 {
+            self.handle_transport_events(self.now);
+        }
     }
 
-    /// Builds one datagram in a transport's frame and commits it. Returns its length; `None` if no
-    /// datagram is due.
+    /// Builds one datagram and commits it. Returns its length; `None` if no datagram is due. Flushes
+    /// after some fragments of large samples, so that few of them wait in the queues of network
+    /// interfaces.
     fn transmit_one(&mut self, now: Instant, to_flush: &mut FlushSet) -> Option<usize> {
+        let Built { len, is_fragment } = self.commit_one(now, to_flush)?;
+        if is_fragment {
+            self.unflushed_fragment_octets += len;
+            if self.unflushed_fragment_octets >= FRAGMENT_OCTETS_PER_FLUSH {
+                self.flush(std::mem::take(to_flush));
+            }
+        }
+        Some(len)
+    }
+
+    /// Builds one datagram in a transport's frame and commits it; `None` if no datagram is due.
+    #[inline]
+    fn commit_one(&mut self, now: Instant, to_flush: &mut FlushSet) -> Option<Built> {
         if let Some(longest) = self.longest_frames
             && self.transports[self.frame_owner].capabilities().max_message_len < self.core.next_transmit_len_max()
         {
@@ -88,24 +105,32 @@ impl Driver {
         };
         let transmit = self.core.poll_transmit_gathering(now, frame)?;
         self.built += 1;
-        let whole = transmit.len + transmit.payload.len();
+        let built = Built { len: transmit.len + transmit.payload.len(), is_fragment: transmit.is_fragment };
         let Some(Some(Flow { ids: flows, transports: set, .. })) = self.flows.get(usize::from(transmit.flow.0)) else {
             self.counters.send_failures += 1;
-            return Some(whole);
+            return Some(built);
         };
-        let Transmit { len, destinations, loan, payload, .. } = transmit;
-        let outgoing = Outgoing { len, payload, flows, transports: *set, destinations, loan: loan.as_ref() };
+        let Transmit { len, is_fragment, destinations, loan, payload, .. } = transmit;
+        let loan = loan.as_ref();
+        let outgoing = Outgoing { len, payload, is_fragment, flows, transports: *set, destinations, loan };
         if let [only] = &mut self.transports[..] {
             to_flush.add(0);
             if outgoing.commit(only, flows[0], destinations).is_err() {
                 self.counters.send_failures += 1;
             }
-            return Some(whole);
+            return Some(built);
         }
         let Self { transports, served, counters, frame_owner, .. } = self;
         *frame_owner = outgoing.route(transports, *frame_owner, served, to_flush, counters);
-        Some(whole)
+        Some(built)
     }
+}
+
+/// Datagram that was built and committed.
+struct Built {
+    len: usize,
+    /// It is a fragment of a large sample.
+    is_fragment: bool,
 }
 
 /// Returns the index of the transport with the longest frames, if others are shorter.
@@ -134,6 +159,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) len: usize,
     /// Data that follow the frame's first `len` octets.
     pub(super) payload: &'a [u8],
+    /// The datagram is a fragment of a large sample.
+    pub(super) is_fragment: bool,
     pub(super) flows: &'a [FlowId],
     /// Transports that may carry the datagram.
     pub(super) transports: TransportSet,
@@ -205,7 +232,7 @@ impl Outgoing<'_> {
             None => Payload::Gathered(self.payload),
             Some(loan) => Payload::Loaned(loan),
         };
-        transport.commit(Commit { len: self.len, flow, destinations, payload })
+        transport.commit(Commit { len: self.len, flow, destinations, payload, is_fragment: self.is_fragment })
     }
 
     /// Copies the datagram between the frames of two transports. Returns false if that is not
