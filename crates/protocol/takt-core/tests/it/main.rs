@@ -23,6 +23,7 @@ mod forgetting;
 mod fragments;
 mod groups;
 mod groups_history;
+mod groups_vendors;
 mod hostile;
 mod instances;
 mod latency;
