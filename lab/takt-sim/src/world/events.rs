@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 
+use takt_core::FlowTag;
 use takt_wire::Guid;
 
 use super::World;
@@ -36,6 +37,8 @@ pub(super) enum Event {
     Delete(usize, u32, usize),
     Write(usize, u32, usize, u32),
     Take(usize, u32, usize),
+    /// The queue of the network interface has room for fragments of this flow.
+    Unblock(usize, u32, FlowTag),
     /// Continuation of a take that exceeded the batch.
     ContinueTake(usize, u32, usize),
     Timer(usize),

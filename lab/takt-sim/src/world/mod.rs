@@ -59,6 +59,9 @@ pub struct Report {
     pub hostile_octets: (u64, u64),
 }
 
+/// Separates the random numbers of [`World::blocking`] from those of the processes.
+const BLOCKING_SALT: u64 = 0x626c_6f63_6b65_6421;
+
 /// Running simulation.
 pub struct World<'a> {
     scenario: &'a Scenario,
@@ -78,6 +81,9 @@ pub struct World<'a> {
     domain: Option<Domain>,
     /// Seeded random numbers for the security plugins, in scenarios with a domain.
     _random: Option<Seeded>,
+    /// Durations for which fragments are delayed, in scenarios in which network interfaces limit
+    /// them.
+    blocking: Option<Rng>,
     /// Processes of each host.
     of_host: Vec<Vec<usize>>,
     checker: Checker,
@@ -203,6 +209,7 @@ impl<'a> World<'a> {
             domain: scenario.domain.as_ref().map(domain),
             clocks,
             _random: random,
+            blocking: scenario.limits_fragments().then(|| Rng::new(scenario.seed ^ BLOCKING_SALT)),
             of_host: vec![Vec::new(); scenario.hosts.len()],
             checker: Checker::default(),
             timeline,
@@ -265,6 +272,9 @@ impl<'a> World<'a> {
             Event::Take(process, life, at) => self.run_action(process, life, event, |world| world.take(process, at)),
             Event::ContinueTake(process, life, at) => {
                 self.run_action(process, life, event, |world| world.take_batch(process, at))
+            }
+            Event::Unblock(process, life, flow) => {
+                self.run_action(process, life, event, |world| world.unblock(process, flow));
             }
             Event::Timer(process) => self.timer(process),
             Event::Resume(process) => self.resume(process),

@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
-use takt_core::{Participant, Priority, Received};
+use takt_core::{FlowTag, LocatorKinds, Participant, Priority, Received};
 
 use super::World;
 use super::events::Event;
 use crate::check::Rule;
-use crate::clock::Nanos;
+use crate::clock::{MILLISECOND, Nanos};
 use crate::counts;
 use crate::hostile;
 use crate::network::{Frame, Head, Step};
@@ -16,6 +16,11 @@ use crate::process::{Moment, at_address, urgency_of};
 
 /// Delay of a datagram between two processes of a host.
 const LOOPBACK_DELAY: Nanos = 10_000;
+
+/// Octets of fragments after which they are delayed, and the bounds of the delay.
+const FRAGMENT_OCTETS_MAX: usize = 16 << 10;
+const BLOCKED_MIN: Nanos = 1_000;
+const BLOCKED_MAX: Nanos = 5 * MILLISECOND;
 
 /// Maximum number of datagrams that a process sends at one moment. The send windows of all its
 /// writers hold fewer.
@@ -206,7 +211,8 @@ impl World<'_> {
                 counts::advance(&mut self.frame[..transmit.len], self.scenario.boundaries.counts);
             }
             let bytes: Rc<[u8]> = self.frame[..transmit.len].into();
-            let priority = transmit.flow.0 as u8;
+            let (flow, fragment_len) = (transmit.flow, if transmit.is_fragment { transmit.len } else { 0 });
+            let priority = flow.0 as u8;
             for &to in transmit.destinations {
                 if to == hostile::victim() {
                     self.processes[index].meter.record_to_victim(bytes.len(), self.now, index, &mut self.checker);
@@ -214,9 +220,32 @@ impl World<'_> {
                 let bytes = Rc::clone(&bytes);
                 self.send(index, Head { source, from: host, to, host: None, priority, bytes, hostile: false });
             }
+            self.limit_fragments(index, &mut core, flow, fragment_len);
         }
         self.processes[index].core = Some(core);
         self.schedule_steps();
+    }
+
+    /// Delays the fragments of a flow after some octets of them, as a network interface with a full
+    /// queue does.
+    fn limit_fragments(&mut self, index: usize, core: &mut Participant, flow: FlowTag, len: usize) {
+        let Some(blocking) = &mut self.blocking else { return };
+        let process = &mut self.processes[index];
+        process.fragment_octets += len;
+        if process.fragment_octets < FRAGMENT_OCTETS_MAX {
+            return;
+        }
+        process.fragment_octets = 0;
+        core.block_fragments(flow, LocatorKinds::ALL);
+        let (life, until) = (process.incarnation, self.now + blocking.between(BLOCKED_MIN, BLOCKED_MAX));
+        self.at(until, Event::Unblock(index, life, flow));
+    }
+
+    pub(super) fn unblock(&mut self, index: usize, flow: FlowTag) {
+        if let Some(core) = &mut self.processes[index].core {
+            core.unblock_fragments(flow, LocatorKinds::ALL);
+        }
+        self.transmit(index);
     }
 
     pub(super) fn send(&mut self, sender: usize, head: Head) {
