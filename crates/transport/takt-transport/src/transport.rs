@@ -153,9 +153,9 @@ pub enum TransportEvent {
     /// Interfaces or addresses may have changed since the last [`Control::Refresh`], which is due.
     /// Returned once before each refresh.
     InterfacesChanged,
-    /// The queues of the network interfaces hold as many fragments of this flow as they may. Further
-    /// fragments should be committed after [`Unblocked`](Self::Unblocked); other datagrams are not
-    /// affected.
+    /// The queues of the network interfaces hold as many fragments of this flow as they may.
+    /// Further fragments should be committed after [`Unblocked`](Self::Unblocked); other datagrams
+    /// are not affected.
     Blocked(FlowId),
     /// The queues have room for fragments of a flow that was [`Blocked`](Self::Blocked).
     Unblocked(FlowId),
@@ -224,9 +224,9 @@ pub struct Commit<'a> {
     /// Payload outside of the frame.
     pub payload: Payload<'a>,
     /// Whether the datagram is a fragment of a large sample. A transport may limit the fragments in
-    /// the queues of network interfaces by [`TransportEvent::Blocked`], so that other datagrams wait
-    /// behind few of them. The caller flushes at least every [`FRAGMENT_OCTETS_PER_FLUSH`] octets
-    /// of fragments, and then handles the events.
+    /// the queues of network interfaces by [`TransportEvent::Blocked`], so that other datagrams
+    /// wait behind few of them. The caller flushes at least every [`FRAGMENT_OCTETS_PER_FLUSH`]
+    /// octets of fragments, and then handles the events.
     pub is_fragment: bool,
 }
 

@@ -104,7 +104,8 @@ impl Participant {
     }
 
     /// Reports whether fragments of new samples of a writer are delayed.
-    /// [`WriterSpace`](crate::Event::WriterSpace) follows when all of them have been sent. False for a deleted writer.
+    /// [`WriterSpace`](crate::Event::WriterSpace) follows when all of them have been sent. False
+    /// for a deleted writer.
     #[must_use]
     pub fn is_writer_blocked(&self, writer: WriterHandle) -> bool {
         self.endpoints.writers.get(writer.index).is_some_and(|it| it.handle == writer && it.is_blocked)

@@ -1,10 +1,10 @@
 //! Limit on the fragments of large samples that wait in the queues of network interfaces.
 //!
-//! A queueing discipline or a NIC sends datagrams of one class in order. Fragments of a large sample
-//! that fill its queue would delay the samples of all other topics and processes. The fragments of a
-//! flow therefore have sockets of their own, one per address family, whose small send buffer counts
-//! what is queued. When such a socket is not writable, its flow is [blocked](TransportEvent::Blocked)
-//! until it is.
+//! A queueing discipline or a NIC sends datagrams of one class in order. Fragments of a large
+//! sample that fill its queue would delay the samples of all other topics and processes. The
+//! fragments of a flow therefore have sockets of their own, one per address family, whose small
+//! send buffer counts what is queued. When such a socket is not writable, its flow is
+//! [blocked](TransportEvent::Blocked) until it is.
 //!
 //! Flows with their own port have no such sockets, because the port identifies their datagrams.
 

@@ -77,9 +77,9 @@ impl Driver {
         }
     }
 
-    /// Builds one datagram and commits it. Returns its length; `None` if no datagram is due. Flushes
-    /// after some fragments of large samples, so that few of them wait in the queues of network
-    /// interfaces.
+    /// Builds one datagram and commits it. Returns its length; `None` if no datagram is due.
+    /// Flushes after some fragments of large samples, so that few of them wait in the queues of
+    /// network interfaces.
     fn transmit_one(&mut self, now: Instant, to_flush: &mut FlushSet) -> Option<usize> {
         let Built { len, is_fragment } = self.commit_one(now, to_flush)?;
         if is_fragment {
