@@ -515,6 +515,9 @@ impl Discovery {
             remote.last_received = now;
         }
         if moves || remote.probation.is_some() {
+            if let Some(probation) = &mut remote.probation {
+                probation.announce_again(now);
+            }
             if self.receive_announcement(index, *octets) {
                 *octets = 0;
             }
@@ -595,9 +598,9 @@ impl Discovery {
         }
         self.admit_participant(call, index);
         self.queue_validation(call.ctx, index);
-        self.announcer.announce_soon(call.now, call.ctx);
         let has_to_authenticate = self.remotes.get(index).is_some_and(|remote| remote.security.has_to_authenticate());
         if !has_to_authenticate && self.validation.is_known(guid.prefix, &metatraffic.locator) {
+            self.announcer.announce_soon(call.now, call.ctx);
             self.end_probation(call, index);
         }
     }

@@ -62,6 +62,8 @@ pub(crate) const BEFORE_FIRST_ENDPOINT: SequenceNumber = SequenceNumber(2 * FIRS
 /// Time between the first challenges; doubles. A participant that has just received the
 /// announcement needs a moment before it can answer.
 const CHALLENGE_PERIOD: Duration = Duration::from_millis(20);
+/// Silence after the first challenge from which a participant may have missed the announcement.
+const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_millis(50);
 /// Challenges that are sent unsolicited; further ones follow its messages.
 const UNSOLICITED_CHALLENGES: u32 = 4;
 /// Silence after the first challenge from which a participant counts as not answering.
@@ -206,6 +208,13 @@ impl Probation {
     /// Credits octets received from the participant.
     fn receive(&mut self, octets: usize) {
         self.credit = self.credit.saturating_add(octets.saturating_mul(AMPLIFICATION_MAX));
+    }
+
+    /// Repeats the announcement to a participant that still announces itself, but has not answered:
+    /// the first one may be lost.
+    pub(super) fn announce_again(&mut self, now: Instant) {
+        let is_overdue = self.first_challenge.is_some_and(|first| now.since(first) >= ANNOUNCEMENT_TIMEOUT);
+        self.announcement_due |= is_overdue && self.answered == [false; 2];
     }
 
     /// Reports whether an announcement of this length may be sent, and charges it. A challenge must
@@ -516,6 +525,9 @@ impl Discovery {
             let len = self.announcer.build(&call.ctx.header, frame).ok()?;
             let may_send = probation.spend_on_announcement(len, call.ctx);
             call.ctx.destinations.extend(may_send.then_some(remote.metatraffic.locator));
+            if !may_send {
+                self.announcer.announce_soon(call.now, call.ctx);
+            }
             self.queue_validation(call.ctx, index);
             return Some(len);
         }
