@@ -54,7 +54,7 @@ pub(crate) enum TimerKind {
     ServiceWait { reader: u32 },
     /// Drive the plugins of DDS Security.
     Security,
-    /// Send an acknowledgement: a reader misses samples of a writer, or has not heard from it.
+    /// Send an acknowledgment: a reader misses samples of a writer, or has not heard from it.
     AckNack { reader: u32, proxy: u32 },
 }
 

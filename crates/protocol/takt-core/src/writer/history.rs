@@ -234,7 +234,7 @@ impl WriterHistory {
         self.limits.max_samples
     }
 
-    /// Reports whether a change of a disposed and unregistered instance waits for acknowledgement,
+    /// Reports whether a change of a disposed and unregistered instance waits for acknowledgment,
     /// which removes the instance.
     pub(crate) fn awaits_end_of_instance(&self) -> bool {
         let start = self.find(self.acknowledged_upto.next()).unwrap_or_else(|position| position);

@@ -119,7 +119,7 @@ impl World {
         taken
     }
 
-    /// Returns how many acknowledgements are sent in that time.
+    /// Returns how many acknowledgments are sent in that time.
     fn acknacks_of_three_seconds(&mut self) -> u64 {
         let sent = |network: &Network| network.nodes[1].counters().acknacks_sent;
         let before = sent(&self.network);
@@ -497,7 +497,7 @@ fn heartbeat_requests_become_rarer_when_they_bring_no_information() {
     t.network.nodes[0].suspend_writer(t.writers[0], true).expect("it exists");
     t.write(&[0, 1]);
     let acknacks = t.acknacks_of_three_seconds();
-    // One acknowledgement for each heartbeat, every 100 ms, and one request every 128 ms; more at
+    // One acknowledgment for each heartbeat, every 100 ms, and one request every 128 ms; more at
     // the beginning.
     assert!((30..=120).contains(&acknacks), "{acknacks} in 3 s");
     assert_eq!(t.take_in_order(), (1..=SEND_WINDOW as u32).collect::<Vec<_>>(), "the rest waits");
@@ -755,7 +755,7 @@ fn taken_of(node: &mut Participant, now: Instant, subscriber: SubscriberHandle, 
     taken
 }
 
-/// Returns whether an acknowledgement to the writer requests a heartbeat.
+/// Returns whether an acknowledgment to the writer requests a heartbeat.
 fn requests_heartbeat(sent: &[(Vec<Locator>, Vec<u8>)], writer: EntityId) -> bool {
     let requests = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(it) if it.writer == writer && !it.is_final);
     count(sent, requests) > 0

@@ -120,7 +120,7 @@ public final class Sample {
     }
 
     /** The first four octets of the payload; of a complex sample the number of its first item, without a name. */
-    public Sample acknowledgement() {
+    public Sample acknowledgment() {
         if (groups == null) {
             return new Sample(Arrays.copyOf(octets, 4));
         }

@@ -81,7 +81,7 @@ fn coherent_set_of_thirty_six_changes_becomes_visible_at_once() {
             write_set(&world, round);
             // All samples have arrived, but none is visible.
             let acknowledged = || world.writers.iter().all(is_acknowledged);
-            world.wait_until("acknowledgements", acknowledged);
+            world.wait_until("acknowledgments", acknowledged);
             assert!(world.take().iter().all(Vec::is_empty), "{runtime:?}");
             world.publisher.end_coherent_changes().expect("it was begun");
             let mut taken = Vec::new();
@@ -112,7 +112,7 @@ fn scope_topic_forms_one_coherent_set_per_writer() {
     let presentation = Presentation { access_scope: AccessScope::Topic, coherent_access: true, ordered_access: false };
     let world = world(Runtime::Inline, presentation, &TOPICS);
     write_set(&world, 0);
-    world.wait_until("acknowledgements", || world.writers.iter().all(is_acknowledged));
+    world.wait_until("acknowledgments", || world.writers.iter().all(is_acknowledged));
     let peek = |reader: &DataReader<Shape>| reader.read(usize::MAX).expect("access need not be open").len();
     assert!(world.readers.iter().all(|reader| peek(reader) == 0));
     world.publisher.end_coherent_changes().expect("it was begun");

@@ -207,7 +207,7 @@ fn suspended_listener_is_not_called_for_arrivals_during_its_last_call() {
     write(&writer, 1);
     wait_until(&[&from, &to], "the call", || to.diagnostics().budget_overruns().expect("open").total_count == 1);
     write(&writer, 3);
-    wait_until(&[&from, &to], "acknowledgement", || matches!(writer.wait_for_acknowledgments(Duration::ZERO), Ok(())));
+    wait_until(&[&from, &to], "acknowledgment", || matches!(writer.wait_for_acknowledgments(Duration::ZERO), Ok(())));
     assert_eq!(calls.load(Ordering::SeqCst), 1, "it is suspended");
     reader.resume_listener().expect("open");
     wait_until(&[&from, &to], "the next call", || calls.load(Ordering::SeqCst) == 2);
