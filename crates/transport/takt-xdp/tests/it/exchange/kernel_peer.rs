@@ -1,4 +1,4 @@
-//! Tests with the kernel's UDP at the other end, which sees no difference.
+//! Tests of the AF_XDP transport with the kernel's UDP as its peer.
 
 use takt_transport::udp::UdpTransport;
 use takt_transport::{Receive, Scan, Transport};
