@@ -31,7 +31,7 @@ public final class Sample {
         }
     }
 
-    /** Keeps the reads of {@link #touch} from being optimised away. */
+    /** Keeps the reads of {@link #touch} from being optimized away. */
     public static volatile int touched;
 
     /** Null in a complex sample. */
