@@ -22,7 +22,6 @@
 
 extern crate alloc;
 
-mod bits;
 mod cache;
 mod config;
 mod content_filter;
@@ -44,6 +43,7 @@ pub mod ranks;
 mod reader;
 mod schedule;
 pub mod security;
+mod sequence_window;
 mod slots;
 mod standstill;
 mod status;

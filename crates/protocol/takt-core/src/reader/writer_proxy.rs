@@ -56,7 +56,7 @@ pub(crate) struct WriterProxy {
     pub(crate) preemptive_acknack_base_zero: bool,
     /// Next sample to deliver; unknown until the first heartbeat of a reliable writer.
     pub(crate) expected: Option<SequenceNumber>,
-    /// Last sample that the writer had when it was first heard; `None` once it was delivered.
+    /// Last sample that the writer had at its first heartbeat; `None` once it was delivered.
     pub(crate) history_end: Option<SequenceNumber>,
     /// A sample after `history_end` will never arrive.
     pub(crate) has_hole: bool,
@@ -157,7 +157,7 @@ impl WriterProxy {
         }
     }
 
-    /// Reports whether all samples have been delivered that the writer had when it was first heard.
+    /// Reports whether all samples have been delivered that the writer had at its first heartbeat.
     /// A best-effort writer promises none.
     pub(crate) fn has_history(&self) -> bool {
         !self.reliable || (self.expected.is_some() && self.history_end.is_none())

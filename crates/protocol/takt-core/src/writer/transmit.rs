@@ -552,8 +552,8 @@ impl Writer {
         }
         ctx.work.steps(4 * self.proxies.len());
         let (last, asserting, has_gsn) = (self.history.last_sn(), self.heartbeat.asserts, self.take_unsent_gsn());
-        let is_requested = |proxy: &ReaderProxy| proxy.heartbeat_retries.is_due && proxy.acked < last;
-        let is_addressed = |proxy: &ReaderProxy| asserting || (proxy.reliable && (has_gsn || is_requested(proxy)));
+        let is_retry_due = |proxy: &ReaderProxy| proxy.heartbeat_retries.is_due && proxy.acked < last;
+        let is_addressed = |proxy: &ReaderProxy| asserting || (proxy.reliable && (has_gsn || is_retry_due(proxy)));
         let group = self.multicast_group_of_heartbeat(is_addressed);
         let group = group.and_then(|at| ctx.multicast_groups.list.get(at).map(|group| (at, group.locator)));
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| is_addressed(proxy)) {

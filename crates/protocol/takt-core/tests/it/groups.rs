@@ -547,11 +547,8 @@ fn all_sets_that_become_due_at_once_are_presented() {
         t.end();
     }
     t.network.events(1);
-    let has_pending_event = |event: &Event| matches!(event, Event::DataAvailable(_));
-    assert!(
-        t.network.run_until(1_000, |network| network.events(1).iter().any(has_pending_event)),
-        "what was lost has come"
-    );
+    let is_available = |event: &Event| matches!(event, Event::DataAvailable(_));
+    assert!(t.network.run_until(1_000, |network| network.events(1).iter().any(is_available)), "what was lost has come");
     // Nothing else arrives that could trigger the presentation of the rest, and no access is
     // closed.
     t.network.cut = vec![0, 1];
