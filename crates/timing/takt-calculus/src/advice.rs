@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use crate::server::{self, Job};
-use crate::system::{Infeasible, analyse};
+use crate::system::{Infeasible, analyze};
 use crate::{Certificate, System};
 
 /// Returns the stage with the largest share of a flow's bound, and that share with the delay of the
@@ -65,7 +65,7 @@ pub fn shortest_period_ns(system: &System, flow: usize) -> Option<u64> {
 }
 
 fn is_feasible(system: &System) -> bool {
-    analyse(system).is_ok_and(|certificate| certificate.is_kept())
+    analyze(system).is_ok_and(|certificate| certificate.is_kept())
 }
 
 /// Returns the largest value in the range for which `holds` is true. `holds` must be monotone: true
