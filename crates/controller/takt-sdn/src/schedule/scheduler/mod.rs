@@ -362,7 +362,7 @@ impl Scheduler {
             full,
             trials: remaining_trials,
             shared: &shared,
-            fresh: Vec::new(),
+            new_groups: Vec::new(),
         };
         let mut outcome = Err(refuse(Reason::NoRoute));
         let _ = network.attempt(|network| {
