@@ -35,7 +35,7 @@ pub fn deliver(pair: &Pair<Blob>, count: u32, len: usize) {
         loop {
             match pair.writer.write(&blob) {
                 Ok(()) => break,
-                Err(Error::Timeout { .. }) => pair.turn(),
+                Err(Error::Timeout { .. }) => pair.drive(),
                 Err(error) => panic!("{error}"),
             }
             take_all(&mut expected);

@@ -15,7 +15,7 @@ fn data<T: TypeSupport + Clone>(samples: &[Sample<T>]) -> Vec<T> {
     samples.iter().filter_map(|sample| sample.data.clone()).collect()
 }
 
-fn places<T: TypeSupport>(count: usize) -> Vec<Sample<T>> {
+fn slots<T: TypeSupport>(count: usize) -> Vec<Sample<T>> {
     (0..count).map(|_| Sample::default()).collect()
 }
 
@@ -179,7 +179,7 @@ fn batch_belongs_to_the_open_coherent_set() {
     publisher.begin_coherent_changes().expect("open");
     assert_eq!(writer.write_batch(shapes(0..40)).expect("room"), 40);
     wait("acknowledgment", &mut || writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
-    let mut slots = places(100);
+    let mut slots = slots(100);
     assert!(reader.take_batch(&mut slots).expect("open").is_empty(), "the set is not complete");
     publisher.end_coherent_changes().expect("it was begun");
     let mut taken = Vec::new();
@@ -219,7 +219,7 @@ fn take_batch_fills_slots_with_data_and_instance_changes() {
     pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
     pair.wait_until("acknowledgment", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
 
-    let mut slots = places(10);
+    let mut slots = slots(10);
     let read = pair.reader.read_batch(&mut slots[..4]).expect("open");
     assert_eq!(data(read), shapes(0..4), "at most the number of slots");
     assert_eq!(read[0].info.sample_rank, 1, "one more red one follows");
