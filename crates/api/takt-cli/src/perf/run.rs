@@ -196,7 +196,7 @@ fn print(options: &Run, link: &dyn Link, configuration: Configuration, figures: 
     }
     if let Some(path) = &options.job_accounts {
         let failure = |error| Error::os(path.display().to_string(), error);
-        link.write_job_accounts(&mut File::create(path).map_err(failure)?)?;
+        link.write_job_statistics(&mut File::create(path).map_err(failure)?)?;
     }
     if let Some(status) = link.latency_status()? {
         note!("{}", latency(&status));
