@@ -17,12 +17,12 @@ pub fn binding_stage(certificate: &Certificate, flow: usize) -> Option<(usize, u
 
 /// Returns the utilization of a resource by all flows in parts of a million, rounded up; `None` if
 /// a flow has no arrival bound.
-pub fn utilisation_ppm(system: &System, resource: usize) -> Option<u64> {
+pub fn utilization_ppm(system: &System, resource: usize) -> Option<u64> {
     let stages = system.flows.iter().flat_map(|flow| flow.stages.iter().map(|stage| (flow.arrivals, stage)));
     let Some(here) = system.resources.get(resource) else { return Some(0) };
     let jobs =
         stages.filter(|(_, stage)| stage.resource == resource).map(|(arrivals, stage)| stage.job(here, arrivals));
-    server::utilisation_ppm(&jobs.collect::<Vec<Job>>())
+    server::utilization_ppm(&jobs.collect::<Vec<Job>>())
 }
 
 /// Returns the first flow, in the order of the system, that cannot be admitted after the previous

@@ -268,7 +268,7 @@ fn infeasible(system: &System, why: &Infeasible) -> String {
             let flow = &system.flows[*flow];
             let resource = flow.stages[*stage].resource;
             let name = &system.resources[resource].name;
-            let used = advice::utilisation_ppm(system, resource).map_or("without limit".to_owned(), percent);
+            let used = advice::utilization_ppm(system, resource).map_or("without limit".to_owned(), percent);
             format!("no bound for {} on {name}: {why} (utilization of {name}: {used})", flow.name)
         }
         other => other.to_string(),

@@ -285,7 +285,7 @@ impl Scheduler {
         let at = *self.index.get(&port)?;
         let classes = self.network.ports().get(at)?.classes.len();
         let queue = |class| self.network.queue(calculus::Hop { port: at, class }).map_or(0, |claim| claim.delay_ns);
-        Some((self.network.utilisation_ppm(at), (0..classes).map(queue).collect()))
+        Some((self.network.utilization_ppm(at), (0..classes).map(queue).collect()))
     }
 
     /// Returns the cost of all decisions so far, including those that changed nothing.
@@ -529,7 +529,7 @@ impl Scheduler {
                 let reason = reason(&self.network, &self.ports, "control traffic", why.clone());
                 return Err(Refused { flow: bundle.name(), reason });
             }
-            let load = hops.iter().map(|hop| self.network.utilisation_ppm(hop.port)).max();
+            let load = hops.iter().map(|hop| self.network.utilization_ppm(hop.port)).max();
             let flows = flows(snapshot, &bundle.streams, &tree, &hops);
             paths.push((load, tree, flows));
         }

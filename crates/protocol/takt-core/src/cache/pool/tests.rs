@@ -74,7 +74,7 @@ fn adjacent_free_pieces_are_merged_for_a_longer_payload() {
         }
         assert!(pool.is_enough(group[0], 6_000) && pool.is_enough(group[6], 6_000) && !pool.is_enough(group[0], 6_200));
     }
-    let longer: Vec<_> = (0..8).map(|_| pool.allocate(5_000).expect("five neighbours are one piece")).collect();
+    let longer: Vec<_> = (0..8).map(|_| pool.allocate(5_000).expect("five neighbors are one piece")).collect();
     assert_eq!(pool.allocate(1), None, "3 of 8 are in use, and 5 again");
     longer.into_iter().for_each(|piece| pool.release(piece));
     for group in pieces.chunks(8) {

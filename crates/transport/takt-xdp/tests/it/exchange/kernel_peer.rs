@@ -87,7 +87,7 @@ fn segmented_datagrams_arrive_whole() {
 }
 
 #[test]
-fn neighbour_is_resolved_without_loss() {
+fn neighbor_is_resolved_without_loss() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
         let (mut xdp, mut udp) = pair(&network, mode, false);
