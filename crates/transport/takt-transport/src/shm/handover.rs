@@ -3,7 +3,7 @@
 //! Each ring within a process has a [`HandOver`]: a record in the ring states which object belongs
 //! to its datagram. Writer and reader find it by their two names when the connection is made
 //! ([`offer`], [`accept`]), after the kernel has confirmed that the peer is this process. Objects
-//! that were not taken are dropped with it.
+//! that were not taken are dropped with the connection.
 //!
 //! A lock protects the queue while one object is added or removed.
 

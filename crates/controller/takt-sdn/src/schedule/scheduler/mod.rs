@@ -374,7 +374,7 @@ impl Scheduler {
                 let has_steps = !transition::required_steps(&movers).is_empty();
                 (results, has_steps.then_some((movers, flows)))
             });
-            // Class changes are placed again, one after the other.
+            // `make_changes` applies a decision that changes classes, in a proved order.
             let is_unchanged = is_kept && placed.as_ref().is_ok_and(|(_, changed)| changed.is_none());
             outcome = placed
                 .map(|(results, changed)| (routes_of_all(network, state.ports, snapshot, &results), results, changed));
