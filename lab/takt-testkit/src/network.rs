@@ -204,6 +204,15 @@ impl Host {
         NamespaceGuard { outside, _this_thread: PhantomData }
     }
 
+    /// Limits what the host sends to this rate, in the notation of `tc(8)`, by a queue of 10 MB in
+    /// which frames wait in order.
+    pub fn limit_rate(&self, rate: &str) {
+        let arguments = format!("qdisc replace dev eth0 root tbf rate {rate} burst 16kb limit 10mb");
+        let output =
+            self.run(|| Command::new("tc").args(arguments.split(' ')).output().expect("iproute2 is installed"));
+        assert!(output.status.success(), "tc {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// Returns the number of frames that the kernel counts as dropped at the host's interfaces,
     /// received and sent.
     pub fn drops(&self) -> u64 {

@@ -281,7 +281,7 @@ pub const FIELDS: &[Field] = fields! {
         kind: RELIABILITY_KIND, p => word(RELIABILITY, p.kind),
             Value::Word(w) => p.kind = of_word(RELIABILITY, w), "whether lost samples are sent again";
         max_blocking_time: Kind::Duration, p => Value::Duration(p.max_blocking_time),
-            Value::Duration(v) => p.max_blocking_time = *v, "how long a write may block while the history is full";
+            Value::Duration(v) => p.max_blocking_time = *v, "how long a write may block while the history or the queue of an interface is full";
     }
     TransportPriority {
         value: INTEGER, p => Value::Int(p.0.into()), Value::Int(v) => p.0 = int(*v),

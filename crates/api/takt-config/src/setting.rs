@@ -365,6 +365,8 @@ const UDP: &[Setting] = udp! {
         "receive buffer to request from the kernel for each socket";
     send_buffer_bytes, "TAKT_UDP_SEND_BUFFER_BYTES": COUNT, send_buffer_bytes,
         "send buffer to request from the kernel for each socket";
+    fragment_queue_bytes, "TAKT_UDP_FRAGMENT_QUEUE_BYTES": COUNT_OR_NONE, fragment_queue_bytes,
+        "octets of fragments of large samples in the queues of network interfaces; 0 for no limit";
 };
 
 /// Builds rows for numbers of the shared-memory configuration: `key, variable, bounds, help`.

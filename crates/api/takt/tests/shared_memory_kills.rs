@@ -91,6 +91,47 @@ impl ReceivedSamples {
     }
 }
 
+/// Samples that the survivors exchange with each other, and that the victims write.
+struct SurvivorSamples {
+    writer: DataWriter<Blob>,
+    orders: DataReader<Blob>,
+    reports: DataReader<Blob>,
+    /// Orders of the writer.
+    received: ReceivedSamples,
+    /// Reports of the victims.
+    reported: ReceivedSamples,
+    /// Number of orders written.
+    written: u32,
+}
+
+impl SurvivorSamples {
+    /// Creates the endpoints, and waits until the writer is matched.
+    fn new(writes: &DomainParticipant, reads: &DomainParticipant) -> Self {
+        let writer = create_writer::<Blob>(writes, TOPICS[0], reliable_writer(History::KeepAll));
+        let orders = create_reader::<Blob>(reads, TOPICS[0], reliable_reader(History::KeepAll));
+        let reports = create_reader::<Blob>(reads, TOPICS[1], reliable_reader(History::KeepAll));
+        wait_until(&[], "match", || !writer.matched_subscriptions().expect("open").is_empty());
+        let (received, reported) = (ReceivedSamples::default(), ReceivedSamples::default());
+        Self { writer, orders, reports, received, reported, written: 0 }
+    }
+
+    /// Writes an order, and takes what has arrived.
+    fn exchange(&mut self) {
+        self.writer.write(&Blob::new(self.written, len_of(self.written))).expect("room within ten seconds");
+        self.written += 1;
+        self.received.take(&self.orders);
+        self.reported.take(&self.reports);
+    }
+
+    /// Verifies that the shared memory of the writer's participant has room for a payload.
+    fn assert_room_for(&self, writes: &DomainParticipant, len: usize) {
+        let copied = || writes.diagnostics().driver_counters().expect("open").payloads_copied_without_loan;
+        let before = copied();
+        self.writer.write(&Blob::new(self.written, len)).expect("room within ten seconds");
+        assert_eq!(copied(), before);
+    }
+}
+
 /// Returns the number of ring ends in shared memory that this process has mapped.
 fn open_rings() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("it is there");
@@ -178,23 +219,11 @@ fn survivors_lose_no_samples() {
     let mut below = |bound: u64| random.next() % bound;
     let domain = domain();
     let (writes, reads) = (participant(domain), participant(domain));
-    let writer = create_writer::<Blob>(&writes, TOPICS[0], reliable_writer(History::KeepAll));
-    let orders = create_reader::<Blob>(&reads, TOPICS[0], reliable_reader(History::KeepAll));
-    let reports = create_reader::<Blob>(&reads, TOPICS[1], reliable_reader(History::KeepAll));
-    wait_until(&[], "match", || !writer.matched_subscriptions().expect("open").is_empty());
-    let (mut received, mut reported) = (ReceivedSamples::default(), ReceivedSamples::default());
-    let mut written = 0;
-    let mut exchange = |received: &mut ReceivedSamples, reported: &mut ReceivedSamples| {
-        writer.write(&Blob::new(written, len_of(written))).expect("room within ten seconds");
-        written += 1;
-        received.take(&orders);
-        reported.take(&reports);
-        written
-    };
-    exchange(&mut received, &mut reported);
+    let mut samples = SurvivorSamples::new(&writes, &reads);
+    samples.exchange();
     wait_until(&[], "the first order", || {
-        received.take(&orders);
-        !received.0.is_empty()
+        samples.received.take(&samples.orders);
+        !samples.received.0.is_empty()
     });
     // Two ends of each of the two rings between the survivors.
     wait_until(&[], "the rings", || open_rings() == 4);
@@ -203,14 +232,14 @@ fn survivors_lose_no_samples() {
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(domain)).collect();
     for made in 1..=kills {
         // Sometimes waits until a new process was received, sometimes not.
-        let known = reported.0.len();
+        let known = samples.reported.0.len();
         let waits = below(4) > 0;
         for _ in 0..below(300) {
-            exchange(&mut received, &mut reported);
+            samples.exchange();
         }
         wait_until(&[], "a report of a new process", || {
-            reported.take(&reports);
-            !waits || reported.0.len() > known || reported.0.len() < VICTIMS
+            samples.reported.take(&samples.reports);
+            !waits || samples.reported.0.len() > known || samples.reported.0.len() < VICTIMS
         });
         known_names.extend(names(&reads));
         let which = below(VICTIMS as u64) as usize;
@@ -220,13 +249,13 @@ fn survivors_lose_no_samples() {
         }
     }
     victims.clear();
-    let written = exchange(&mut received, &mut reported);
+    samples.exchange();
     wait_until(&[], "all orders", || {
-        received.take(&orders);
-        received.0.values().copied().eq([written])
+        samples.received.take(&samples.orders);
+        samples.received.0.values().copied().eq([samples.written])
     });
     wait_until(&[], "all killed processes are gone", || {
-        reported.take(&reports);
+        samples.reported.take(&samples.reports);
         [&writes, &reads].iter().all(|survivor| survivor.discovered_participants().expect("open").len() == 1)
     });
     wait_until(&[], "nothing of theirs is left", || ResourceUsage::now() == before_kills);
@@ -235,21 +264,20 @@ fn survivors_lose_no_samples() {
     assert!(known_names.difference(&ours).all(|name| !sockets.contains(name)), "none of them listens");
     assert_eq!(writes.diagnostics().driver_counters().expect("open").send_failures, 0);
     // Killed processes hold no slot of the segment.
-    let copied = || writes.diagnostics().driver_counters().expect("open").payloads_copied_without_loan;
-    let before = copied();
-    writer.write(&Blob::new(written, 1 << 20)).expect("room within ten seconds");
-    assert_eq!(copied(), before);
+    samples.assert_room_for(&writes, 1 << 20);
     let ends: u64 =
         [&writes, &reads].iter().map(|it| it.diagnostics().counters().expect("open").local_peers_ended).sum();
     let grown = resident_kib().saturating_sub(resident);
     println!(
-        "{kills} kills in {:?}, {} reported, {written} orders, {ends} ends noticed",
+        "{kills} kills in {:?}, {} reported, {} orders, {ends} ends noticed",
         start.elapsed(),
-        reported.0.len()
+        samples.reported.0.len(),
+        samples.written
     );
     println!("{resident} KiB after {USED_AFTER} of them, {grown} KiB more at the end; {before_kills:?}");
     assert!(resident == 0 || grown < 32 << 10, "memory of the survivors grows by {grown} KiB");
-    assert!(reported.0.len() > kills / 4, "{} of them reported", reported.0.len());
+    let reported = samples.reported.0.len();
+    assert!(reported > kills / 4, "{reported} of them reported");
 }
 
 /// Reads orders and writes reports until it is killed or the survivors have ended.

@@ -1,5 +1,6 @@
 //! State that all state machines of the participant share: timers, pending jobs, events, counters.
 
+use crate::blocked_flows::BlockedFlows;
 use crate::cache::PayloadRef;
 use crate::config::Limits;
 use crate::counters::Counters;
@@ -67,6 +68,7 @@ pub(crate) struct Context {
     pub(crate) header: Header,
     pub(crate) timers: TimerQueue,
     pub(crate) jobs: PriorityQueue<Job>,
+    pub(crate) blocked_flows: BlockedFlows,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
     pub(crate) work: Work,
@@ -92,6 +94,8 @@ pub(crate) struct Context {
     pub(crate) loan: Option<SharedPayload>,
     /// Whether the caller sends payloads from where they are stored; see [`PayloadTail`].
     pub(crate) scatter_gather: bool,
+    /// The datagram being built is a fragment of a large sample.
+    pub(crate) is_fragment: bool,
     /// Payload part that follows the datagram being built.
     pub(crate) payload_tail: Option<PayloadTail>,
     /// Number of positions assigned in the order of arrival that the readers of a subscriber share.
@@ -134,6 +138,7 @@ impl Context {
             groups_timer: timers.register(TimerKind::Groups),
             timers,
             jobs,
+            blocked_flows: BlockedFlows::default(),
             events: VecDeque::with_capacity(64),
             counters: Counters::default(),
             work: Work::default(),
@@ -148,6 +153,7 @@ impl Context {
             destinations: Vec::with_capacity(16),
             loan: None,
             scatter_gather: false,
+            is_fragment: false,
             payload_tail: None,
             arrivals: 0,
             multicast_groups: MulticastGroups::default(),

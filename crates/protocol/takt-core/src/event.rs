@@ -51,7 +51,8 @@ pub enum Event {
     /// the path has a smaller MTU than this host's interface. From now on the writer sends
     /// datagrams of at most 1,452 octets.
     PathNarrowed(WriterHandle),
-    /// A `write` that would have blocked may be retried.
+    /// A `write` that would have blocked may be retried, or all fragments of a
+    /// [blocked](crate::Participant::is_writer_blocked) writer have been sent.
     WriterSpace(WriterHandle),
     /// Samples of the writer were acknowledged.
     Acknowledged(WriterHandle),

@@ -22,6 +22,7 @@
 
 extern crate alloc;
 
+mod blocked_flows;
 mod cache;
 mod config;
 mod content_filter;

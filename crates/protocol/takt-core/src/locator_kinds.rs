@@ -18,6 +18,12 @@ impl LocatorKinds {
         Self(self.0 | bit(kind))
     }
 
+    /// Returns the kinds of both sets.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Reports whether the set contains the kind of a locator.
     #[must_use]
     pub const fn has(self, locator: &Locator) -> bool {

@@ -20,35 +20,11 @@ pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataEnum) -> R
         Some(bound) => bound.base10_parse::<u32>()?,
         None => 32,
     };
-    let mut initial = None;
-    let mut idl_names = Vec::with_capacity(data.variants.len());
-    for variant in &data.variants {
-        let attributes = Variant::parse(&variant.attrs)?;
-        if !attributes.labels.is_empty() || attributes.id.is_some() || attributes.bound.is_some() {
-            return Err(Error::new_spanned(variant, "an enumerator has no attributes but `name` and `default`"));
-        }
-        if attributes.default && initial.replace(&variant.ident).is_some() {
-            return Err(Error::new_spanned(variant, "only one enumerator is the default"));
-        }
-        idl_names.push(member_name(&variant.ident, attributes.name.as_ref(), container.rename_all));
-    }
-    check_distinct(data.variants.iter().map(|variant| &variant.ident).zip(&idl_names))?;
-    let explicit = initial.cloned();
-    let initial = initial.unwrap_or(&data.variants[0].ident);
-    let names: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
+    let Enumerators { names, idl_names, default } = Enumerators::parse(container, data)?;
+    let initial = default.unwrap_or(names[0]);
     let values: Vec<_> = (0..names.len()).map(|index| format_ident!("VALUE_{index}")).collect();
-    let describe =
-        description::enumeration(ident, container, bits, names.iter().copied().zip(&idl_names), explicit.as_ref());
-    let constants = names.iter().zip(&values).map(|(name, value)| {
-        quote_spanned! {name.span()=>
-            const #value: #holder = {
-                let value = #ident::#name as i64;
-                let limit = 1_i64 << (#bits - 1);
-                assert!(-limit <= value && value < limit, "the value of the enumerator exceeds bit_bound");
-                value as #holder
-            };
-        }
-    });
+    let describe = description::enumeration(ident, container, bits, names.iter().copied().zip(&idl_names), default);
+    let constants = names.iter().zip(&values).map(|(name, value)| value_constant(value, ident, name, (&holder, bits)));
     Ok(quote! {
         #(#constants)*
 
@@ -99,6 +75,46 @@ pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataEnum) -> R
             #describe
         }
     })
+}
+
+/// Names of the enumerators.
+struct Enumerators<'a> {
+    names: Vec<&'a Ident>,
+    idl_names: Vec<String>,
+    /// Enumerator with the attribute `default`.
+    default: Option<&'a Ident>,
+}
+
+impl<'a> Enumerators<'a> {
+    fn parse(container: &Container, data: &'a DataEnum) -> Result<Self> {
+        let names: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
+        let mut idl_names = Vec::with_capacity(names.len());
+        let mut default = None;
+        for variant in &data.variants {
+            let attributes = Variant::parse(&variant.attrs)?;
+            if !attributes.labels.is_empty() || attributes.id.is_some() || attributes.bound.is_some() {
+                return Err(Error::new_spanned(variant, "an enumerator has no attributes but `name` and `default`"));
+            }
+            if attributes.default && default.replace(&variant.ident).is_some() {
+                return Err(Error::new_spanned(variant, "only one enumerator is the default"));
+            }
+            idl_names.push(member_name(&variant.ident, attributes.name.as_ref(), container.rename_all));
+        }
+        check_distinct(names.iter().copied().zip(&idl_names))?;
+        Ok(Self { names, idl_names, default })
+    }
+}
+
+/// Generates the constant with the value of an enumerator, in the integer type that holds it.
+fn value_constant(value: &Ident, ident: &Ident, name: &Ident, (holder, bits): (&TokenStream, u32)) -> TokenStream {
+    quote_spanned! {name.span()=>
+        const #value: #holder = {
+            let value = #ident::#name as i64;
+            let limit = 1_i64 << (#bits - 1);
+            assert!(-limit <= value && value < limit, "the value of the enumerator exceeds bit_bound");
+            value as #holder
+        };
+    }
 }
 
 /// Returns the integer type that holds an enumeration on the wire (XTypes 1.3 §7.3.1.2.1.5).

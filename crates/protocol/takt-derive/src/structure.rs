@@ -243,19 +243,8 @@ fn struct_type(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> To
         None => quote!(__xtypes::structure::MemberIds::NONE),
     };
     let ids: Vec<_> = parts.members.iter().map(|member| parts.id(member.id)).collect();
-    let infos = parts.members.iter().zip(&ids).map(|(member, id)| {
-        let Field { key, must_understand, .. } = member.attributes;
-        quote!(__xtypes::structure::Member { id: #id, key: #key, must_understand: #must_understand })
-    });
-    let count = parts.members.len();
-    let same_extensibility = parts.base_type().map(|base| {
-        quote! {
-            const _: () = assert!(
-                __xtypes::structure::same_extensibility(#base::EXTENSIBILITY, #extensibility),
-                "a struct has the extensibility of its base"
-            );
-        }
-    });
+    let table = member_table(&parts.members, &ids);
+    let same_extensibility = parts.base_type().map(|base| extensibility_check(&base, &extensibility));
     let base_encode =
         parts.base.iter().map(|(f, _)| quote!(__xtypes::structure::StructType::encode_members(&self.#f, m)?;));
     let base_decode =
@@ -265,8 +254,7 @@ fn struct_type(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> To
     let decode = parts.members.iter().enumerate().map(|(index, member)| decode_member(index, member));
     let extend = parts.members.iter().enumerate().map(|(index, member)| extend_member(index, member));
     quote! {
-        #[allow(dead_code)]
-        const MEMBERS: [__xtypes::structure::Member; #count] = [#(#infos),*];
+        #table
         const _: () = if let ::core::option::Option::Some(fault) =
             <#ident as __xtypes::structure::StructType>::IDS.fault()
         {
@@ -309,6 +297,29 @@ fn struct_type(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> To
                 #(#extend)*
             }
         }
+    }
+}
+
+/// Generates the check that a struct has the extensibility of its base.
+fn extensibility_check(base: &TokenStream, extensibility: &TokenStream) -> TokenStream {
+    quote! {
+        const _: () = assert!(
+            __xtypes::structure::same_extensibility(#base::EXTENSIBILITY, #extensibility),
+            "a struct has the extensibility of its base"
+        );
+    }
+}
+
+/// Generates the constant with the id and the flags of each member.
+fn member_table(members: &[Member], ids: &[TokenStream]) -> TokenStream {
+    let infos = members.iter().zip(ids).map(|(member, id)| {
+        let Field { key, must_understand, .. } = member.attributes;
+        quote!(__xtypes::structure::Member { id: #id, key: #key, must_understand: #must_understand })
+    });
+    let count = members.len();
+    quote! {
+        #[allow(dead_code)]
+        const MEMBERS: [__xtypes::structure::Member; #count] = [#(#infos),*];
     }
 }
 

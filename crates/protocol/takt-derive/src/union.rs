@@ -171,10 +171,7 @@ fn union_type(ident: &Ident, container: &Container, discriminator: &TokenStream,
     let members = cases.iter().map(case_member);
     let encode = cases.iter().map(encode_case);
     let decode = cases.iter().map(decode_case);
-    let reset = cases.iter().map(|case| match (&case.ident, &case.ty) {
-        (ident, Some(_)) => quote!(Self::#ident(value) => __xtypes::CdrValue::reset(value)),
-        (ident, None) => quote!(Self::#ident => {}),
-    });
+    let reset = cases.iter().map(reset_case);
     let select = select(cases);
     let extents = cases.iter().filter_map(visit_case);
     quote! {
@@ -243,6 +240,14 @@ fn case_member(case: &Case) -> TokenStream {
             Self::#ident(_) => ::core::option::Option::Some((#id, <#ty as __xtypes::CdrValue>::LENGTH_CODE))
         },
         None => quote!(Self::#ident => ::core::option::Option::None),
+    }
+}
+
+fn reset_case(case: &Case) -> TokenStream {
+    let ident = &case.ident;
+    match &case.ty {
+        Some(_) => quote!(Self::#ident(value) => __xtypes::CdrValue::reset(value)),
+        None => quote!(Self::#ident => {}),
     }
 }
 

@@ -138,11 +138,7 @@ impl DpdkPort {
 
     fn start(config: &DpdkConfig, mut port: Port, is_ours: bool) -> Result<Self, TransportError> {
         let failed = |op| move |source| TransportError::new(op, format_args!("DPDK device {}", config.device), source);
-        let mtu = config.mtu.unwrap_or(1_500);
-        if !(64..=MTU_MAX).contains(&mtu) {
-            let why = format!("MTU {mtu}: expected 64 to {MTU_MAX}");
-            return Err(failed("open")(io::Error::new(io::ErrorKind::InvalidInput, why)));
-        }
+        let mtu = requested_mtu(config).map_err(failed("open"))?;
         let [incoming, pool] = pools(config, mtu).map_err(failed("allocate frames for"))?;
         let info = match port.start(&incoming, config.rx_frames, config.tx_frames, config.mtu) {
             Ok(info) => info,
@@ -383,6 +379,16 @@ impl DpdkPort {
         self.gathered_len = None;
         None
     }
+}
+
+/// Returns the MTU that the configuration requests, or that of Ethernet.
+fn requested_mtu(config: &DpdkConfig) -> io::Result<u16> {
+    let mtu = config.mtu.unwrap_or(1_500);
+    if !(64..=MTU_MAX).contains(&mtu) {
+        let why = format!("MTU {mtu}: expected 64 to {MTU_MAX}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(mtu)
 }
 
 /// Takes the pools of receive frames and of transmit frames.

@@ -56,6 +56,6 @@ pub use pcap::{PcapFile, PcapTap};
 pub use stats::{ConnectionCounts, SendErrors, TransportStats};
 pub use trace::{Observer, TraceEvent, Tracer};
 pub use transport::{
-    Capabilities, Commit, Control, FlowId, FlowSpec, Locators, Lost, MESSAGE_LEN_MIN, Payload, Reach, Receive, RxFrame,
-    RxMeta, Scan, Status, Transport, TransportEvent,
+    Capabilities, Commit, Control, FRAGMENT_OCTETS_PER_FLUSH, FlowId, FlowSpec, Locators, Lost, MESSAGE_LEN_MIN,
+    Payload, Reach, Receive, RxFrame, RxMeta, Scan, Status, Transport, TransportEvent,
 };

@@ -110,7 +110,7 @@ fn destination(meta: &RxMeta, addresses: &[(IpAddr, u8)]) -> Locator {
 
 impl<T: Transport, O: Observer> Tracer<T, O> {
     fn observe_sent(&mut self, datagram: &Commit<'_>) -> Result<(), TransportError> {
-        let &Commit { len, flow, destinations, payload } = datagram;
+        let &Commit { len, flow, destinations, payload, .. } = datagram;
         let payload = if let Payload::Loaned(payload) = payload { Some(payload) } else { None };
         if !self.loaned {
             return Ok(());

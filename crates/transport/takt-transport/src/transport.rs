@@ -153,6 +153,12 @@ pub enum TransportEvent {
     /// Interfaces or addresses may have changed since the last [`Control::Refresh`], which is due.
     /// Returned once before each refresh.
     InterfacesChanged,
+    /// The queues of the network interfaces hold as many fragments of this flow as they may.
+    /// Further fragments should be committed after [`Unblocked`](Self::Unblocked); other datagrams
+    /// are not affected.
+    Blocked(FlowId),
+    /// The queues have room for fragments of a flow that was [`Blocked`](Self::Blocked).
+    Unblocked(FlowId),
 }
 
 /// Request to a transport; see [`Transport::control`].
@@ -217,7 +223,16 @@ pub struct Commit<'a> {
     pub destinations: &'a [Locator],
     /// Payload outside of the frame.
     pub payload: Payload<'a>,
+    /// Whether the datagram is a fragment of a large sample. A transport may limit the fragments in
+    /// the queues of network interfaces by [`TransportEvent::Blocked`], so that other datagrams
+    /// wait behind few of them. The caller flushes at least every [`FRAGMENT_OCTETS_PER_FLUSH`]
+    /// octets of fragments, and then handles the events.
+    pub is_fragment: bool,
 }
+
+/// Octets of fragments after which the sender flushes and checks whether their flow is
+/// [blocked](TransportEvent::Blocked).
+pub const FRAGMENT_OCTETS_PER_FLUSH: usize = 16 << 10;
 
 /// Payload of a datagram that is not, or not only, in the frame.
 #[derive(Debug, Clone, Copy)]
@@ -239,7 +254,7 @@ impl<'a> Commit<'a> {
     /// Commits the first `len` bytes of the frame.
     #[inline]
     pub fn new(len: usize, flow: FlowId, destinations: &'a [Locator]) -> Self {
-        Self { len, flow, destinations, payload: Payload::InFrame }
+        Self { len, flow, destinations, payload: Payload::InFrame, is_fragment: false }
     }
 
     /// Adds a payload outside of the frame.

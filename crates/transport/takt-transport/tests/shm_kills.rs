@@ -37,7 +37,7 @@ fn open() -> ShmTransport {
 fn poll_lost(transport: &mut ShmTransport) -> Option<Lost> {
     match transport.poll_event()? {
         TransportEvent::Lost(lost) => Some(lost),
-        TransportEvent::InterfacesChanged => panic!("shared memory has no interfaces"),
+        other => panic!("shared memory has no {other:?}"),
     }
 }
 

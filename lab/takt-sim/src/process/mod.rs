@@ -122,6 +122,9 @@ pub struct Process {
     renewer: Option<Renewer>,
     /// Shipped protocol engine; `None` while the process does not run.
     pub core: Option<Box<Participant>>,
+    /// Octets of fragments sent since the last delay; see
+    /// [`Scenario::limits_fragments`](crate::scenario::Scenario::limits_fragments).
+    pub fragment_octets: usize,
     /// Time of the next timer event; `Nanos::MAX` if none is scheduled.
     pub timer: Nanos,
     /// End of the current stall, until which the process gets no processor time.
@@ -173,6 +176,7 @@ impl Process {
             is_honest: true,
             renewer: None,
             core: None,
+            fragment_octets: 0,
             timer: Nanos::MAX,
             stalled_until: 0,
             inbox: VecDeque::new(),

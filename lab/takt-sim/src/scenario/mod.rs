@@ -419,6 +419,13 @@ impl Scenario {
         self.hostile.is_some_and(|plan| plan.attacks_domain)
     }
 
+    /// Reports whether network interfaces delay fragments of large samples, while other datagrams
+    /// are sent. Only where samples may be late.
+    #[must_use]
+    pub fn limits_fragments(&self) -> bool {
+        self.seed.is_multiple_of(3) && !self.is_sound() && !self.is_exact()
+    }
+
     /// Reports whether no wall clock is set.
     #[must_use]
     pub fn has_steady_clocks(&self) -> bool {

@@ -1,7 +1,8 @@
 //! Actions of the applications of a world: creation and deletion of endpoints, writes, takes and
 //! alterations.
 
-use super::{Event, World};
+use super::World;
+use super::events::Event;
 use crate::check::exact::DISPOSAL_MAX;
 use crate::clock::Nanos;
 use crate::process::{Endpoint, Moment, TAKES_EVERY};

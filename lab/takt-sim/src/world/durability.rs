@@ -1,6 +1,7 @@
 //! Events of a topic that a durability service keeps.
 
-use super::{Event, World};
+use super::World;
+use super::events::Event;
 use crate::durability::DurabilityRole;
 use crate::process::Moment;
 

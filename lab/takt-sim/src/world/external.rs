@@ -2,7 +2,8 @@
 //! A world has at most one of them. Its address is that of a process with an index after all
 //! others.
 
-use super::{Event, World};
+use super::World;
+use super::events::Event;
 use crate::clock::Nanos;
 use crate::hostile;
 use crate::network::{Frame, Head};

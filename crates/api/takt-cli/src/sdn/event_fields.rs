@@ -52,13 +52,8 @@ fn fields(event: &Event) -> Vec<(String, Value)> {
             field("deleted", difference.deleted),
         ],
         Event::EntryRefused { dpid, entry, error } => {
-            let (kind, id) = match entry {
-                Target::Flow(_) => ("flow", Value::Null),
-                Target::Group(id) => ("group", json!(id)),
-                Target::Meter(id) => ("meter", json!(id)),
-            };
-            let cause = field("reason", error.cause.to_string());
-            vec![datapath(*dpid), field("entry", kind), field("entry_id", id), cause]
+            let [kind, id] = of_entry(entry);
+            vec![datapath(*dpid), kind, id, field("reason", error.cause.to_string())]
         }
         Event::Topology(event) => of_topology(event),
         Event::Discovery(event) => of_discovery(event),
@@ -70,15 +65,8 @@ fn fields(event: &Event) -> Vec<(String, Value)> {
             field("unreadable_records", *unreadable),
         ],
         Event::BoundExceeded { pair, worst_ns, bound_ns, stage } => {
-            let (kind, times) = match stage {
-                SlowStage::Writer { took_ns, bound_ns } => ("writer", json!([took_ns, bound_ns])),
-                SlowStage::BehindWrite => ("behind-write", json!([null, null])),
-                SlowStage::Unknown => ("unknown", json!([null, null])),
-            };
-            let stage = [field("stage", stage.to_string()), field("slow_stage", kind)];
-            let times = [field("write_ns", times[0].clone()), field("write_bound_ns", times[1].clone())];
             let bounds = [field("worst_ns", *worst_ns), field("bound_ns", *bound_ns)];
-            with_pair(pair, bounds.into_iter().chain(stage).chain(times))
+            with_pair(pair, bounds.into_iter().chain(of_slow_stage(stage)))
         }
         Event::Refused { pair, reason } => with_pair(pair, [field("reason", reason.as_str())]),
         Event::Caution { pair, topic } => with_pair(pair, [field("topic", topic.as_str())]),
@@ -94,11 +82,8 @@ fn fields(event: &Event) -> Vec<(String, Value)> {
             [field("flow", flow.as_str()), field("pairs", pairs)].into_iter().chain(counts).collect()
         }
         Event::Registration { id, topic, state, outcome } => {
-            let outcome = match outcome {
-                Ok(bound_ns) => field("bound_ns", *bound_ns),
-                Err(reason) => field("reason", reason.as_str()),
-            };
-            vec![field("id", id.to_string()), field("topic", topic.as_str()), field("state", json!(state)), outcome]
+            let id = field("id", id.to_string());
+            vec![id, field("topic", topic.as_str()), field("state", json!(state)), of_outcome(outcome)]
         }
         Event::RegistrationGone { id, topic } => vec![field("id", id.to_string()), field("topic", topic.as_str())],
         Event::HostOverload { dpid, port, dropped } => {
@@ -123,6 +108,40 @@ fn fields(event: &Event) -> Vec<(String, Value)> {
             field("address", address.to_string()),
         ],
     }
+}
+
+/// Returns kind and number of an entry of a switch.
+fn of_entry(entry: &Target) -> [(String, Value); 2] {
+    let (kind, id) = match entry {
+        Target::Flow(_) => ("flow", Value::Null),
+        Target::Group(id) => ("group", json!(id)),
+        Target::Meter(id) => ("meter", json!(id)),
+    };
+    [field("entry", kind), field("entry_id", id)]
+}
+
+/// Returns the latency bound of an admitted registration, or the reason of a refusal.
+fn of_outcome(outcome: &Result<u64, String>) -> (String, Value) {
+    match outcome {
+        Ok(bound_ns) => field("bound_ns", *bound_ns),
+        Err(reason) => field("reason", reason.as_str()),
+    }
+}
+
+/// Returns the stage that exceeded its share of a latency bound, with the times of the writer.
+fn of_slow_stage(stage: &SlowStage) -> [(String, Value); 4] {
+    let (kind, times) = match stage {
+        SlowStage::Writer { took_ns, bound_ns } => ("writer", [json!(took_ns), json!(bound_ns)]),
+        SlowStage::BehindWrite => ("behind-write", [Value::Null, Value::Null]),
+        SlowStage::Unknown => ("unknown", [Value::Null, Value::Null]),
+    };
+    let [took, bound] = times;
+    [
+        field("stage", stage.to_string()),
+        field("slow_stage", kind),
+        field("write_ns", took),
+        field("write_bound_ns", bound),
+    ]
 }
 
 fn of_topology(event: &topology::Event) -> Vec<(String, Value)> {

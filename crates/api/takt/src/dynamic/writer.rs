@@ -12,7 +12,6 @@ use takt_xtypes::dynamic::{DynamicData, DynamicType};
 use super::DynamicTypeSupport;
 use crate::content_filter::Factory;
 use crate::qos::{DataWriterQos, TopicData, TopicQos};
-use crate::runtime::clock;
 use crate::writer::KEY_PAYLOAD_LEN_MIN;
 use crate::{AnyDataWriter, Error, Flow, Publisher, Result};
 
@@ -108,23 +107,18 @@ impl DynamicDataWriter {
         let payload_len = payload.len();
         let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len };
         self.core.check_len(payload_len)?;
-        let max_blocking_time = self.core.max_blocking_time;
-        self.core.engine.block_on(
-            &self.core.progress,
-            || clock::deadline(clock::now(), max_blocking_time),
-            |driver, now| {
-                let written = driver.core.write(now, self.core.handle, &change, |out| {
-                    out[..payload.len()].copy_from_slice(payload);
-                    Some(payload.len())
-                });
-                match written {
-                    Ok(_) => Ok(Some(())),
-                    Err(WriteError::WouldBlock) => Ok(None),
-                    Err(WriteError::Refused(error)) => Err(self.core.length_error(error, payload_len)),
-                    Err(WriteError::Serialize) => unreachable!("copying does not fail"),
-                }
-            },
-        )
+        self.core.write_with(|driver, now| {
+            let written = driver.core.write(now, self.core.handle, &change, |out| {
+                out[..payload.len()].copy_from_slice(payload);
+                Some(payload.len())
+            });
+            match written {
+                Ok(_) => Ok(Some(())),
+                Err(WriteError::WouldBlock) => Ok(None),
+                Err(WriteError::Refused(error)) => Err(self.core.length_error(error, payload_len)),
+                Err(WriteError::Serialize) => unreachable!("copying does not fail"),
+            }
+        })
     }
 
     /// Returns the type of the samples.

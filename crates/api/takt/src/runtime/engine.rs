@@ -7,7 +7,7 @@
 //! Invariant: listeners are called one at a time and without holding the lock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker as TaskWaker;
 
 use takt_core::{Instant, Participant, Priority, ReaderHandle};
@@ -46,6 +46,9 @@ pub(crate) struct Engine {
     /// Token of the driving thread: the thread that built the participant, or the receiving thread
     /// once it runs.
     driving_thread: AtomicU64,
+    /// Fragments of large samples waited for the queue of a network interface at the end of the
+    /// last call.
+    has_blocked_flows: AtomicBool,
     pub(crate) leadership: Leadership,
 }
 
@@ -84,6 +87,7 @@ impl CoreCall<'_> {
             since = clock::now();
             wake |= state.send_pending(since);
         }
+        engine.has_blocked_flows.store(state.has_blocked_flows(), Ordering::Relaxed);
         engine.end_hold(&mut state, since);
         engine.exit(state, wake)
     }
@@ -174,6 +178,7 @@ impl Engine {
             idle,
             waker,
             driving_thread: AtomicU64::new(driving_thread.to_bits()),
+            has_blocked_flows: AtomicBool::new(false),
             leadership: Leadership::new(),
         }
     }
@@ -206,6 +211,13 @@ impl Engine {
     /// Reports whether the calling thread is the driving thread.
     pub(crate) fn is_driving_thread(&self) -> bool {
         self.driving_thread.load(Ordering::Relaxed) == ThreadToken::current().to_bits()
+    }
+
+    /// Reports whether fragments of large samples waited for the queue of a network interface at
+    /// the end of the last call.
+    #[inline]
+    pub(crate) fn has_blocked_flows(&self) -> bool {
+        self.has_blocked_flows.load(Ordering::Relaxed)
     }
 
     /// Begins a call of the application.

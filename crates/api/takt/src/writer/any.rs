@@ -18,6 +18,7 @@ use crate::publisher::{Publisher, PublisherInner};
 use crate::qos::{DataWriterQos, History, LivelinessKind};
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
+use crate::runtime::engine::Wait;
 use crate::runtime::event_count::EventCount;
 use crate::runtime::listeners::EndpointRef;
 use crate::runtime::pi_mutex::PiMutex;
@@ -93,6 +94,35 @@ impl WriterCore {
             // A closed participant reports nothing.
             let _ = self.engine.inspect(|driver| Ok(driver.core.record_write_time(self.handle, ns)?));
         }
+    }
+
+    /// Repeats `attempt` until it returns a value, at most for `max_blocking_time`, then waits for
+    /// the network.
+    pub(crate) fn write_with<R>(&self, attempt: impl FnMut(&mut Driver, Instant) -> Result<Option<R>>) -> Result<R> {
+        let deadline = || clock::deadline(clock::now(), self.max_blocking_time);
+        let result = self.engine.block_on(&self.progress, deadline, attempt)?;
+        self.await_network()?;
+        Ok(result)
+    }
+
+    /// Waits while fragments of the writer's samples wait for the queue of a network interface, at
+    /// most `max_blocking_time`. The rest is sent later.
+    #[inline]
+    pub(crate) fn await_network(&self) -> Result<()> {
+        if self.engine.has_blocked_flows() { self.wait_while_blocked() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn wait_while_blocked(&self) -> Result<()> {
+        let mut wait = Wait::new(&self.engine, &self.progress);
+        let deadline = clock::deadline(clock::now(), self.max_blocking_time);
+        while self.engine.inspect(|driver| Ok(driver.core.is_writer_blocked(self.handle)))? {
+            match wait.for_progress(deadline) {
+                Err(Error::Timeout { .. }) => break,
+                progress => progress?,
+            }
+        }
+        Ok(())
     }
 
     /// Rejects a sample that exceeds the limits, regardless of the transport.

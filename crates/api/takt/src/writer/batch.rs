@@ -11,7 +11,6 @@ use std::fmt;
 use takt_core::Instant;
 
 use super::{DataWriter, Publication, SampleChange};
-use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::{Error, Result, TypeSupport};
 
@@ -102,8 +101,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let publication = Publication { replaces_unsent: !self.keeps_last(), ..Publication::default() };
         let (mut next, mut written) = (None, 0);
         loop {
-            let deadline = || clock::deadline(clock::now(), core.max_blocking_time);
-            let run = core.engine.block_on(&core.progress, deadline, |driver, now| {
+            let run = core.write_with(|driver, now| {
                 self.write_run(driver, now, &publication, (&mut samples, &mut next), &mut written)
             });
             match run {

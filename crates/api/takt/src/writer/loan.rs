@@ -18,7 +18,6 @@ use takt_wire::SharedPayload;
 use takt_xtypes::{ENCAPSULATION_LEN, EncodeError, encapsulation};
 
 use super::DataWriter;
-use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::{Error, Result, TypeSupport};
 
@@ -166,15 +165,14 @@ impl<T: TypeSupport> DataWriter<T> {
             destinations: &[],
             payload_len,
         };
-        let deadline = || clock::deadline(clock::now(), core.max_blocking_time);
         match loaned.memory {
             Memory::Shared(loan) => {
                 let payload = loan.finish(payload_len);
                 let attempt =
                     |driver: &mut Driver, now| Ok(write(driver, now, core.handle, &change, &payload)?.then_some(()));
-                core.engine.block_on(&core.progress, deadline, attempt)
+                core.write_with(attempt)
             }
-            Memory::Own(bytes) => core.engine.block_on(&core.progress, deadline, |driver, now| {
+            Memory::Own(bytes) => core.write_with(|driver, now| {
                 let fill = |out: &mut [u8]| {
                     out.copy_from_slice(&bytes);
                     Some(bytes.len())

@@ -116,7 +116,10 @@ impl<T: TypeSupport> DataWriter<T> {
     /// allocate.
     ///
     /// If the history is full of samples that reliable readers have not acknowledged, blocks for at
-    /// most `RELIABILITY.max_blocking_time` (DDS 1.4 §2.2.2.4.2.11).
+    /// most `RELIABILITY.max_blocking_time` (DDS 1.4 §2.2.2.4.2.11). A large sample also blocks, at
+    /// most for that time, until the queues of the network interfaces have taken all its fragments
+    /// ([`UdpConfig::fragment_queue_bytes`](crate::UdpConfig::fragment_queue_bytes)). What remains
+    /// then is sent later.
     ///
     /// # Errors
     /// [`Error::Timeout`] if the history remains full for that time; [`Error::Encode`] if the
@@ -224,7 +227,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let core = &*self.core;
         let mut change = SampleChange::new(self, sample, publication)?;
         let begun = core.begin_write();
-        let written = self.write_or_wait(&mut change);
+        let written = self.write_or_wait(&mut change).and_then(|()| core.await_network());
         core.end_write(begun);
         written.map_err(|error| error.explained(|| core.timeout_text()))
     }
@@ -304,6 +307,9 @@ impl<'a, T: TypeSupport> SampleChange<'a, T> {
         let (handle, payload_len) = (self.core.handle, self.change.payload_len);
         if !self.replaces_unsent && driver.core.would_replace_unsent(handle, self.change.key_hash)? {
             driver.transmit(now);
+            if driver.core.is_writer_blocked(handle) {
+                return Ok(false);
+            }
         }
         if self.change.kind == ChangeKind::Alive && payload_len >= loan::LOAN_LEN_MIN {
             if self.loaned.is_none() {

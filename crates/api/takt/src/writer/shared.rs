@@ -16,7 +16,6 @@ use takt_wire::{PAYLOAD_PREFIX_LEN, Piece, SharedPayload, SharedPayloadMemory};
 use takt_xtypes::Representation;
 
 use super::{DataWriter, Publication, SampleChange, loan};
-use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::{Error, Result, TypeSupport};
 
@@ -122,6 +121,6 @@ impl<T: TypeSupport + Send + Sync + 'static> DataWriter<T> {
             };
             Ok(loan::write(driver, now, core.handle, &change, object)?.then_some(()))
         };
-        core.engine.block_on(&core.progress, || clock::deadline(clock::now(), core.max_blocking_time), attempt)
+        core.write_with(attempt)
     }
 }

@@ -23,14 +23,17 @@
 //! whole number of kilobits per second.
 
 mod change;
+mod decision;
 mod demand;
 mod drain;
 mod explain;
 mod flows;
 mod groups;
+mod installation;
 mod protection;
 mod shared;
 mod uncontracted;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,28 +41,24 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use takt_openflow::channel::Instant;
-use takt_openflow::flow::FlowMod;
-use takt_openflow::group::GroupMod;
-use takt_openflow::meter::MeterMod;
 
 use self::change::ClassChanges;
-use self::demand::Demand;
 use self::drain::{BrokenPaths, RemovedFlowInfluence};
 pub use self::explain::{Admissible, Progress, Refusal, Trial};
 use self::flows::Flows;
 pub use self::groups::Sibling;
 pub use self::protection::Protection;
 use self::protection::Protections;
-use self::shared::{Share, SharedFlow, requests};
-use self::uncontracted::{Uncontracted, uncontracted_reason};
+use self::shared::SharedFlow;
+use self::uncontracted::Uncontracted;
+pub use self::wanted::Wanted;
 use crate::contract::Contract;
-use crate::controller::FlowKey;
 use crate::devices::Vlan;
 use crate::discovery::Pair;
 use crate::forwarding::Link;
-use crate::model::{HostId, Network, NetworkFile, Snapshot, WithoutContract};
-use crate::rules::{Entry, Selector, entries};
-use crate::schedule::{self, PairStages, Refused, Remedies, RequestId, Scheduler};
+use crate::model::{HostId, Network, NetworkFile, Snapshot};
+use crate::rules::{Selector, entries};
+use crate::schedule::{self, PairStages, RequestId, Scheduler};
 
 /// Number of the first meter of a flow. Lower meters limit packets to the controller.
 pub(crate) const FIRST_METER: u32 = 0x1000;
@@ -201,17 +200,6 @@ struct Admitted {
     stages: PairStages,
     is_released: bool,
     reported_protection: Protection,
-}
-
-/// Entries, meters and groups of one flow, by switch.
-#[derive(Debug, Default)]
-pub struct Wanted {
-    /// Entries, each with the key that identifies it.
-    pub flows: Vec<(u64, Arc<FlowKey>, FlowMod)>,
-    /// Meters, by switch and number.
-    pub meters: BTreeMap<(u64, u32), MeterMod>,
-    /// Groups, by switch and number.
-    pub groups: BTreeMap<(u64, u32), GroupMod>,
 }
 
 /// State of admission: admitted pairs and waiting pairs.
@@ -445,132 +433,6 @@ impl Admission {
         self.shall_retry = true;
     }
 
-    /// Advances the entries as far as the switches have confirmed entries and meters, and as far as
-    /// earlier frames have drained. Reports whether the wanted entries changed. Must be called
-    /// again at the [deadline](Self::deadline). `version` of a switch changes whenever the presence
-    /// of an entry there may have changed: flows that wait for switches with unchanged versions are
-    /// skipped.
-    pub fn advance(
-        &mut self,
-        now: Instant,
-        presence: impl Fn(&Entry) -> Presence,
-        is_connected: impl Fn(u64) -> bool,
-        version: impl Fn(u64) -> u64,
-    ) -> bool {
-        self.reach_branches(&is_connected);
-        self.remove_deleted_flows(now, &presence);
-        // A decision may take long: the others follow after switches were served.
-        if let Some(selector) = self.next_unprotected() {
-            self.search_backup_paths(selector);
-        }
-        while self.advance_flows(now, &presence, &is_connected, &version) {}
-        // Their waits begin when no class change is under way.
-        self.remove_deleted_flows(now, &presence);
-        self.free_shares(now);
-        self.free_backup_paths(now, &presence);
-        self.release_budgets(now);
-        self.deadline = self.next_deadline(now);
-        // A pair becomes ready only by a change of one of its flows.
-        if self.flows.take_touched() {
-            self.release_ready();
-        }
-        self.free_companions();
-        self.report_protection();
-        self.flows.drop_resting();
-        std::mem::take(&mut self.is_changed)
-    }
-
-    /// Releases the pairs whose flows are in force.
-    fn release_ready(&mut self) {
-        let is_in_force = |selector: &Selector| self.flows.get(selector).is_some_and(|flow| flow.is_in_force);
-        // A removed flow does not delay a match.
-        let is_delayed = |selector: &Selector| self.flows.contains_key(selector) && !is_in_force(selector);
-        let is_ready = |pair: &Admitted| pair.selectors.iter().all(is_in_force) && !pair.awaited.iter().any(is_delayed);
-        let waiting = self.unreleased.iter().copied();
-        let ready: Vec<Pair> = waiting.filter(|pair| self.admitted.get(pair).is_some_and(is_ready)).collect();
-        for pair in ready {
-            let Some(admitted) = self.admitted.get_mut(&pair) else { continue };
-            admitted.is_released = true;
-            self.unreleased.remove(&pair);
-            self.outcomes.push(Outcome::Admitted { pair, bound_ns: admitted.bound_ns });
-            for selector in &admitted.selectors {
-                self.flows.get_mut(selector).into_iter().for_each(|flow| flow.is_served = true);
-            }
-        }
-    }
-
-    /// Advances all flows as far as possible. Reports whether that may allow others to advance.
-    fn advance_flows(
-        &mut self,
-        now: Instant,
-        presence: &impl Fn(&Entry) -> Presence,
-        is_connected: &impl Fn(u64) -> bool,
-        version: &impl Fn(u64) -> u64,
-    ) -> bool {
-        if !self.leave_paths(now, presence, is_connected) {
-            return false;
-        }
-        let mut is_further = self.advance_class_changes(now, presence);
-        let open = self.flows.moving().filter(|(_, flow)| !flow.is_in_force && !flow.is_leaving());
-        let open: Vec<Selector> = open.map(|(selector, _)| *selector).collect();
-        for selector in open {
-            self.omit_branches(selector, presence, is_connected);
-            is_further |= self.advance_flow(selector, now, presence, version);
-        }
-        is_further
-    }
-
-    /// Advances one flow as far as possible. Reports whether that may allow others to advance.
-    fn advance_flow(
-        &mut self,
-        selector: Selector,
-        now: Instant,
-        presence: &impl Fn(&Entry) -> Presence,
-        version: &impl Fn(u64) -> u64,
-    ) -> bool {
-        let has = |entry: &Entry, wanted| presence(entry) == wanted;
-        let Some(flow) = self.flows.get(&selector) else { return false };
-        let versions = || flow.known().map(|entry| version(entry.dpid));
-        if flow.checked_versions.as_ref().is_some_and(|known| known.iter().copied().eq(versions())) {
-            return false;
-        }
-        let refused = flow.placed.iter().find(|entry| has(entry, Presence::Refused));
-        if let Some(dpid) = refused.map(|entry| entry.dpid) {
-            if self.continue_without_protection(selector, dpid) {
-                return true;
-            }
-            let Some(flow) = self.flows.get(&selector) else { return false };
-            let pairs: Vec<Pair> = flow.present().map(|share| share.pair).collect();
-            let reason = format!("switch {dpid:016x} refuses a flow entry");
-            for pair in pairs {
-                self.withdraw(pair, reason.clone());
-                self.refused.entry(pair).and_modify(|refusal| refusal.is_by_switch = true);
-            }
-            return true;
-        }
-        if !flow.placed.iter().all(|entry| has(entry, Presence::Same)) {
-            let versions = versions().collect();
-            self.flows.mark_checked(&selector, versions);
-            return false;
-        }
-        let is_free = flow.after.iter().all(|other| self.flows.get(other).is_none_or(|flow| flow.is_in_force))
-            && (flow.is_served || flow.after_change.is_none());
-        if !is_free {
-            return false;
-        }
-        self.is_changed |= self.advance_flow_entries(selector, now, presence);
-        let Some(flow) = self.flows.get_mut(&selector) else { return false };
-        let is_whole =
-            flow.after_change.is_none() && flow.before.is_none() && flow.held_selections.is_empty() && flow.is_placed();
-        if !is_whole || !flow.placed.iter().all(|entry| has(entry, Presence::Same)) {
-            return false;
-        }
-        (flow.is_in_force, flow.after) = (true, BTreeSet::new());
-        let is_released = |share: &Share| self.admitted.get(&share.pair).is_some_and(|pair| pair.is_released);
-        flow.is_served |= flow.shares.iter().any(is_released);
-        true
-    }
-
     /// Releases the shares of a flow with these request names. No meter passes them, and no frame
     /// of them is in the network.
     fn release_share(&mut self, request: RequestId, selector: Selector, names: &[String]) {
@@ -614,12 +476,6 @@ impl Admission {
         self.flows.contains_key(selector)
     }
 
-    /// Returns the meters of flows whose first switch is this one.
-    pub fn metered(&self, dpid: u64) -> impl Iterator<Item = (u32, Selector)> {
-        let is_policed_here = move |flow: &SharedFlow| flow.policed.as_ref().is_some_and(|(at, _)| *at == dpid);
-        self.flows.iter().filter(move |(_, flow)| is_policed_here(flow)).map(|(selector, flow)| (flow.meter, *selector))
-    }
-
     /// Returns a name of a flow for display: the names of its first three requests.
     pub fn flow_name(&self, selector: &Selector) -> String {
         let shares = self.flows.get(selector).into_iter().flat_map(SharedFlow::present);
@@ -628,216 +484,6 @@ impl Admission {
         let more = names.len().saturating_sub(NAMES_SHOWN);
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         format!("{}{more}", first.join(", "))
-    }
-
-    /// Returns the entries that a switch is to have.
-    pub fn entries(&self, dpid: u64) -> Vec<FlowMod> {
-        let flows = self.flows.values().filter(|flow| !flow.is_leaving());
-        let wanted = flows.flat_map(|flow| &flow.placed).filter(|entry| entry.dpid == dpid);
-        wanted.map(|entry| entry.flow.clone()).collect()
-    }
-
-    /// Returns the meters that a switch is to have: first the present ones, then those of leaving
-    /// entries, which stay until the entries are deleted.
-    pub fn meters(&self, dpid: u64) -> Vec<MeterMod> {
-        let policed = self.flows.values().filter_map(|flow| flow.policed.as_ref());
-        let policed = policed.filter(|(at, _)| *at == dpid).map(|(_, meter)| meter.clone());
-        let leaving = self.flows.values().flat_map(|flow| &flow.leaving).filter(|entry| entry.dpid == dpid);
-        policed.chain(leaving.filter_map(|entry| entry.meter.clone())).collect()
-    }
-
-    /// Returns the groups that a switch is to have.
-    pub fn groups(&self, dpid: u64) -> Vec<GroupMod> {
-        let flows = self.flows.values().filter(|flow| !flow.is_leaving());
-        let entries = flows.flat_map(|flow| &flow.placed).filter(|entry| entry.dpid == dpid);
-        entries.filter_map(|entry| entry.group.clone()).collect()
-    }
-
-    /// Returns the flows whose entries or meters in the switches may differ from the wanted ones
-    /// since the last call.
-    pub fn take_changed(&mut self) -> BTreeSet<Selector> {
-        self.flows.take_changed()
-    }
-
-    /// Returns the wanted state of a flow in the switches; nothing if the flow was removed.
-    pub fn wanted(&self, selector: &Selector) -> Wanted {
-        let Some(flow) = self.flows.get(selector) else { return Wanted::default() };
-        let placed = flow.placed.iter().filter(|_| !flow.is_leaving());
-        let leaving = flow.leaving.iter().filter_map(|entry| Some((entry.dpid, entry.meter.clone()?)));
-        let mut meters = BTreeMap::new();
-        for (dpid, meter) in flow.policed.iter().cloned().chain(leaving) {
-            meters.entry((dpid, meter.meter)).or_insert(meter);
-        }
-        let groups =
-            placed.clone().filter_map(|entry| entry.group.clone().map(|group| ((entry.dpid, group.group), group)));
-        let groups = groups.collect();
-        let flows = placed.map(|entry| (entry.dpid, Arc::clone(&entry.key), entry.flow.clone())).collect();
-        Wanted { flows, meters, groups }
-    }
-
-    /// Admits a pair. `meters` are those of its flows in an earlier run, whose entries may still be
-    /// in the switches.
-    fn admit(&mut self, application: &Application, meters: &[u32]) -> Result<(), Refusal> {
-        let (pair, importance) = (application.pair, application.contract.importance.value);
-        let refusal = |reason: String| Refusal::new(importance, reason);
-        let snapshot = self.network.snapshot();
-        let demands = Demand::of(application, &self.file, &snapshot).map_err(refusal)?;
-        if self.must_wait(pair, &demands) {
-            return Err(refusal(ENTRIES_BEING_DELETED.to_owned()));
-        }
-        let (selectors, bound_ns) = self.take_shares(application, demands, meters)?;
-        let bound_ns = application.stages.whole_ns(bound_ns);
-        let stages = application.stages.clone();
-        let order = self.next_order;
-        self.next_order += 1;
-        self.unreleased.insert(pair);
-        self.admitted.insert(
-            pair,
-            Admitted {
-                order,
-                importance,
-                selectors,
-                awaited: BTreeSet::new(),
-                bound_ns,
-                stages,
-                is_released: false,
-                reported_protection: Protection::NotRequested,
-            },
-        );
-        Ok(())
-    }
-
-    /// Takes shares of flows for a pair, all or none. Returns the flows and the largest bound of
-    /// samples.
-    fn take_shares(
-        &mut self,
-        application: &Application,
-        demands: Vec<Demand>,
-        meters: &[u32],
-    ) -> Result<(Vec<Selector>, u64), Refusal> {
-        let (pair, importance) = (application.pair, application.contract.importance.value);
-        let uncontracted_topic = self.uncontracted.topic_at(pair.writer, demands.iter().map(|demand| demand.selector));
-        if let Some(topic) = uncontracted_topic.map(str::to_owned) {
-            match self.file.without_contract {
-                WithoutContract::Refuse => return Err(Refusal::new(importance, uncontracted_reason(&topic))),
-                WithoutContract::Caution => self.outcomes.push(Outcome::Caution { pair, topic }),
-            }
-        }
-        let (mut selectors, mut moved, mut bound_ns) = (Vec::new(), BTreeSet::new(), 0);
-        let is_restored = !meters.is_empty();
-        for (n, demand) in demands.into_iter().enumerate() {
-            let selector = demand.selector;
-            match self.place(&demand) {
-                Ok((admitted, own_ns)) => {
-                    let is_of_samples = selector.source == application.writer.address;
-                    bound_ns = if is_of_samples { own_ns.max(bound_ns) } else { bound_ns };
-                    moved.extend(admitted.moved.iter().filter_map(|id| self.owners.get(id).copied()));
-                    let present_state = self.flows.get(&selector).and_then(SharedFlow::present_state);
-                    self.record_share(admitted.id, pair, demand, meters.get(n).copied());
-                    // The switches have the last decisions of the earlier run.
-                    self.change_classes(if is_restored { &[] } else { &admitted.changes });
-                    self.await_changes(selector, present_state);
-                    selectors.push(selector);
-                }
-                Err(refused) => {
-                    // No switch has entries of these flows yet.
-                    selectors.iter().for_each(|selector| self.retract(*selector, pair));
-                    let remedies = self.remedies(&demand);
-                    // Flows that changed for the first share keep their present classes.
-                    moved.into_iter().for_each(|selector| self.update_flow(selector));
-                    return Err(Refusal::of(importance, &refused, remedies));
-                }
-            }
-        }
-        for selector in &selectors {
-            self.request_protection(selector);
-            self.search_backup_paths(*selector);
-            self.update_flow(*selector);
-            let samples = selectors.first().filter(|_| !self.is_served(selector));
-            let samples = samples.filter(|other| !self.waits_for(**other, *selector)).copied();
-            let Some(flow) = self.flows.get_mut(selector) else { continue };
-            flow.after.extend(samples);
-            if is_restored {
-                flow.place_all();
-            }
-        }
-        moved.into_iter().for_each(|selector| self.update_flow(selector));
-        Ok((selectors, bound_ns))
-    }
-
-    /// Decides on a share of a flow and returns its bound.
-    fn place(&mut self, demand: &Demand) -> Result<(schedule::Admitted, u64), Refused> {
-        let (snapshot, request) = (self.network.snapshot(), &demand.request);
-        let admitted = match self.flows.get(&demand.selector) {
-            Some(flow) if demand.selector.is_group() => {
-                let shares = flow.shares.iter().map(|share| &share.demand);
-                self.scheduler.replace(flow.request, &snapshot, requests(shares.chain([demand])))?
-            }
-            Some(flow) => self.scheduler.join(flow.request, &snapshot, request.clone())?,
-            None => self.scheduler.admit(&snapshot, request.clone())?,
-        };
-        let own = admitted.routes.iter().find(|route| route.name == request.name);
-        let bound_ns = own.map_or(admitted.bound_ns, |route| route.bound_ns);
-        Ok((admitted, bound_ns))
-    }
-
-    /// Returns the changes that would make the refused share of a pair fit.
-    fn remedies(&mut self, demand: &Demand) -> Remedies {
-        if demand.selector.is_group() {
-            return Remedies::default();
-        }
-        let joins = self.flows.get(&demand.selector).map(|flow| flow.request);
-        let joins = joins.filter(|id| self.scheduler.requests_of(*id).is_some());
-        demand.remedies(self.scheduler.remedies(&self.network.snapshot(), joins, &demand.request))
-    }
-
-    fn is_served(&self, selector: &Selector) -> bool {
-        self.flows.get(selector).is_some_and(|flow| flow.is_served)
-    }
-
-    /// Reports whether the entries of a flow wait for those of another flow, directly or
-    /// indirectly, or whether both are the same flow.
-    fn waits_for(&self, selector: Selector, other: Selector) -> bool {
-        let (mut open, mut visited) = (vec![selector], BTreeSet::new());
-        while let Some(next) = open.pop() {
-            if next == other {
-                return true;
-            }
-            if visited.insert(next) {
-                open.extend(self.flows.get(&next).into_iter().flat_map(|flow| &flow.after));
-            }
-        }
-        false
-    }
-
-    /// Records the share of a pair in the flow with these requests.
-    fn record_share(&mut self, request: RequestId, pair: Pair, demand: Demand, meter: Option<u32>) {
-        let Self { flows, meters, owners, free_meter, .. } = self;
-        self.has_new_groups |= demand.selector.is_group();
-        let flow = flows.get_or_insert_with(demand.selector, || {
-            let mut free = meter.into_iter().chain(*free_meter..);
-            let meter = free.find(|meter| !meters.contains(meter)).unwrap_or(FIRST_METER);
-            meters.insert(meter);
-            while meters.contains(free_meter) {
-                *free_meter += 1;
-            }
-            SharedFlow::new(request, meter)
-        });
-        owners.insert(request, demand.selector);
-        flow.shares.push(Share { pair, demand, is_leaving: false });
-    }
-
-    /// Releases the share of a pair that was not admitted.
-    fn retract(&mut self, selector: Selector, pair: Pair) {
-        let Some(flow) = self.flows.get_mut(&selector) else { return };
-        let request = flow.request;
-        let is_its = |share: &mut Share| share.pair == pair && !share.is_leaving;
-        let names: Vec<String> = flow.shares.extract_if(.., is_its).map(|share| share.demand.request.name).collect();
-        if flow.shares.is_empty() {
-            self.free(selector);
-        } else {
-            self.release_share(request, selector, &names);
-        }
     }
 
     /// Updates a flow after its paths, classes or shares have changed. The entries of a served flow
@@ -879,13 +525,6 @@ impl Admission {
             self.update_flow(selector);
         }
         self.is_changed = true;
-    }
-
-    /// Reports whether entries or meters of an earlier share of the pair, or of its flows, are
-    /// still being deleted.
-    fn must_wait(&self, pair: Pair, demands: &[Demand]) -> bool {
-        let mut flows = demands.iter().filter_map(|demand| self.flows.get(&demand.selector));
-        flows.any(|flow| flow.is_leaving() || flow.shares.iter().any(|share| share.pair == pair))
     }
 }
 

@@ -11,7 +11,8 @@ use takt_wire::qos::ReliabilityKind;
 use takt_wire::{GuidPrefix, Locator, VendorId};
 
 use super::registration::is_registered;
-use super::{Controller, Event, FlowKey, rules};
+use super::tables::rules;
+use super::{Controller, Event, FlowKey};
 use crate::PortRef;
 use crate::admission::{Admission, Application, End, Outcome, Presence, Sibling, Wanted, port_of};
 use crate::devices::Vlan;

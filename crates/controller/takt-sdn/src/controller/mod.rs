@@ -20,8 +20,10 @@
 //! A second connection with the datapath id of a connected switch is refused.
 
 mod admission;
+mod adoption;
 mod cluster_role;
 mod event;
+mod host_rules;
 mod interception;
 mod isolation;
 mod latency;
@@ -32,6 +34,7 @@ mod registration;
 mod restore;
 mod session;
 mod sync;
+mod tables;
 mod traffic;
 mod view;
 
@@ -39,9 +42,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 use takt_openflow::Message;
-use takt_openflow::action::Action;
 use takt_openflow::channel::{Event as ChannelEvent, Instant, SendError};
-use takt_openflow::flow::{FlowMod, FlowRemoved, RemovedReason};
 use takt_openflow::port::{Port, PortReason, PortStatus, port_config, port_state};
 use takt_openflow::switch::Features;
 use takt_wire::{Guid, GuidPrefix};
@@ -55,23 +56,23 @@ use self::overload::Overloads;
 use self::registration::Registrations;
 use self::restore::{HostRecord, Restoration};
 use self::session::{Progress, Session};
+use self::sync::Sync;
 pub use self::sync::{Difference, FlowKey, Target};
-use self::sync::{Sync, fields};
 use self::traffic::Polling;
 use self::view::DecisionLog;
 use crate::PortRef;
-use crate::admission::{Admission, FIRST_METER};
+use crate::admission::Admission;
 use crate::devices::{Devices, HostId};
 use crate::discovery::Interceptor;
+use crate::forwarding::Link;
 use crate::forwarding::membership::Membership;
-use crate::forwarding::rules::{COOKIE, COOKIE_MASK, FLOOD_GROUP, Kind, Rules, host_of, meter};
-use crate::forwarding::{Link, next_hops, spanning_tree};
+use crate::forwarding::rules::{COOKIE, COOKIE_MASK};
 use crate::frame::membership::queries;
 use crate::frame::{Frame, MacAddress};
 use crate::isolation::Filter;
 use crate::model::HostLimit;
 use crate::rules::Selector;
-use crate::topology::{Key, PortDescription, Role, Topology};
+use crate::topology::{Key, PortDescription, Topology};
 
 /// Id of a connection of the runtime.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -494,26 +495,6 @@ impl Controller {
         }
     }
 
-    /// Handles the removal of a rule by a switch. A rule to a host that timed out is no longer
-    /// wanted.
-    fn handle_removed(&mut self, now: Instant, dpid: u64, removed: &FlowRemoved) {
-        let Some(switch) = self.switches.get_mut(&dpid) else { return };
-        let key = FlowKey::of_removed(removed);
-        let Some(flow) = switch.sync.removed(&key) else { return };
-        if removed.reason != RemovedReason::IDLE_TIMEOUT {
-            return;
-        }
-        let Some((host, _)) = host_of(fields(&flow.matching)) else { return };
-        if flow.cookie == Kind::Source.cookie() {
-            switch.sync.drop_flow(&key);
-            switch.sources.remove(&host);
-            self.devices.set_active(now, host, false);
-        } else if flow.cookie == Kind::Route.cookie() {
-            switch.sync.drop_flow(&key);
-            switch.routes.remove(&host);
-        }
-    }
-
     /// Processes the consequences of received messages, until no further action is possible now:
     /// follows the topology, sends probes, decides and changes switches.
     pub fn process_pending(&mut self, now: Instant) {
@@ -564,35 +545,6 @@ impl Controller {
         }
     }
 
-    /// Directs frames of known groups to their receivers, along the tree.
-    fn want_groups(&mut self) {
-        self.are_members_stale = true;
-        let mut wanted: BTreeMap<u64, Vec<FlowMod>> = self.switches.keys().map(|dpid| (*dpid, Vec::new())).collect();
-        for group in self.membership.groups().collect::<Vec<_>>() {
-            let Some(receivers) = self.membership.receivers(group) else { continue };
-            let [mut links, mut edges] = [(); 2].map(|()| BTreeMap::<u64, BTreeSet<u32>>::new());
-            let dpids: BTreeSet<u64> = receivers.iter().map(|at| at.dpid).collect();
-            for (dpid, port) in dpids.iter().flat_map(|dpid| next_hops(&self.active, *dpid, |_| true)) {
-                links.entry(dpid).or_default().insert(port);
-            }
-            for at in receivers {
-                edges.entry(at.dpid).or_default().insert(at.port);
-            }
-            let (id, none) = (HostId { vlan: 0, mac: group }, BTreeSet::new());
-            for (dpid, wanted) in &mut wanted {
-                let Some(switch) = self.switches.get(dpid) else { continue };
-                let rules = rules(&self.config, switch.has_meters, &switch.limits);
-                let [links, edges] = [&links, &edges].map(|ports| ports.get(dpid).unwrap_or(&none));
-                wanted.extend(rules.multicast(id, links, edges));
-            }
-        }
-        for (dpid, rules) in wanted {
-            if let Some(switch) = self.switches.get_mut(&dpid) {
-                switch.sync.want_all(Kind::Multicast.cookie(), rules);
-            }
-        }
-    }
-
     fn change_switch(&mut self, now: Instant, dpid: u64) {
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let Some(id) = switch.connection else { return };
@@ -606,215 +558,9 @@ impl Controller {
         }
     }
 
-    fn is_frozen(&self, dpid: u64) -> bool {
-        self.switches.get(&dpid).is_none_or(|switch| switch.connection.is_none() || switch.sync.is_held)
-    }
-
     fn links(&self) -> BTreeSet<Link> {
         self.topology.links().collect()
     }
-
-    /// Follows changed roles or links: removes hosts at ports that are no edges and lost links of
-    /// the tree, and updates the tables.
-    fn follow_topology(&mut self) {
-        let lost =
-            self.devices.iter().filter(|(_, host)| matches!(self.topology.role(host.at), Role::Down | Role::Link(_)));
-        let ports: BTreeSet<PortRef> = lost.map(|(_, host)| host.at).collect();
-        for at in ports {
-            let hosts = self.devices.remove_port(at);
-            hosts.into_iter().for_each(|host| self.remove_host(host));
-        }
-        let known: BTreeSet<u64> = self.topology.switches().collect();
-        self.switches.retain(|dpid, switch| switch.connection.is_some() || known.contains(dpid));
-        let links = self.links();
-        let tree = spanning_tree(&links, &self.active, |dpid| self.is_frozen(dpid));
-        let remaining: BTreeSet<Link> = self.active.intersection(&tree).copied().collect();
-        if remaining != self.active {
-            self.active = remaining;
-            self.push(Event::Tree(self.active.clone()));
-        }
-        self.want_all_static();
-        self.renew_routes(&links);
-    }
-
-    /// Adds links to the tree after every switch has acknowledged all earlier changes.
-    fn extend_tree(&mut self) {
-        if !self.is_settled() {
-            return;
-        }
-        let tree = spanning_tree(&self.links(), &self.active, |dpid| self.is_frozen(dpid));
-        if tree == self.active {
-            return;
-        }
-        self.active = tree;
-        self.want_groups();
-        self.push(Event::Tree(self.active.clone()));
-        self.want_all_static();
-    }
-
-    /// Derives the tables of all switches, except for the rules of hosts.
-    fn want_all_static(&mut self) {
-        let dpids: Vec<u64> = self.switches.keys().copied().collect();
-        dpids.into_iter().for_each(|dpid| self.want_static(dpid));
-    }
-
-    /// Derives the tables of a switch, except for the rules of hosts.
-    fn want_static(&mut self, dpid: u64) {
-        let ports: Vec<(u32, Role)> = self.topology.ports(dpid).map(|(port, role)| (port.number, role)).collect();
-        let ends = self.active.iter().flat_map(|(a, b)| [a, b]);
-        let tree: BTreeSet<u32> = ends.filter(|end| end.dpid == dpid).map(|end| end.port).collect();
-        let metatraffic = self.metatraffic.values().flatten().copied().collect();
-        let limits = self.host_limits(dpid);
-        let Some(switch) = self.switches.get_mut(&dpid) else { return };
-        switch.limits = if switch.has_meters { limits } else { BTreeMap::new() };
-        let rules = rules(&self.config, switch.has_meters, &switch.limits);
-        rules.flood_groups(&ports, &tree).into_iter().for_each(|group| switch.sync.want_group(group));
-        switch.sync.want_all(Kind::Base.cookie(), rules.base(&self.discovery_ports, &metatraffic));
-        switch.sync.want_all(Kind::Isolation.cookie(), rules.isolation(&self.filters));
-        switch.sync.want_all(Kind::Topology.cookie(), rules.topology(&ports, &tree));
-        if switch.has_admitted && self.admission.is_some() && self.restoration.is_none() {
-            // Entries and meters of admitted flows do not depend on ports.
-            let admitted = FIRST_METER..meter::HOSTS;
-            switch.sync.want_meters_outside(&admitted, rules.meters(&ports).into_values().collect());
-        } else {
-            self.want_admitted(dpid);
-        }
-    }
-
-    /// Returns the port of a switch that leads to a host; `None` without a known path.
-    fn next_hop_port(&self, links: &BTreeSet<Link>, dpid: u64, host: HostId) -> Option<u32> {
-        let at = self.devices.get(host)?.at;
-        if at.dpid == dpid {
-            return Some(at.port);
-        }
-        next_hops(links, at.dpid, |dpid| self.topology.is_connected(dpid)).get(&dpid).copied()
-    }
-
-    /// Updates the rules that lead to hosts to the shortest paths.
-    fn renew_routes(&mut self, links: &BTreeSet<Link>) {
-        let routes = self.switches.iter();
-        let routes: Vec<(u64, HostId, u32)> =
-            routes.flat_map(|(dpid, switch)| switch.routes.iter().map(|(host, port)| (*dpid, *host, *port))).collect();
-        let mut ports_by_host: BTreeMap<HostId, BTreeMap<u64, u32>> = BTreeMap::new();
-        for (dpid, host, old) in routes {
-            let at = self.devices.get(host).map(|host| host.at);
-            let hops = ports_by_host.entry(host).or_insert_with(|| {
-                let mut hops = at.map_or_else(BTreeMap::new, |at| {
-                    next_hops(links, at.dpid, |dpid| self.topology.is_connected(dpid))
-                });
-                hops.extend(at.map(|at| (at.dpid, at.port)));
-                hops
-            });
-            match hops.get(&dpid) {
-                Some(port) if *port == old => {}
-                Some(port) => self.want_route(dpid, host, *port),
-                None => self.drop_route(dpid, host),
-            }
-        }
-    }
-
-    fn want_route(&mut self, dpid: u64, host: HostId, port: u32) {
-        let limit = self.config.forwarding.rules;
-        let is_last = self.devices.get(host).is_some_and(|host| host.at == PortRef::new(dpid, port));
-        let Some(switch) = self.switches.get_mut(&dpid) else { return };
-        let is_full = switch.routes.len() + switch.sources.len() >= limit;
-        if is_full && !switch.routes.contains_key(&host) {
-            self.counters.no_room_for_rule += 1;
-            return;
-        }
-        let rules = rules(&self.config, switch.has_meters, &switch.limits);
-        switch.sync.want(rules.route(host, port, is_last));
-        switch.routes.insert(host, port);
-    }
-
-    fn drop_route(&mut self, dpid: u64, host: HostId) {
-        let Some(switch) = self.switches.get_mut(&dpid) else { return };
-        let rules = rules(&self.config, switch.has_meters, &switch.limits);
-        if let Some(port) = switch.routes.remove(&host) {
-            switch.sync.drop_flow(&FlowKey::of(&rules.route(host, port, false)));
-        }
-    }
-
-    /// Installs a rule that lets a host send from its port without the controller.
-    fn want_source(&mut self, now: Instant, at: PortRef, host: HostId) {
-        let limit = self.config.forwarding.rules;
-        let Some(switch) = self.switches.get_mut(&at.dpid) else { return };
-        let is_full = switch.routes.len() + switch.sources.len() >= limit;
-        if is_full && !switch.sources.contains_key(&host) {
-            self.counters.no_room_for_rule += 1;
-            return;
-        }
-        let rules = rules(&self.config, switch.has_meters, &switch.limits);
-        switch.sync.want(rules.source(host, at.port));
-        switch.sources.insert(host, at.port);
-        self.devices.set_active(now, host, true);
-    }
-
-    /// Drops the rules that let a host send or lead to it.
-    fn drop_rules_of(&mut self, host: HostId) {
-        let dpids: Vec<u64> = self.switches.keys().copied().collect();
-        for dpid in dpids {
-            self.drop_route(dpid, host);
-            let Some(switch) = self.switches.get_mut(&dpid) else { continue };
-            let rules = rules(&self.config, switch.has_meters, &switch.limits);
-            if let Some(port) = switch.sources.remove(&host) {
-                switch.sync.drop_flow(&FlowKey::of(&rules.source(host, port)));
-            }
-        }
-    }
-
-    fn remove_host(&mut self, host: HostId) {
-        self.drop_rules_of(host);
-        self.push(Event::HostGone(host));
-    }
-
-    /// Adopts the hosts of an earlier run from the rules that let them send.
-    fn adopt_sources(&mut self, now: Instant, dpid: u64) {
-        let Some(switch) = self.switches.get(&dpid) else { return };
-        let flows = switch.sync.actual().flows.values().filter(|flow| flow.cookie == Kind::Source.cookie());
-        let hosts: Vec<(HostId, u32)> = flows
-            .filter_map(|flow| host_of(fields(&flow.matching)))
-            .filter_map(|(host, port)| Some((host, port?)))
-            .collect();
-        for (host, port) in hosts {
-            let at = PortRef::new(dpid, port);
-            if self.topology.role(at) == Role::Edge && self.observe(now, at, host) {
-                self.want_source(now, at, host);
-            }
-        }
-    }
-
-    /// Adopts the links of the tree and the rules that lead to hosts from an earlier run, and
-    /// releases everything else for correction.
-    fn adopt_rest(&mut self, dpid: u64) {
-        let links = self.links();
-        let floods_to = |at: &PortRef| {
-            let switch = self.switches.get(&at.dpid);
-            let group = switch.and_then(|switch| switch.sync.actual().groups.get(&FLOOD_GROUP));
-            let actions = group.into_iter().flat_map(|group| &group.buckets).flat_map(|bucket| &bucket.actions);
-            actions.into_iter().any(|action| *action == Action::output(at.number()))
-        };
-        let of_switch = links.iter().filter(|(a, b)| a.dpid == dpid || b.dpid == dpid);
-        let flooded: BTreeSet<Link> = of_switch.filter(|(a, b)| floods_to(a) && floods_to(b)).copied().collect();
-        let both: BTreeSet<Link> = flooded.union(&self.active).copied().collect();
-        self.active = spanning_tree(&both, &self.active, |_| false);
-        let Some(switch) = self.switches.get_mut(&dpid) else { return };
-        (switch.adopted_at, switch.sync.is_held, switch.is_unchecked) = (None, false, true);
-        let routes = switch.sync.actual().flows.values().filter(|flow| flow.cookie == Kind::Route.cookie());
-        let hosts: Vec<HostId> =
-            routes.filter_map(|flow| host_of(fields(&flow.matching))).map(|(host, _)| host).collect();
-        for host in hosts {
-            if let Some(port) = self.next_hop_port(&links, dpid, host) {
-                self.want_route(dpid, host, port);
-            }
-        }
-        self.want_static(dpid);
-    }
-}
-
-/// Creates the rule builder of a switch.
-fn rules<'a>(config: &'a Config, has_meters: bool, limits: &'a BTreeMap<u32, HostLimit>) -> Rules<'a> {
-    Rules { config: &config.forwarding, has_meters, limits }
 }
 
 /// Describes a port of a switch; `None` for a reserved port, such as the local port.

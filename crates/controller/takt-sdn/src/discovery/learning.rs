@@ -116,18 +116,7 @@ impl Interceptor {
         if is_disposal(data) {
             return self.learn_disposal(source, data, origin);
         }
-        let Some(Ok(announced)) = data.payload.bytes().map(ParticipantData::parse) else {
-            self.counters.malformed += 1;
-            return SubmessageAction::Drop;
-        };
-        if is_reserved(source) {
-            self.forged(source, origin, Forgery::ReservedPrefix);
-            return SubmessageAction::Drop;
-        }
-        if announced.guid.prefix != source {
-            self.forged(source, origin, Forgery::ForeignEndpoint);
-            return SubmessageAction::Drop;
-        }
+        let Some(announced) = self.parse_announcement(source, data, origin) else { return SubmessageAction::Drop };
         let by_port = to.port().saturating_sub(PORT_BASE) / PORTS_PER_DOMAIN;
         let domain = announced.domain_id.unwrap_or(u32::from(by_port));
         let label = announced.label();
@@ -164,6 +153,29 @@ impl Interceptor {
                 SubmessageAction::Drop
             }
         }
+    }
+
+    /// Parses the announcement of a participant. Counts a malformed one and reports a forged one,
+    /// and returns `None` for both.
+    fn parse_announcement(
+        &mut self,
+        source: GuidPrefix,
+        data: &DataSubmessage<'_>,
+        origin: &Origin,
+    ) -> Option<ParticipantData> {
+        let Some(Ok(announced)) = data.payload.bytes().map(ParticipantData::parse) else {
+            self.counters.malformed += 1;
+            return None;
+        };
+        if is_reserved(source) {
+            self.forged(source, origin, Forgery::ReservedPrefix);
+            return None;
+        }
+        if announced.guid.prefix != source {
+            self.forged(source, origin, Forgery::ForeignEndpoint);
+            return None;
+        }
+        Some(announced)
     }
 
     fn learn_disposal(&mut self, source: GuidPrefix, data: &DataSubmessage<'_>, origin: &Origin) -> SubmessageAction {

@@ -260,65 +260,36 @@ impl SimulatedSwitch {
                 };
                 ReplyBody::MeterConfig(self.meters.values().map(config).collect())
             }
-            RequestBody::Flow(_) => {
-                // A switch reports the fields of a match in its own order.
-                let reversed = |matching: &Match| match matching {
-                    Match::Oxm(fields) => Match::Oxm(fields.iter().rev().cloned().collect()),
-                    standard => standard.clone(),
-                };
-                let stats = |Rule { flow, .. }: &Rule| FlowStats {
-                    table: flow.table,
-                    counters: FlowCounters::default(),
-                    priority: flow.priority,
-                    idle_timeout: flow.idle_timeout,
-                    hard_timeout: flow.hard_timeout,
-                    flags: flow.flags,
-                    importance: 0,
-                    cookie: flow.cookie,
-                    matching: reversed(&flow.matching),
-                    instructions: flow.instructions.clone(),
-                };
-                ReplyBody::Flow(self.rules.iter().map(stats).collect())
-            }
-            RequestBody::Port(_) => {
-                let stats = |port: &u32| PortStats {
-                    port: PortNo(*port),
-                    duration_sec: 0,
-                    duration_nsec: 0,
-                    counters: self.counters.get(port).copied().unwrap_or_default(),
-                    properties: vec![PortStatsProperty::Ethernet(Default::default())],
-                };
-                ReplyBody::Port(self.ports.keys().map(stats).collect())
-            }
-            RequestBody::Queue(_) => {
-                let stats = |((port, queue), [frames, octets]): (&(u32, u32), &[u64; 2])| QueueStats {
-                    port: PortNo(*port),
-                    queue: *queue,
-                    tx_bytes: *octets,
-                    tx_packets: *frames,
-                    tx_errors: 0,
-                    duration_sec: 0,
-                    duration_nsec: 0,
-                    properties: Vec::new(),
-                };
-                ReplyBody::Queue(self.queues.iter().flatten().map(stats).collect())
-            }
+            RequestBody::Flow(_) => ReplyBody::Flow(self.rules.iter().map(|rule| flow_stats(&rule.flow)).collect()),
+            RequestBody::Port(_) => ReplyBody::Port(self.ports.keys().map(|port| self.port_stats(*port)).collect()),
+            RequestBody::Queue(_) => ReplyBody::Queue(self.queues.iter().flatten().map(queue_stats).collect()),
             RequestBody::Meter(_) => {
-                let stats = |meter: &u32| {
-                    let [frames, octets, dropped] = self.metered.get(meter).copied().unwrap_or_default();
-                    MeterStats {
-                        meter: *meter,
-                        ref_count: 1,
-                        packet_in_count: frames,
-                        byte_in_count: octets,
-                        duration_sec: 0,
-                        duration_nsec: 0,
-                        bands: vec![BandCounter { packet_count: dropped, byte_count: 0 }],
-                    }
-                };
-                ReplyBody::Meter(self.meters.keys().map(stats).collect())
+                ReplyBody::Meter(self.meters.keys().map(|meter| self.meter_stats(*meter)).collect())
             }
             other => panic!("the model does not describe {other:?}"),
+        }
+    }
+
+    fn port_stats(&self, port: u32) -> PortStats {
+        PortStats {
+            port: PortNo(port),
+            duration_sec: 0,
+            duration_nsec: 0,
+            counters: self.counters.get(&port).copied().unwrap_or_default(),
+            properties: vec![PortStatsProperty::Ethernet(Default::default())],
+        }
+    }
+
+    fn meter_stats(&self, meter: u32) -> MeterStats {
+        let [frames, octets, dropped] = self.metered.get(&meter).copied().unwrap_or_default();
+        MeterStats {
+            meter,
+            ref_count: 1,
+            packet_in_count: frames,
+            byte_in_count: octets,
+            duration_sec: 0,
+            duration_nsec: 0,
+            bands: vec![BandCounter { packet_count: dropped, byte_count: 0 }],
         }
     }
 
@@ -508,6 +479,39 @@ impl SimulatedSwitch {
             }
         }
         out
+    }
+}
+
+/// Returns the statistics of a rule. A switch reports the fields of a match in its own order.
+fn flow_stats(flow: &FlowMod) -> FlowStats {
+    let matching = match &flow.matching {
+        Match::Oxm(fields) => Match::Oxm(fields.iter().rev().cloned().collect()),
+        standard => standard.clone(),
+    };
+    FlowStats {
+        table: flow.table,
+        counters: FlowCounters::default(),
+        priority: flow.priority,
+        idle_timeout: flow.idle_timeout,
+        hard_timeout: flow.hard_timeout,
+        flags: flow.flags,
+        importance: 0,
+        cookie: flow.cookie,
+        matching,
+        instructions: flow.instructions.clone(),
+    }
+}
+
+fn queue_stats(((port, queue), [frames, octets]): (&(u32, u32), &[u64; 2])) -> QueueStats {
+    QueueStats {
+        port: PortNo(*port),
+        queue: *queue,
+        tx_bytes: *octets,
+        tx_packets: *frames,
+        tx_errors: 0,
+        duration_sec: 0,
+        duration_nsec: 0,
+        properties: Vec::new(),
     }
 }
 

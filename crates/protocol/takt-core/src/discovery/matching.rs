@@ -13,10 +13,10 @@ use crate::multicast_group::MulticastReachability;
 use crate::participant::is_durability_service;
 use crate::path::Path;
 use crate::presentation::missing_group_info;
-use crate::reader::WriterTraits;
+use crate::reader::{Reader, WriterTraits};
 use crate::status::{IncompatibleQosStatus, InconsistentTopicStatus};
 use crate::time::Instant;
-use crate::writer::ReaderTraits;
+use crate::writer::{ReaderTraits, Writer};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -97,6 +97,24 @@ impl RefusalReason {
             Self::Partition { .. } | Self::Unreachable | Self::Security { .. } => return None,
         }
         Some(RefusalStatus::IncompatibleQos)
+    }
+
+    /// Counts the refusal in the statuses of a writer, and notifies its application of a change.
+    fn count_at_writer(&self, ctx: &mut Context, writer: &mut Writer) {
+        match self.count(&mut writer.statuses.incompatible, &mut writer.statuses.inconsistent_topic) {
+            Some(RefusalStatus::IncompatibleQos) => ctx.notify(Event::OfferedIncompatibleQos(writer.handle)),
+            Some(RefusalStatus::InconsistentTopic) => ctx.notify(Event::WriterInconsistentTopic(writer.handle)),
+            None => {}
+        }
+    }
+
+    /// Counts the refusal in the statuses of a reader, and notifies its application of a change.
+    fn count_at_reader(&self, ctx: &mut Context, reader: &mut Reader) {
+        match self.count(&mut reader.statuses.incompatible, &mut reader.statuses.inconsistent_topic) {
+            Some(RefusalStatus::IncompatibleQos) => ctx.notify(Event::RequestedIncompatibleQos(reader.handle)),
+            Some(RefusalStatus::InconsistentTopic) => ctx.notify(Event::ReaderInconsistentTopic(reader.handle)),
+            None => {}
+        }
     }
 }
 
@@ -433,15 +451,7 @@ impl Discovery {
                     }
                 }
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
-                match reason.count(&mut writer.statuses.incompatible, &mut writer.statuses.inconsistent_topic) {
-                    Some(RefusalStatus::IncompatibleQos) => {
-                        call.ctx.notify(Event::OfferedIncompatibleQos(writer.handle))
-                    }
-                    Some(RefusalStatus::InconsistentTopic) => {
-                        call.ctx.notify(Event::WriterInconsistentTopic(writer.handle))
-                    }
-                    None => {}
-                }
+                reason.count_at_writer(call.ctx, writer);
                 self.record_refusal(call.ctx, local, subscription.guid, &subscription.topic_name, reason);
             }
         }
@@ -502,15 +512,7 @@ impl Discovery {
             }
             (reason, _) => {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
-                match reason.count(&mut reader.statuses.incompatible, &mut reader.statuses.inconsistent_topic) {
-                    Some(RefusalStatus::IncompatibleQos) => {
-                        call.ctx.notify(Event::RequestedIncompatibleQos(reader.handle))
-                    }
-                    Some(RefusalStatus::InconsistentTopic) => {
-                        call.ctx.notify(Event::ReaderInconsistentTopic(reader.handle))
-                    }
-                    None => {}
-                }
+                reason.count_at_reader(call.ctx, reader);
                 if let Some(proxy) = matched {
                     call.ctx.end_secure_pair(entity_id, publication.guid);
                     call.endpoints.unmatch_reader_proxy(call.now, call.ctx, publication.guid, index, proxy);

@@ -11,7 +11,9 @@ use crate::slots::Slots;
 use crate::time::Instant;
 use core::slice;
 use takt_wire::discovery::ENCAPSULATION_LEN;
-use takt_wire::message::{AckNack, Data, DataFrag, Envelope, Heartbeat, MessageView, Submessage, Submessages, id};
+use takt_wire::message::{
+    AckNack, Data, DataFrag, Envelope, Gap, Heartbeat, MessageView, NackFrag, Submessage, Submessages, id,
+};
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, Malformed, SharedBuffer, Timestamp};
 
 /// Origin of a received datagram.
@@ -347,25 +349,29 @@ impl Participant {
             // DEVIATION(RTPS 2.5 §8.3.8.7): contains less than the HEARTBEAT that follows it, so it
             // is ignored.
             Submessage::HeartbeatFrag(_) => {}
-            Submessage::Gap(gap) => {
-                self.ctx.counters.gaps_received += 1;
-                let writer = Guid { prefix: interpreter.source, entity_id: gap.writer };
-                let mut matched = self.matched_readers(interpreter, writer, gap.reader);
-                while let Some((reader, ctx, proxy)) = matched.next() {
-                    reader.handle_gap(now, ctx, proxy, gap);
-                }
-                self.after_data(now, writer, true);
-            }
+            Submessage::Gap(gap) => self.handle_gap(now, interpreter, gap),
             Submessage::AckNack(acknack) => self.handle_acknack(now, from, interpreter, acknack),
-            Submessage::NackFrag(nack) => {
-                self.ctx.counters.nack_frags_received += 1;
-                let reader = Guid { prefix: interpreter.source, entity_id: nack.reader };
-                if let Some(index) = self.writer_for(interpreter, nack.writer, nack.reader)
-                    && let Some(writer) = self.endpoints.writers.get_mut(index)
-                {
-                    writer.handle_nack_frag(now, &mut self.ctx, reader, nack);
-                }
-            }
+            Submessage::NackFrag(nack) => self.handle_nack_frag(now, interpreter, nack),
+        }
+    }
+
+    fn handle_gap(&mut self, now: Instant, interpreter: &Interpreter, gap: &Gap) {
+        self.ctx.counters.gaps_received += 1;
+        let writer = Guid { prefix: interpreter.source, entity_id: gap.writer };
+        let mut matched = self.matched_readers(interpreter, writer, gap.reader);
+        while let Some((reader, ctx, proxy)) = matched.next() {
+            reader.handle_gap(now, ctx, proxy, gap);
+        }
+        self.after_data(now, writer, true);
+    }
+
+    fn handle_nack_frag(&mut self, now: Instant, interpreter: &Interpreter, nack: &NackFrag) {
+        self.ctx.counters.nack_frags_received += 1;
+        let reader = Guid { prefix: interpreter.source, entity_id: nack.reader };
+        if let Some(index) = self.writer_for(interpreter, nack.writer, nack.reader)
+            && let Some(writer) = self.endpoints.writers.get_mut(index)
+        {
+            writer.handle_nack_frag(now, &mut self.ctx, reader, nack);
         }
     }
 

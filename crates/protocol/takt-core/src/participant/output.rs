@@ -1,10 +1,10 @@
 //! Output of datagrams, one at a time, built in the transport's frame.
 
 use super::Participant;
-use crate::FlowTag;
-use crate::context::Job;
+use crate::context::{Context, Job};
 use crate::discovery::Call;
 use crate::time::Instant;
+use crate::{FlowTag, LocatorKinds, WriterHandle};
 use takt_schedule::Priority;
 use takt_wire::{Locator, SharedPayload};
 
@@ -18,6 +18,9 @@ pub struct Transmit<'a> {
     /// Priority of the datagram. It is not higher than that of the previous datagram, and not lower
     /// than that of the next, unless jobs are queued in between.
     pub priority: Priority,
+    /// The datagram is a fragment of a large sample. [`Participant::block_fragments`] delays such
+    /// datagrams.
+    pub is_fragment: bool,
     /// Destinations; never empty.
     pub destinations: &'a [Locator],
     /// Payload sent by reference: the datagram's DATA contains only its first octets, and all
@@ -56,8 +59,12 @@ impl Participant {
         loop {
             let (priority, job) = self.ctx.jobs.pop()?;
             self.ctx.work.unit();
+            if !self.ctx.blocked_flows.is_empty() && self.is_blocked(job) {
+                self.hold(priority, job);
+                continue;
+            }
             self.ctx.destinations.clear();
-            (self.ctx.loan, self.ctx.payload_tail) = (None, None);
+            (self.ctx.loan, self.ctx.payload_tail, self.ctx.is_fragment) = (None, None, false);
             let mut flow = FlowTag::default();
             let len = match self.ctx.security {
                 None => self.build(now, job, frame, &mut flow),
@@ -71,9 +78,64 @@ impl Participant {
                     writer.history.pool.bytes(tail.payload).get(tail.range)
                 });
                 let payload = payload.unwrap_or_default();
-                return Some(Transmit { len, flow, priority, destinations: &self.ctx.destinations, loan, payload });
+                let Context { is_fragment, destinations, .. } = &self.ctx;
+                let is_fragment = *is_fragment;
+                return Some(Transmit { len, flow, priority, is_fragment, destinations, loan, payload });
             }
         }
+    }
+
+    /// Delays fragments of this flow to locators of these kinds until
+    /// [`unblock_fragments`](Self::unblock_fragments), because the queue of a network interface is
+    /// full. All other datagrams are sent as before.
+    pub fn block_fragments(&mut self, flow: FlowTag, kinds: LocatorKinds) {
+        self.ctx.blocked_flows.block(flow, kinds);
+    }
+
+    /// Ends what [`block_fragments`](Self::block_fragments) began.
+    pub fn unblock_fragments(&mut self, flow: FlowTag, kinds: LocatorKinds) {
+        self.ctx.blocked_flows.unblock(flow, kinds, &mut self.ctx.jobs);
+    }
+
+    /// Reports whether fragments of any flow are delayed.
+    #[must_use]
+    pub fn has_blocked_flows(&self) -> bool {
+        !self.ctx.blocked_flows.is_empty()
+    }
+
+    /// Reports whether fragments of new samples of a writer are delayed.
+    /// [`WriterSpace`](crate::Event::WriterSpace) follows when all of them have been sent. False
+    /// for a deleted writer.
+    #[must_use]
+    pub fn is_writer_blocked(&self, writer: WriterHandle) -> bool {
+        self.endpoints.writers.get(writer.index).is_some_and(|it| it.handle == writer && it.is_blocked)
+    }
+
+    /// Reports whether the next datagram of a job is a fragment that must wait.
+    #[cold]
+    fn is_blocked(&mut self, job: Job) -> bool {
+        let Self { ctx, endpoints, .. } = self;
+        match job {
+            Job::Data { writer } => endpoints.writers.get(writer).is_some_and(|writer| {
+                let destinations = writer.destinations().iter();
+                writer.is_next_fragment() && ctx.blocked_flows.blocks(writer.flows.live, destinations)
+            }),
+            Job::Repair { writer, proxy } => endpoints.writers.get_mut(writer).is_some_and(|writer| {
+                let destination = writer.next_repair_fragment_to(proxy, ctx);
+                ctx.blocked_flows.blocks(writer.repair_flow(proxy), destination.iter())
+            }),
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn hold(&mut self, priority: Priority, job: Job) {
+        if let Job::Data { writer } = job
+            && let Some(writer) = self.endpoints.writers.get_mut(writer)
+        {
+            writer.is_blocked = true;
+        }
+        self.ctx.blocked_flows.hold(priority, job);
     }
 
     pub(crate) fn build(&mut self, now: Instant, job: Job, frame: &mut [u8], flow: &mut FlowTag) -> Option<usize> {
@@ -94,7 +156,9 @@ impl Participant {
             Job::Data { writer } => {
                 let writer = endpoints.writers.get_mut(writer)?;
                 *flow = writer.flows.live;
-                writer.transmit_data(now, ctx, frame)
+                let len = writer.transmit_data(now, ctx, frame);
+                writer.end_blocking(ctx);
+                len
             }
             Job::Repair { writer, proxy } => {
                 let writer = endpoints.writers.get_mut(writer)?;

@@ -193,14 +193,8 @@ impl Reader {
         key_only: bool,
     ) {
         let inline = &fragment_qos.inline();
-        let for_us = !fragment_qos.excludes && !inline.must_understand_unknown;
         let kind = change_kind(inline.status_info.unwrap_or(0), key_only);
-        let passes = match &mut self.filter {
-            Some(filter) if for_us && kind == ChangeKind::Alive => filter.passes(self.cache.pool.bytes(piece)),
-            _ => true,
-        };
-        ctx.counters.filtered_samples += u64::from(!passes);
-        let for_us = for_us && passes;
+        let for_us = !fragment_qos.excludes && !inline.must_understand_unknown && self.filter_passes(ctx, kind, piece);
         let is_empty = piece == PayloadRef::EMPTY && inline.status_info.is_none() && inline.key_hash.is_none();
         let position = SetPosition::of(inline, is_empty && key_only);
         let (key_hash, hash_is_computed) = match position.ends {
@@ -215,7 +209,7 @@ impl Reader {
         let Some(proxy) = self.proxies.get_mut(index) else { return self.cache.pool.release(piece) };
         let source_timestamp = stamp.source_timestamp;
         // A reader that uses positions has to process irrelevant changes too.
-        let absorbed = proxy.holding.is_some() && !position.ends && (!for_us || !passes);
+        let absorbed = proxy.holding.is_some() && !position.ends && !for_us;
         let (key_hash, piece, position) = if absorbed {
             self.cache.pool.release(piece);
             (Some([0; 16]), PayloadRef::EMPTY, SetPosition { absorbed, ..position })
@@ -257,6 +251,18 @@ impl Reader {
             }
         };
         self.deliver_arrived(ctx, index, stamp.now, sn, stored);
+    }
+
+    /// Reports whether the content filter passes a change, as it does every change of state. Counts
+    /// the samples that it rejects.
+    #[inline]
+    fn filter_passes(&mut self, ctx: &mut Context, kind: ChangeKind, payload: PayloadRef) -> bool {
+        let passes = match &mut self.filter {
+            Some(filter) if kind == ChangeKind::Alive => filter.passes(self.cache.pool.bytes(payload)),
+            _ => true,
+        };
+        ctx.counters.filtered_samples += u64::from(!passes);
+        passes
     }
 
     /// Delivers an arrived change, with its stored sample if it is relevant to this reader.

@@ -137,6 +137,8 @@ pub(crate) struct Writer {
     window: SendWindow,
     heartbeat: HeartbeatState,
     data_queued: bool,
+    /// Fragments of new changes wait for the queue of a network interface.
+    pub(crate) is_blocked: bool,
     /// New changes wait until best-effort readers have received directed ones.
     has_pending_directed: bool,
     /// A `write` found no room.
@@ -202,6 +204,7 @@ impl Writer {
             window: SendWindow::new(),
             heartbeat: HeartbeatState::new(ctx.timers.register(TimerKind::Heartbeat { writer: handle.index })),
             data_queued: false,
+            is_blocked: false,
             has_pending_directed: false,
             space_wanted: false,
             batch: Batch::new(ctx.timers.register(TimerKind::Batch { writer: handle.index })),

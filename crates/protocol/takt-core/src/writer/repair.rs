@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::path::Path;
 use crate::time::Instant;
 use takt_wire::message::Gap;
-use takt_wire::{EntityId, FragmentNumberSet, Full, SequenceNumber, SequenceNumberSet};
+use takt_wire::{EntityId, FragmentNumberSet, Full, Locator, SequenceNumber, SequenceNumberSet};
 
 /// Maximum number of changes visited to measure one gap; the reader requests the rest.
 const GAP_STEPS: usize = 256;
@@ -88,6 +88,28 @@ impl Writer {
     fn directed_path(&self, proxy: &ReaderProxy, ctx: &Context) -> Path {
         let group = self.route.multicast_group.filter(|_| !proxy.reliable);
         route::path_to(proxy, group, &ctx.multicast_groups)
+    }
+
+    /// Returns the destination of the next datagram to a reader, if that datagram is a fragment.
+    pub(crate) fn next_repair_fragment_to(&mut self, index: u32, ctx: &Context) -> Option<Locator> {
+        let step = self.next_repair(index)?;
+        let proxy = self.proxies.get(index)?;
+        let path = self.directed_path(proxy, ctx);
+        let is_fragment = match step {
+            Repair::Fragment(..) => true,
+            Repair::Change(change) if self.loans_to(proxy, &change) => false,
+            Repair::Change(change) => {
+                let size = fragment_size(&path, proxy.live_from, &change, self.route.more);
+                change.payload.len() > usize::from(size)
+            }
+            Repair::Gap { .. } | Repair::Heartbeat => false,
+        };
+        is_fragment.then_some(path.locator)
+    }
+
+    /// Reports whether a reader gets the payload of a change by loan.
+    fn loans_to(&self, proxy: &ReaderProxy, change: &Change) -> bool {
+        self.security.may_loan && proxy.path.supports_loans() && self.history.pool.loan(change.payload).is_some()
     }
 
     /// Continues after a best-effort reader may have received its directed changes: changes kept
@@ -213,15 +235,12 @@ impl Writer {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
         let (reader, directed_to) = addressee(proxy, change);
-        if self.security.may_loan
-            && proxy.path.supports_loans()
-            && let Some(loan) = self.history.pool.loan(change.payload).cloned()
-        {
+        if self.loans_to(proxy, change) {
             if message.builder.len() > empty {
                 return Err(Full);
             }
             self.emit(message, change, reader, directed_to, Part::Loan)?;
-            ctx.loan = Some(loan);
+            ctx.loan = self.history.pool.loan(change.payload).cloned();
             ctx.counters.data_sent += 1;
             ctx.counters.repairs_sent += 1;
             self.repaired(index, change.sn);
@@ -240,6 +259,7 @@ impl Writer {
             return Err(Full);
         }
         let number = proxy.repair_fragment(change.sn);
+        ctx.is_fragment = true;
         self.emit(message, change, reader, directed_to, Part::Fragment { number, size, in_tail: false })?;
         ctx.counters.data_frags_sent += 1;
         ctx.counters.repairs_sent += 1;
@@ -283,6 +303,7 @@ impl Writer {
         if message.builder.len() > empty {
             return Err(Full);
         }
+        ctx.is_fragment = true;
         self.emit(message, change, reader, directed_to, Part::Fragment { number, size, in_tail: false })?;
         ctx.counters.data_frags_sent += 1;
         ctx.counters.repairs_sent += 1;

@@ -7,6 +7,7 @@ use super::{Change, Cursor, ReaderProxy, Writer};
 use crate::cache::{ChangeKind, PayloadRef};
 use crate::config::REORDER_WINDOW;
 use crate::context::{Context, PayloadTail};
+use crate::event::Event;
 use crate::path::supports_loans_to;
 use crate::presentation::SetPosition;
 use crate::time::Instant;
@@ -177,6 +178,22 @@ impl Writer {
         }
         self.release_acknowledged(ctx);
         len
+    }
+
+    /// Reports whether the next datagram of new samples is a fragment.
+    pub(crate) fn is_next_fragment(&self) -> bool {
+        let Some(change) = self.history.at_or_after(self.window.cursor.sn) else { return false };
+        let is_directed = self.relays || self.security.addressee.is_some() || !change.directed.readers().is_empty();
+        let size = change.fragment_size.min(self.route.fragment_size);
+        !is_directed && change.payload.len() > usize::from(size) && self.audience_of(change) != Audience::LoanReaders
+    }
+
+    /// Notifies that no fragments wait any longer, once all pending samples have been sent.
+    pub(crate) fn end_blocking(&mut self, ctx: &mut Context) {
+        if self.is_blocked && !self.data_queued {
+            self.is_blocked = false;
+            ctx.notify(Event::WriterSpace(self.handle));
+        }
     }
 
     /// Begins a message of this writer. If the protection of a submessage has grown since fragment
@@ -420,6 +437,7 @@ impl Writer {
             return Err(Full);
         }
         let (number, count) = (self.window.cursor.fragment, fragment_count(change.payload.len(), size));
+        ctx.is_fragment = true;
         // The last fragment carries a heartbeat, and its sample may be removed once it was sent.
         let in_tail = ctx.scatter_gather && size >= GATHERED_LEN_MIN && number < count;
         self.emit(message, change, EntityId::UNKNOWN, None, Part::Fragment { number, size, in_tail })?;

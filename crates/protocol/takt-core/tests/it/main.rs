@@ -4,6 +4,7 @@
 mod allocations;
 mod announcements;
 mod batching;
+mod blocked_flows;
 mod catalogue;
 mod channels;
 mod coherent;
@@ -22,6 +23,7 @@ mod forgetting;
 mod fragments;
 mod groups;
 mod groups_history;
+mod groups_vendors;
 mod hostile;
 mod instances;
 mod latency;

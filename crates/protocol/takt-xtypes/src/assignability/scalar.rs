@@ -63,15 +63,7 @@ impl<'a> Checker<'a> {
                 Shape::Enum { bit_bound: r_bits, extensibility: r_ext, literals: r },
                 Shape::Enum { bit_bound: w_bits, extensibility: w_ext, literals: w },
             ) => {
-                if octets(*r_bits) != octets(*w_bits) {
-                    return self.differs(format!("enum of {r_bits} bits for the reader, {w_bits} from the writer"));
-                }
-                if let (Some(r_ext), Some(w_ext)) = (r_ext, w_ext)
-                    && r_ext != w_ext
-                {
-                    let (r, w) = (word(*r_ext), word(*w_ext));
-                    return self.differs(format!("{r} enum for the reader, {w} from the writer"));
-                }
+                self.enum_attributes((*r_bits, *r_ext), (*w_bits, *w_ext))?;
                 let is_final = *r_ext == Some(Extensibility::Final) && *w_ext == Some(Extensibility::Final);
                 self.labels(r, w, "literal", same || is_final, key)
             }
@@ -93,13 +85,8 @@ impl<'a> Checker<'a> {
                 }
                 Ok(())
             }
-            (Shape::Bitset { fields: r }, Shape::Bitset { fields: w }) => {
-                if r == w {
-                    Ok(())
-                } else {
-                    self.differs(String::from("bitsets with different fields"))
-                }
-            }
+            (Shape::Bitset { fields: r }, Shape::Bitset { fields: w }) if r == w => Ok(()),
+            (Shape::Bitset { .. }, Shape::Bitset { .. }) => self.differs(String::from("bitsets with different fields")),
             (reader, writer) => self.other_kind(reader, writer),
         }
     }
@@ -111,6 +98,25 @@ impl<'a> Checker<'a> {
                 describe_bound(reader),
                 describe_bound(writer)
             ));
+        }
+        Ok(())
+    }
+
+    /// Compares the bit bounds of two enums, by the octets that they need, and the extensibility
+    /// where both sides state it.
+    fn enum_attributes(
+        &self,
+        (r_bits, r_ext): (u16, Option<Extensibility>),
+        (w_bits, w_ext): (u16, Option<Extensibility>),
+    ) -> Result<(), Inassignable> {
+        if octets(r_bits) != octets(w_bits) {
+            return self.differs(format!("enum of {r_bits} bits for the reader, {w_bits} from the writer"));
+        }
+        if let (Some(r_ext), Some(w_ext)) = (r_ext, w_ext)
+            && r_ext != w_ext
+        {
+            let (r, w) = (word(r_ext), word(w_ext));
+            return self.differs(format!("{r} enum for the reader, {w} from the writer"));
         }
         Ok(())
     }

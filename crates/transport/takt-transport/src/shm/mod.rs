@@ -384,7 +384,7 @@ impl Transport for ShmTransport {
     }
 
     fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
-        let Commit { len, flow, destinations, payload } = datagram;
+        let Commit { len, flow, destinations, payload, .. } = datagram;
         let payload = match payload {
             Payload::Loaned(payload) if payload.object().is_none() && !self.outgoing.owns(payload) => {
                 return Err(TransportError::new("commit", "a loaned payload", io::ErrorKind::InvalidInput.into()));

@@ -60,6 +60,11 @@ pub struct UdpConfig {
     /// Requested send buffer size of each socket, in bytes. The transport warns if the kernel
     /// grants less (`net.core.wmem_max`).
     pub send_buffer_bytes: usize,
+    /// Maximum number of octets of fragments of large samples in the queues of the network
+    /// interfaces, for each priority. Samples of other topics and processes wait behind at most so
+    /// many. The kernel counts its own overhead too, and one more batch of fragments of some 16 KiB
+    /// may be queued. 0 for no limit but [`send_buffer_bytes`](Self::send_buffer_bytes).
+    pub fragment_queue_bytes: usize,
     /// Whether the kernel segments sent datagrams and coalesces received ones (`UDP_SEGMENT`,
     /// `UDP_GRO`), where it supports that.
     pub segmentation: bool,
@@ -82,6 +87,7 @@ impl UdpConfig {
             multicast_ttl: 1,
             receive_buffer_bytes: 4 << 20,
             send_buffer_bytes: 4 << 20,
+            fragment_queue_bytes: 64 << 10,
             segmentation: true,
             ports: PortMapping::default(),
         }

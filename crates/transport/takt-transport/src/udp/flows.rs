@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 
 use super::address::Family;
 use super::priority::Priority;
@@ -16,10 +17,14 @@ struct Flow {
     /// Number of users: opened and not yet closed.
     users: usize,
     send_sockets: SendSockets,
+    /// Sockets for fragments of large samples, if these are limited.
+    fragment_sockets: SendSockets,
     port_v4: u16,
     port_v6: u16,
     /// Send-only sockets; the others belong to the receiver.
     sockets: Vec<Socket>,
+    /// Sockets for fragments, which only send.
+    for_fragments: Vec<Socket>,
 }
 
 impl Flow {
@@ -29,9 +34,11 @@ impl Flow {
             priority,
             users: 1,
             send_sockets: SendSockets::default(),
+            fragment_sockets: SendSockets::default(),
             port_v4: 0,
             port_v6: 0,
             sockets: Vec::new(),
+            for_fragments: Vec::new(),
         }
     }
 }
@@ -127,11 +134,49 @@ impl Flows {
         Ok(())
     }
 
+    /// Replaces the sockets for fragments of one address family by those that `open` makes for
+    /// their flow and priority.
+    pub(super) fn rebind_fragment_sockets(
+        &mut self,
+        v4: bool,
+        mut open: impl FnMut(FlowId, Priority) -> Result<Socket, TransportError>,
+    ) -> Result<(), TransportError> {
+        let family = if v4 { Family::V4 } else { Family::V6 };
+        for at in 0..self.0.len() {
+            let Some(flow) = &mut self.0[at] else { continue };
+            let before = flow.for_fragments.len();
+            flow.for_fragments.retain(|socket| socket.family != family);
+            if flow.for_fragments.len() < before {
+                let id = FlowId(at as u16);
+                let socket = open(id, flow.priority)?;
+                self.add_fragment_socket(id, socket);
+            }
+        }
+        Ok(())
+    }
+
     /// Keeps a send-only socket open as long as the flow.
     pub(super) fn keep(&mut self, flow: FlowId, socket: Socket) {
         if let Some(Some(flow)) = self.0.get_mut(usize::from(flow.0)) {
             flow.sockets.push(socket);
         }
+    }
+
+    /// Adds a socket for fragments, which stays open as long as the flow.
+    pub(super) fn add_fragment_socket(&mut self, flow: FlowId, socket: Socket) {
+        if let Some(Some(flow)) = self.0.get_mut(usize::from(flow.0)) {
+            match socket.family {
+                Family::V4 => flow.fragment_sockets.v4 = Some(socket.raw_fd()),
+                Family::V6 => flow.fragment_sockets.v6 = Some(socket.raw_fd()),
+            }
+            flow.for_fragments.push(socket);
+        }
+    }
+
+    /// Returns the open sockets for fragments of a flow.
+    pub(super) fn fragment_sockets(&self, id: FlowId) -> impl Iterator<Item = RawFd> {
+        let flow = self.0.get(usize::from(id.0)).and_then(Option::as_ref);
+        flow.into_iter().flat_map(|flow| [flow.fragment_sockets.v4, flow.fragment_sockets.v6]).flatten()
     }
 
     /// Removes one user. Reports whether it was the last one, so that the flow is closed.
@@ -153,9 +198,11 @@ impl Flows {
         Ok(last)
     }
 
-    /// Returns the sockets that a flow sends through.
-    pub(super) fn send_sockets(&self, id: FlowId) -> Result<SendSockets, TransportError> {
+    /// Returns the sockets that a flow sends fragments of large samples, or all other datagrams,
+    /// through.
+    pub(super) fn send_sockets(&self, id: FlowId, is_fragment: bool) -> Result<SendSockets, TransportError> {
         match self.0.get(usize::from(id.0)) {
+            Some(Some(flow)) if is_fragment && !flow.for_fragments.is_empty() => Ok(flow.fragment_sockets),
             Some(Some(flow)) => Ok(flow.send_sockets),
             _ => Err(unknown("commit to", id)),
         }

@@ -10,6 +10,7 @@
 //! | user multicast | group, port of the domain | with every process |
 //! | flow with `own_port` | any port, announced for its endpoint | no |
 //! | flow with priority only | any port; sends, never receives | no |
+//! | fragments of a flow without `own_port` | any port; sends, never receives | no |
 //!
 //! Each socket exists once per address family in use. The default flow sends from the user unicast
 //! socket, and to frequent destinations from connected sockets ([`connected_sockets`]).
@@ -27,6 +28,7 @@ pub(crate) mod address;
 mod config;
 mod connected_sockets;
 mod flows;
+mod fragments;
 mod gso;
 pub(crate) mod interfaces;
 mod ports;
@@ -46,6 +48,7 @@ use takt_wire::Locator;
 
 pub use config::{InterfaceSelection, ParticipantIndex, UdpConfig};
 use flows::Flows;
+use fragments::FragmentLimits;
 use gso::Gso;
 use interfaces::{BindAddresses, addresses_v4, addresses_v6};
 pub use interfaces::{Ipv6Alone, ipv6_alone};
@@ -71,6 +74,7 @@ pub struct UdpTransport {
     receiver: Receiver,
     sender: Sender,
     flows: Flows,
+    fragment_limits: FragmentLimits,
     groups: Vec<Group>,
     stats: TransportStats,
     warnings: Warnings,
@@ -108,6 +112,7 @@ impl UdpTransport {
             locators: Locators::default(),
             receiver,
             flows: Flows::default(),
+            fragment_limits: FragmentLimits::default(),
             groups: Vec::new(),
             stats: TransportStats::default(),
             warnings: Warnings::default(),
@@ -125,6 +130,7 @@ impl UdpTransport {
             udp.locators.metatraffic_unicast.extend(udp.unicast_locators_of(&socket));
             udp.receive_from(socket, Role::Metatraffic)?;
         }
+        udp.open_fragment_sockets(FlowId::DEFAULT)?;
         if config.multicast {
             udp.open_multicast()?;
         }
@@ -142,6 +148,22 @@ impl UdpTransport {
     /// ports.
     pub fn participant_index(&self) -> Option<u16> {
         self.index
+    }
+
+    /// Opens the sockets for fragments of a flow, if these are limited.
+    fn open_fragment_sockets(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        if self.config.fragment_queue_bytes == 0 {
+            return Ok(());
+        }
+        for address in &self.bind {
+            let priority = self.flows.priority(flow);
+            let socket = fragments::open_socket(*address, priority, &self.config, &mut self.warnings)?;
+            self.receiver
+                .add_fragment_socket(&socket, flow)
+                .map_err(|e| TransportError::new("watch socket", socket.local, e))?;
+            self.flows.add_fragment_socket(flow, socket);
+        }
+        Ok(())
     }
 
     fn open_multicast(&mut self) -> Result<(), TransportError> {
@@ -332,6 +354,12 @@ impl Transport for UdpTransport {
             sockets.push(socket);
         }
         let flow = self.flows.open(spec)?;
+        if !spec.own_port
+            && let Err(error) = self.open_fragment_sockets(flow)
+        {
+            self.close_flow(flow)?;
+            return Err(error);
+        }
         let mut locators = Vec::new();
         for socket in sockets {
             self.flows.add_send_socket(flow, &socket);
@@ -351,6 +379,7 @@ impl Transport for UdpTransport {
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
         self.sender.flush(&mut self.stats);
         if self.flows.close(flow)? {
+            self.fragment_limits.close(flow);
             self.receiver.remove(flow);
         }
         Ok(())
@@ -361,8 +390,11 @@ impl Transport for UdpTransport {
     }
 
     fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
-        let Commit { len, flow, destinations, payload } = datagram;
-        let sockets = self.flows.send_sockets(flow)?;
+        let Commit { len, flow, destinations, payload, is_fragment } = datagram;
+        let sockets = self.flows.send_sockets(flow, is_fragment)?;
+        if is_fragment {
+            self.fragment_limits.record(flow);
+        }
         match payload {
             Payload::InFrame => self.sender.commit(len, sockets, destinations, &mut self.stats),
             Payload::Gathered(rest) => self.sender.commit_gathered(len, rest, sockets, destinations, &mut self.stats),
@@ -373,6 +405,7 @@ impl Transport for UdpTransport {
 
     fn flush(&mut self) -> Result<(), TransportError> {
         self.sender.flush(&mut self.stats);
+        self.fragment_limits.check(&self.flows, &self.receiver);
         Ok(())
     }
 
@@ -387,7 +420,8 @@ impl Transport for UdpTransport {
     }
 
     fn poll_event(&mut self) -> Option<TransportEvent> {
-        self.receiver.poll_change().then_some(TransportEvent::InterfacesChanged)
+        let event = self.fragment_limits.poll_event(&mut self.receiver);
+        event.or_else(|| self.receiver.poll_change().then_some(TransportEvent::InterfacesChanged))
     }
 
     fn control(&mut self, request: Control<'_>) -> Result<(), TransportError> {

@@ -46,6 +46,9 @@ const HOT_CALLS: u32 = 64;
 /// Epoll token of the watch for interfaces.
 const WATCH: u64 = u64::MAX;
 
+/// Epoll tokens from here on stand for fragment sockets: this number plus that of their flow.
+const FRAGMENTS: u64 = 1 << 32;
+
 /// Maximum number of sockets that are polled at every call.
 const PINNED_MAX: usize = 4;
 
@@ -98,6 +101,8 @@ pub(super) struct Receiver {
     interfaces: Vec<u32>,
     /// Watch for changes of interfaces.
     watch: Option<Watch>,
+    /// Flows of which a fragment socket that was full has room.
+    with_room: Vec<FlowId>,
     /// A user socket is not pinned because there are too many.
     has_unpinned: bool,
     /// Whether the sources of user data are requested.
@@ -145,6 +150,7 @@ impl Receiver {
             calls: 0,
             interfaces: interfaces.iter().map(|i| i.index).collect(),
             watch: None,
+            with_room: Vec::new(),
             has_unpinned: false,
             reports_sources: false,
             closed_socket_drops: 0,
@@ -159,6 +165,23 @@ impl Receiver {
         syscall::epoll_add(self.epoll.as_fd(), watch.as_fd(), WATCH)?;
         self.watch = Some(watch);
         Ok(())
+    }
+
+    /// Adds a fragment socket of a flow, which [`await_room`](Self::await_room) watches.
+    pub(super) fn add_fragment_socket(&mut self, socket: &Socket, flow: FlowId) -> io::Result<()> {
+        self.with_room.reserve(2);
+        syscall::epoll_add_output(self.epoll.as_fd(), socket.as_fd(), FRAGMENTS + u64::from(flow.0))
+    }
+
+    /// Makes [`next_with_room`](Self::next_with_room) return the flow once this fragment socket of
+    /// it has room. The descriptors become readable then.
+    pub(super) fn await_room(&self, socket: RawFd, flow: FlowId) -> io::Result<()> {
+        syscall::epoll_await_room(self.epoll.as_fd(), socket, FRAGMENTS + u64::from(flow.0))
+    }
+
+    /// Returns the flow of a fragment socket that has room again.
+    pub(super) fn next_with_room(&mut self) -> Option<FlowId> {
+        self.with_room.pop()
     }
 
     /// Reports whether interfaces may have changed, once until
@@ -381,10 +404,13 @@ impl Receiver {
     /// Makes the ready sockets hot. Returns false if none is ready.
     fn mark_ready_hot(&mut self) -> bool {
         let (listeners, hot) = (&mut self.listeners, &mut self.hot);
-        let watch = &mut self.watch;
+        let (watch, with_room) = (&mut self.watch, &mut self.with_room);
         let ready = syscall::epoll_ready(self.epoll.as_fd(), |token| {
             if token == WATCH {
                 return watch.iter_mut().for_each(Watch::listen);
+            }
+            if token >= FRAGMENTS {
+                return with_room.push(FlowId((token - FRAGMENTS) as u16));
             }
             let at = token as usize;
             if let Some(listener) = listeners.get_mut(at).and_then(Option::as_mut) {

@@ -12,6 +12,7 @@ use std::net::IpAddr;
 
 use takt_wire::Locator;
 
+use super::fragments;
 use super::interfaces::{self, BindAddresses, addresses_v4, addresses_v6};
 use super::priority::Priority;
 use super::receiver::Role;
@@ -65,7 +66,7 @@ impl UdpTransport {
 
     /// Replaces all unicast sockets of an address family by sockets that are bound to `address`.
     fn rebind_family(&mut self, address: IpAddr) -> Result<(), TransportError> {
-        let Self { config, flows, receiver, warnings, .. } = self;
+        let Self { config, flows, fragment_limits, receiver, warnings, .. } = self;
         let open = |former: Option<&Socket>, priority, warnings: &mut Warnings| {
             let failed = socket_error("bind", address, former.map_or(0, Socket::port));
             let socket = match former {
@@ -88,7 +89,15 @@ impl UdpTransport {
             }
             _ => open(Some(former), Priority::of(0), warnings),
         })?;
-        flows.rebind(v4, |priority| open(None, priority, warnings))
+        flows.rebind(v4, |priority| open(None, priority, warnings))?;
+        flows.rebind_fragment_sockets(v4, |flow, priority| {
+            let socket = fragments::open_socket(address, priority, config, warnings)?;
+            let local = socket.local;
+            receiver.add_fragment_socket(&socket, flow).map_err(|e| TransportError::new("watch socket", local, e))?;
+            Ok(socket)
+        })?;
+        fragment_limits.unblock_all();
+        Ok(())
     }
 
     /// Returns the locators of the sockets of a role.

@@ -193,6 +193,12 @@ impl Socket {
         self.size_buffer(&SEND, config.send_buffer_bytes, warnings);
     }
 
+    /// Limits the datagrams in the queues of network interfaces. The socket is writable (`POLLOUT`)
+    /// while they have fewer than `bytes`, and accepts datagrams up to twice as many.
+    pub(super) fn limit_queue(&self, bytes: usize, warnings: &mut Warnings) {
+        self.size_buffer(&SEND, bytes, warnings);
+    }
+
     fn size_buffer(&self, kind: &BufferKind, requested: usize, warnings: &mut Warnings) {
         // The kernel doubles the requested size to account for its overhead.
         let value = libc::c_int::try_from(requested).unwrap_or(libc::c_int::MAX / 2);

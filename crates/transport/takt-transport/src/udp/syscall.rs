@@ -474,6 +474,20 @@ pub(crate) fn epoll_change(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64
     Ok(())
 }
 
+/// Watches `fd`, and reports as `token` once that it has room to send, after
+/// [`epoll_await_room`].
+pub(crate) fn epoll_add_output(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+    epoll_add_for(epoll, fd.as_raw_fd(), token, libc::EPOLLONESHOT)
+}
+
+/// Reports once when `fd`, which [`epoll_add_output`] added, has room to send.
+pub(crate) fn epoll_await_room(epoll: BorrowedFd<'_>, fd: RawFd, token: u64) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: (libc::EPOLLOUT | libc::EPOLLONESHOT) as u32, u64: token };
+    // SAFETY: `event` is alive during the call. The kernel checks the descriptor.
+    check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_MOD, fd, &mut event) })?;
+    Ok(())
+}
+
 /// Stops watching `fd`.
 pub(crate) fn epoll_remove(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the kernel ignores the event.
@@ -571,6 +585,15 @@ pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Res
     check(ready)?;
     let is_ready = |poll: &libc::pollfd| u64::from(poll.revents != 0);
     Ok(polls[..count].iter().rev().fold(0, |bits, poll| bits << 1 | is_ready(poll)))
+}
+
+/// Reports whether a datagram socket has room to send: its queued datagrams fill less than half of
+/// its send buffer.
+pub(crate) fn is_writable(fd: RawFd) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: `poll` is one element, alive during the call. A closed descriptor is reported.
+    let count = check(unsafe { libc::poll(&mut poll, 1, 0) })?;
+    Ok(count > 0)
 }
 
 /// Creates a non-blocking eventfd.

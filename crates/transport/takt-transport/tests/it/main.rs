@@ -3,6 +3,7 @@
 mod daemon_conforms;
 mod daemon_invalid_frames;
 mod faults;
+mod fragment_queue;
 mod kernel_limits;
 mod multicast_routes;
 mod network_priority;

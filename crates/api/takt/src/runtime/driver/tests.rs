@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use takt_core::Config;
-use takt_transport::{Capabilities, Locators, RxFrame, Status, TransportError};
+use takt_core::{Config, FlowTag};
+use takt_transport::{Capabilities, Commit, FlowSpec, Locators, Receive, RxFrame, Scan, Status, TransportError};
 use takt_wire::GuidPrefix;
 
+use super::transmit::{FlushSet, Outgoing};
 use super::*;
+use crate::Error;
+use crate::runtime::poll::Ready;
 
 /// Committed datagrams: bytes, flow and destinations.
 type Sent = Arc<Mutex<Vec<(Vec<u8>, FlowId, Vec<Locator>)>>>;
@@ -119,6 +122,7 @@ fn datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
         all[frame_owner].loan().expect("a frame")[..len].copy_from_slice(&b"hello"[..len]);
         let outgoing = Outgoing {
             len,
+            is_fragment: false,
             payload,
             flows: &flows,
             transports: TransportSet::ALL,
@@ -148,6 +152,7 @@ fn only_transport_of_a_datagram_provides_the_next_frame() {
     let mut route = |frame_owner, destinations: &[Locator]| {
         let outgoing = Outgoing {
             len: 5,
+            is_fragment: false,
             payload: &[],
             flows: &[FlowId::DEFAULT; 2],
             transports: TransportSet::ALL,
@@ -174,6 +179,7 @@ fn datagram_too_large_for_one_transport_is_counted_and_reaches_the_others() {
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
     let outgoing = Outgoing {
         len: 100,
+        is_fragment: false,
         payload: &[],
         flows: &[FlowId::DEFAULT; 2],
         transports: TransportSet::ALL,

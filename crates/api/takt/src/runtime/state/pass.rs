@@ -327,6 +327,11 @@ impl State {
         driver.is_some_and(|driver| driver.receives_above(None) && driver.core.has_transmit())
     }
 
+    /// Reports whether fragments of large samples wait for the queue of a network interface.
+    pub(crate) fn has_blocked_flows(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.core.has_blocked_flows())
+    }
+
     /// Returns the number of datagrams built.
     pub(crate) fn built_datagrams(&self) -> u64 {
         self.driver.as_ref().map_or(0, Driver::built)

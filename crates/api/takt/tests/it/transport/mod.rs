@@ -4,6 +4,7 @@ mod capture;
 mod daemon;
 mod ethernet;
 mod flow_identity;
+mod fragment_queue;
 mod loans;
 mod own_transport;
 mod shared_memory;

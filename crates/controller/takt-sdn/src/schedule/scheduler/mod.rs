@@ -384,10 +384,7 @@ impl Scheduler {
         *trials = left;
         self.trials += before.saturating_sub(trials.left());
         let (mut routes, mut results, changed) = outcome?;
-        // Requests of other entries whose flows moved.
-        let moves = results.iter().flat_map(|(_, moved)| moved).flat_map(|moved| &moved.before);
-        let mut moved: BTreeSet<RequestId> = moves.filter_map(|flow| Some(self.owners.get(flow)?.0)).collect();
-        moved.remove(&id);
+        let moved = self.other_moved_entries(id, &results);
         let mut changes = Vec::new();
         if let Some((movers, flows)) = changed {
             let own = own.into_iter().flat_map(|(ids, _)| ids).collect();
@@ -401,6 +398,12 @@ impl Scheduler {
         // Bound of the samples of the newest request.
         let bound_ns = routes.iter().find(|route| route.name == name).map_or(0, |route| route.bound_ns);
         Ok((results, Admitted { id, routes, bound_ns, snapshot: snapshot.version(), moved, changes }))
+    }
+
+    /// Returns the entries other than `id` whose flows the placement moved.
+    fn other_moved_entries(&self, id: RequestId, results: &[PlacementResult]) -> BTreeSet<RequestId> {
+        let moves = results.iter().flat_map(|(_, moved)| moved).flat_map(|moved| &moved.before);
+        moves.filter_map(|flow| Some(self.owners.get(flow)?.0)).filter(|owner| *owner != id).collect()
     }
 
     /// Changes classes in a proved order, and keeps the result if `is_kept`. Returns the new routes

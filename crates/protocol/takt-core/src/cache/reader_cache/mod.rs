@@ -316,17 +316,9 @@ impl ReaderCache {
         if incoming.expiry.is_past(now) {
             return Ok(Delivered::Expired { revived: self.discard_expired(stored, incoming, clocks) });
         }
-        let instance = match self.find_instance(&incoming) {
-            Some(instance) => instance,
-            // The instance is unknown, or was removed after its end. Unregistering it has no
-            // effect, and its disposal cannot be presented without the key.
-            None if incoming.kind == ChangeKind::Unregistered
-                || (incoming.kind != ChangeKind::Alive && incoming.payload == PayloadRef::EMPTY) =>
-            {
-                self.discard(stored);
-                return Ok(Delivered::StateChange);
-            }
-            None => self.create_instance(&incoming, key)?,
+        let Some(instance) = self.instance_for(&incoming, key)? else {
+            self.discard(stored);
+            return Ok(Delivered::StateChange);
         };
         self.learn_alias(instance, &incoming);
         let handle = self.instances[instance as usize].handle;
@@ -381,6 +373,27 @@ impl ReaderCache {
         }
         self.append(stored.0, instance, now);
         Ok(if is_data { Delivered::Data(handle) } else { Delivered::StateChange })
+    }
+
+    /// Finds the instance of a change, or creates it for a sample. Returns `None` if the change has
+    /// no effect.
+    #[inline]
+    fn instance_for(
+        &mut self,
+        incoming: &Incoming,
+        key: Option<&mut Box<dyn KeyExtractor>>,
+    ) -> Result<Option<u32>, SampleRejectedReason> {
+        match self.find_instance(incoming) {
+            Some(instance) => Ok(Some(instance)),
+            // The instance is unknown, or was removed after its end. Unregistering it has no
+            // effect, and its disposal cannot be presented without the key.
+            None if incoming.kind == ChangeKind::Unregistered
+                || (incoming.kind != ChangeKind::Alive && incoming.payload == PayloadRef::EMPTY) =>
+            {
+                Ok(None)
+            }
+            None => self.create_instance(incoming, key).map(Some),
+        }
     }
 
     /// Evicts the oldest sample of a full `KEEP_LAST` instance, or the instance's older state

@@ -33,7 +33,7 @@ fn receive(transport: &mut ShmTransport) -> Option<Vec<u8>> {
 fn poll_lost(transport: &mut ShmTransport) -> Option<Lost> {
     match transport.poll_event()? {
         TransportEvent::Lost(lost) => Some(lost),
-        TransportEvent::InterfacesChanged => panic!("shared memory has no interfaces"),
+        other => panic!("shared memory has no {other:?}"),
     }
 }
 
