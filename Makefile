@@ -99,7 +99,7 @@ mutants: ## what no test of the QoS policies notices; MUTANTS="--shard 0/20 --sh
 	$(call say,mutants of takt-durability)
 	@cargo mutants -p takt-durability -o target/mutation/durability $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
 
-deny: ## licences, sources and advisories of the dependencies (needs cargo-deny and a network)
+deny: ## licenses, sources and advisories of the dependencies (needs cargo-deny and a network)
 	@cargo deny check
 
 docs: ## the documentation as a site with search (installs mdbook): target/docs/index.html

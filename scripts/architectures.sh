@@ -63,7 +63,7 @@ await() {
 measure() {
     local architecture=$1 count=$2 before after quiet
     shift 2
-    if [[ $architecture == centralised ]]; then
+    if [[ $architecture == centralized ]]; then
         agent "$there" "$work/broker" broker broker=10.99.0.2:17400
         await "$work/broker" ready
     fi
@@ -92,7 +92,7 @@ measure() {
 
 printf '%-14s %4s %14s %18s %16s\n' architecture of match_ms frames_per_3_s frames_to_join
 for count in "${counts[@]}"; do
-    measure decentralised "$count" transport=udp
+    measure decentralized "$count" transport=udp
     measure federated "$count" daemon=start
-    measure centralised "$count" transport=udp discovery=server broker=10.99.0.2:17400
+    measure centralized "$count" transport=udp discovery=server broker=10.99.0.2:17400
 done

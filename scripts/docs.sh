@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the documentation as a site with search: target/docs/index.html. The pages are those of the
-# repository; a link that leads nowhere is an error of `cargo xtask tidy`, not of this script.
+# repository; a link that does not resolve is an error of `cargo xtask tidy`, not of this script.
 #
 #   scripts/docs.sh
 #

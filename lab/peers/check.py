@@ -232,7 +232,7 @@ class System:
                 self.round_trips(f"rel={self.reliabilities()[0]}", f"notify={notify}", sizes=[64],
                                  period_ns=1000000)
 
-    def check_acknowledgement(self):
+    def check_acknowledgment(self):
         if self.can("ack"):
             self.round_trips(f"rel={self.reliabilities()[0]}", "reply=ack", sizes=[4, 1024])
 

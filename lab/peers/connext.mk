@@ -1,9 +1,9 @@
-# RTI Connext: the PyPI wheel `rti.connext`. It needs a licence file, so it is installed on demand.
+# RTI Connext: the PyPI wheel `rti.connext`. It needs a license file, so it is installed on demand.
 SYSTEMS += connext
 CONNEXT_VERSION := 7.7.0.1
 CONNEXT_VENV = $(CACHE)/venv-connext-$(CONNEXT_VERSION)
 NEED_connext = test -r "$$RTI_LICENSE_FILE" && command -v python3
-HOW_connext = RTI Connext needs a licence: set RTI_LICENSE_FILE to the file of rti.com/get-connext; its wheel is then installed
+HOW_connext = RTI Connext needs a license: set RTI_LICENSE_FILE to the file of rti.com/get-connext; its wheel is then installed
 
 $(CONNEXT_VENV)/installed:
 	python3 -m venv $(CONNEXT_VENV)

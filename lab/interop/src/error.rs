@@ -73,7 +73,7 @@ impl std::fmt::Display for Error {
             Self::Command { command, output } => write!(f, "`{command}` failed: {}", output.trim()),
             Self::Io { op, source } => write!(f, "{op}: {source}"),
             Self::Timeout { peer, awaited, context } => {
-                write!(f, "{peer}: waited in vain for {awaited}")?;
+                write!(f, "{peer}: timed out while waiting for {awaited}")?;
                 if !context.is_empty() {
                     write!(f, "\n{context}")?;
                 }

@@ -10,7 +10,7 @@ DIRECTORY has the agents (make -s -C lab/peers paths), TAKT is a release build o
     cyclonedds-waitset   the same with a waitset
 
 Both programs are started N times. They run in turns of 50 ms: SIGSTOP holds one while the other
-runs, so that a machine that drifts favours neither. A round is a turn of each, or for ddsperf a
+runs, so that a machine that drifts favors neither. A round is a turn of each, or for ddsperf a
 second, since it prints medians of seconds. The ratio of a round is that of the median round trips.
 A claim is kept if the 95 % interval of the median ratio (bootstrap over rounds) is within its
 limit, not kept if it is outside, else undecided. Exit code 1 if one is not kept.

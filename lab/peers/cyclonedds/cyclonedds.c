@@ -44,7 +44,7 @@ static bool always(const struct agent_options *given) {
   return true;
 }
 
-/* In a listener a blocked write cannot see acknowledgements: the same thread receives them. */
+/* In a listener a blocked write cannot see acknowledgments: the same thread receives them. */
 static enum agent_notify fastest(const struct agent_options *given) {
   return given->reliable && !given->depth ? AGENT_WAITSET : AGENT_LISTENER;
 }

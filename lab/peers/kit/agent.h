@@ -86,7 +86,7 @@ struct agent_adapter {
   bool secures; /* whether `open` obeys `security` */
   /* Optional: whether the writer of this transport takes `batch` samples until `flush`. */
   bool (*batches)(const struct agent_options *);
-  /* Optional: an option that the system cannot honour. Called before `open`. */
+  /* Optional: an option that the system cannot honor. Called before `open`. */
   const char *(*check)(const struct agent_options *);
   /* Optional: the notification of notify=auto; by default the first of `notifies`. */
   enum agent_notify (*fastest)(const struct agent_options *);

@@ -235,15 +235,15 @@ void run_ping(const struct agent_adapter *adapter, const struct agent_options *o
 struct pong {
   const struct agent_adapter *adapter;
   const struct agent_options *options;
-  void *acknowledgement;
+  void *acknowledgment;
   uint64_t refused;
 };
 
 static void answer_complex(struct pong *pong, const struct agent_message *message) {
   const void *reply = message->complex_sample;
-  if (pong->acknowledgement) {
-    pong->adapter->complex_set_number(pong->acknowledgement, message->number);
-    reply = pong->acknowledgement;
+  if (pong->acknowledgment) {
+    pong->adapter->complex_set_number(pong->acknowledgment, message->number);
+    reply = pong->acknowledgment;
   }
   while (pong->adapter->complex_write(reply) == AGENT_REFUSED && pong->options->reliable &&
          !agent_stopping)
@@ -273,7 +273,7 @@ void run_pong(const struct agent_adapter *adapter, const struct agent_options *o
   open_endpoints(adapter, options, "Pong", "Ping", on_ping, &pong);
   if (options->type == AGENT_COMPLEX && options->reply_ack) {
     const struct agent_complex shape = {.items = 1, .items_of_group = 1, .name_length = 0};
-    pong.acknowledgement = adapter->complex_new(&shape);
+    pong.acknowledgment = adapter->complex_new(&shape);
   }
   while (!agent_stopping) receive_some(adapter, options, on_ping, &pong, 100000000);
 }

@@ -1,5 +1,5 @@
-//! Certificate authorities and identities with P-256 keys, for agents and for participants of this
-//! process.
+//! DDS Security credentials with P-256 keys: authorities, governance and identities, for agents and
+//! for participants of this process.
 
 use crate::error::{Error, Result};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use takt_security::tools::{Issuer, Validity};
 
 /// Highest domain ID that the governance schema allows.
 const DOMAIN_MAX: u32 = 230;
-const DAY: i64 = 86_400;
+const DAY_SECONDS: i64 = 86_400;
 const ALGORITHM: KeyAlgorithm = KeyAlgorithm::EcP256;
 
 /// Protection kinds of samples.
@@ -25,7 +25,7 @@ pub(crate) struct Protections {
     pub data: Option<BasicProtectionKind>,
 }
 
-/// Identity authority, permissions authority and governance. Discovery is encrypted.
+/// Identity authority, permissions authority and governance. The governance encrypts discovery.
 pub(crate) struct Authorities {
     identity: Issuer,
     permissions: Issuer,
@@ -36,7 +36,7 @@ pub(crate) struct Authorities {
 /// Returns the current time in seconds since 1970.
 pub(crate) fn now() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    i64::try_from(now).unwrap_or(i64::MAX - DAY)
+    i64::try_from(now).unwrap_or(i64::MAX - DAY_SECONDS)
 }
 
 fn failed(why: SecurityError) -> Error {
@@ -47,10 +47,10 @@ impl Authorities {
     /// Creates authorities that are valid for a day.
     ///
     /// # Errors
-    /// The library failed.
+    /// The security library cannot create a key or sign a certificate.
     pub fn new(protections: Protections) -> Result<Self> {
         let now = now();
-        let validity = Validity { not_before: now - DAY, not_after: now + DAY };
+        let validity = Validity { not_before: now - DAY_SECONDS, not_after: now + DAY_SECONDS };
         let [identity, permissions] =
             ["Identity CA", "Permissions CA"].map(|name| Issuer::create(name, ALGORITHM, validity).map_err(failed));
         Ok(Self { identity: identity?, permissions: permissions?, governance: governance(protections), validity })
@@ -59,7 +59,7 @@ impl Authorities {
     /// Issues an identity: file names and contents.
     ///
     /// # Errors
-    /// The name is not possible in a certificate, or the library failed.
+    /// The name cannot be the subject of a certificate, or the security library fails.
     pub fn enclave(&self, name: &str) -> Result<[(&'static str, Vec<u8>); 6]> {
         self.enclave_permitted_by(self, name)
     }

@@ -112,7 +112,7 @@ pub trait Link {
     ///
     /// # Errors
     /// There is no participant, or `out` fails.
-    fn write_job_accounts(&self, _out: &mut dyn io::Write) -> Result<()> {
+    fn write_job_statistics(&self, _out: &mut dyn io::Write) -> Result<()> {
         Err(Error::Usage("plain transports have no job statistics".into()))
     }
 

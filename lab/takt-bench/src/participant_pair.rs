@@ -163,7 +163,8 @@ pub struct Within {
     /// Payload size in bytes.
     pub size: usize,
     /// Serialized by `write` and deserialized by `take_next_sample`.
-    pub serialised: Summary,
+    #[serde(rename = "serialised")]
+    pub serialized: Summary,
     /// Passed without serialization by `write_shared` and `take_shared`.
     pub shared: Summary,
 }
@@ -177,7 +178,7 @@ pub fn within(settings: &PairSettings, size: usize, samples: usize) -> Result<Wi
     let (pair, _) = ParticipantPair::new(settings, 1)?;
     let (writer, reader) = (&pair.writers[0], &pair.readers[0]);
     let sample = Arc::new(Blob::filled(size));
-    let (mut serialised, mut shared) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
+    let (mut serialized, mut shared) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
     let mut copy = Blob::default();
     let measure = |into: &mut Vec<u64>, exchange: &mut dyn FnMut() -> Result<()>| {
         for number in 0..2 * BURST {
@@ -190,7 +191,7 @@ pub fn within(settings: &PairSettings, size: usize, samples: usize) -> Result<Wi
         Ok::<_, Error>(())
     };
     while shared.len() < samples {
-        measure(&mut serialised, &mut || {
+        measure(&mut serialized, &mut || {
             writer.write(&sample)?;
             pair.drive_until("a sample", || Ok(reader.take_next_sample(&mut copy)?.is_some()))
         })?;
@@ -201,7 +202,7 @@ pub fn within(settings: &PairSettings, size: usize, samples: usize) -> Result<Wi
     }
     let none = || Error::Usage("no samples to measure".into());
     let summary = |values: &mut Vec<u64>| Summary::of(values).ok_or_else(none);
-    Ok(Within { size, serialised: summary(&mut serialised)?, shared: summary(&mut shared)? })
+    Ok(Within { size, serialized: summary(&mut serialized)?, shared: summary(&mut shared)? })
 }
 
 #[cfg(test)]
@@ -222,7 +223,7 @@ mod tests {
     #[test]
     fn serialized_and_shared_samples_arrive() {
         let found = within(&place(212, true), 10_000, 50).expect("loopback");
-        assert_eq!((found.size, found.serialised.count, found.shared.count), (10_000, 50, 50));
+        assert_eq!((found.size, found.serialized.count, found.shared.count), (10_000, 50, 50));
         assert!(within(&place(213, true), 16, 0).is_err(), "nothing to measure");
     }
 }

@@ -100,8 +100,8 @@ impl Link for PausingLink {
         self.0.make_durable(timeout)
     }
 
-    fn write_job_accounts(&self, out: &mut dyn io::Write) -> Result<()> {
-        self.0.write_job_accounts(out)
+    fn write_job_statistics(&self, out: &mut dyn io::Write) -> Result<()> {
+        self.0.write_job_statistics(out)
     }
 
     fn latency_status(&self) -> Result<Option<LatencyExceededStatus>> {

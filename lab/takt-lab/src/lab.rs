@@ -92,8 +92,8 @@ impl Lab {
             }
         }
         wiring::process_carriers(&self.namespaces, &self.plan)?;
-        if self.file.static_neighbours {
-            wiring::add_static_neighbours(&self.namespaces, &self.plan)?;
+        if self.file.static_neighbors {
+            wiring::add_static_neighbors(&self.namespaces, &self.plan)?;
         }
         if !self.plan.bridges.is_empty() {
             self.start_switches()?;

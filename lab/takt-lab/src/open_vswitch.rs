@@ -91,7 +91,7 @@ impl Switches {
         let mut database = poll_until(directory, SERVER, &mut server, || {
             socket(directory).exists().then(|| OpenVSwitch::unix(&socket(directory), LIMIT))?.ok() // tidy-allow(dropped-cause): it is not yet listening
         })?;
-        database.initialise()?;
+        database.initialize()?;
         let switch = start_switch(namespace, directory, priority)?;
         Ok(Self { namespace: namespace.clone(), directory: directory.to_owned(), priority, server, switch, database })
     }

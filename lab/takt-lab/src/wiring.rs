@@ -81,10 +81,10 @@ pub fn process_carriers(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
 }
 
 /// Adds static neighbor entries to the hosts.
-pub fn add_static_neighbours(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
-    for known in plan.neighbours() {
+pub fn add_static_neighbors(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
+    for known in plan.neighbors() {
         let failed = Error::os(format!("set on {} the neighbor {}", known.of.node, known.address.ip));
-        let set = |netlink: &mut Netlink, index| netlink.set_neighbour(index, known.address.ip, known.interface.mac);
+        let set = |netlink: &mut Netlink, index| netlink.set_neighbor(index, known.address.ip, known.interface.mac);
         at(namespaces, known.of, set).map_err(failed)?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 # record.sh PEER TAKT-PEER OUT
 #
 # Records what a peer of another vendor sends to one participant of Takt, for `src/recording.rs`: discovery, 20 samples of
-# two instances, two of 3,000 octets, a disposal, an unregistration, acknowledgements and the farewell.
+# two instances, two of 3,000 octets, a disposal, an unregistration, acknowledgments and the farewell.
 # PEER is a program of lab/interop/peers, TAKT-PEER is target/debug/takt-peer. Needs root, tshark and dumpcap. Traffic stays in two
 # network namespaces that this script makes and removes.
 #

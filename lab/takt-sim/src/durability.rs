@@ -204,7 +204,7 @@ impl DurabilityModel {
     }
 
     /// Records that a writer was notified that all services have its changes up to `upto`.
-    pub fn is_stored(&mut self, writer: Guid, upto: i64) {
+    pub fn record_stored(&mut self, writer: Guid, upto: i64) {
         let safe = self.stored.entry(writer).or_default();
         *safe = (*safe).max(upto);
     }
@@ -357,7 +357,7 @@ mod tests {
         let mut model = keeping();
         (0..5).for_each(|_| model.wrote(WRITER));
         assert_eq!(model.missing(&BTreeMap::new()), None, "the writer is dead, and nothing was said to be safe");
-        model.is_stored(WRITER, 3);
+        model.record_stored(WRITER, 3);
         let has = |count: i64| BTreeMap::from([(WRITER, count)]);
         assert!(model.missing(&has(2)).is_some() && model.missing(&has(3)).is_none());
         model.writer_started(3, WRITER);

@@ -257,7 +257,7 @@ impl Hostile {
                 1 | 2 => self.announce(name),
                 3 => self.endpoint(name),
                 4 => self.heartbeats(name),
-                5 => self.acknowledgements(name),
+                5 => self.acknowledgments(name),
                 6 => self.fragments(name),
                 7 => self.announce_end(name),
                 8 => self.replay(name),
@@ -419,7 +419,7 @@ impl Hostile {
     }
 
     /// Requests all samples, including unwritten ones, from every possible writer.
-    fn acknowledgements(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+    fn acknowledgments(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let to = self.addressee();
         let mut reader_sn_state = SequenceNumberSet::new(self.number());
         (0..256).for_each(|ahead| {

@@ -150,7 +150,7 @@ pub struct Network {
     /// Per host: the port towards the network, and the port towards the host.
     of_host: Vec<(usize, usize)>,
     /// Per switch: its ports to the previous and to the next switch.
-    neighbours: Vec<(Option<usize>, Option<usize>)>,
+    neighbors: Vec<(Option<usize>, Option<usize>)>,
     switch_of: Vec<usize>,
     bits_per_second: u64,
     propagation: Nanos,
@@ -169,7 +169,7 @@ impl Network {
         let mut network = Self {
             ports: Vec::new(),
             of_host: Vec::new(),
-            neighbours: vec![(None, None); plan.switches],
+            neighbors: vec![(None, None); plan.switches],
             switch_of: scenario.hosts.iter().map(|host| host.switch).collect(),
             bits_per_second: plan.bits_per_second,
             propagation: plan.propagation,
@@ -186,8 +186,8 @@ impl Network {
         for switch in 1..plan.switches {
             let forth = network.add_port(scenario.seed, Node::Switch(switch - 1), Node::Switch(switch));
             let back = network.add_port(scenario.seed, Node::Switch(switch), Node::Switch(switch - 1));
-            network.neighbours[switch - 1].1 = Some(forth);
-            network.neighbours[switch].0 = Some(back);
+            network.neighbors[switch - 1].1 = Some(forth);
+            network.neighbors[switch].0 = Some(back);
         }
         network
     }
@@ -268,7 +268,7 @@ impl Network {
             return None;
         }
         let came_from = self.ports[port].from;
-        let (previous, next) = self.neighbours[switch];
+        let (previous, next) = self.neighbors[switch];
         for out in [previous, next].into_iter().flatten() {
             if self.ports[out].to != came_from {
                 self.enqueue(now, out, frame.clone(), steps);
@@ -284,7 +284,7 @@ impl Network {
 
     /// Returns the port of `switch` that leads to `host`.
     fn towards(&self, switch: usize, host: usize) -> usize {
-        let (previous, next) = self.neighbours[switch];
+        let (previous, next) = self.neighbors[switch];
         let port = match self.switch_of[host].cmp(&switch) {
             std::cmp::Ordering::Less => previous,
             std::cmp::Ordering::Greater => next,

@@ -139,7 +139,7 @@ impl RecordedPeer {
         let recording = self.recording;
         if now >= self.next_announcement && now < self.end_at {
             self.next_announcement = now + ANNOUNCEMENT_PERIOD;
-            let bytes = self.localised(&recording.announcement.bytes);
+            let bytes = self.localized(&recording.announcement.bytes);
             let source = self.source(&recording.announcement);
             self.outgoing.push((source, Locator::udp_v4(GROUP, ANNOUNCEMENT_PORT), bytes.into()));
         }
@@ -294,7 +294,7 @@ impl RecordedPeer {
 
     /// Sends a recorded datagram to a participant.
     fn replay(&mut self, session: &Session, datagram: &Datagram) {
-        let mut bytes = self.localised(&datagram.bytes);
+        let mut bytes = self.localized(&datagram.bytes);
         for at in 0..bytes.len().saturating_sub(session.prefix.0.len() - 1) {
             let octets = &mut bytes[at..at + session.prefix.0.len()];
             if *octets == self.recording.partner.0 {
@@ -341,7 +341,7 @@ impl RecordedPeer {
 
     /// Returns the octets with the peer's address in this world in place of the recorded one, in
     /// either byte order.
-    fn localised(&self, recorded: &[u8]) -> Vec<u8> {
+    fn localized(&self, recorded: &[u8]) -> Vec<u8> {
         let mut bytes = recorded.to_vec();
         for endianness in [Endianness::Little, Endianness::Big] {
             let here = self.at.to_bytes(endianness);

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn domain_is_reserved_until_its_thread_ends() {
         let (sender, receiver) = mpsc::channel();
-        let (release_hold, wait) = mpsc::channel::<()>();
+        let (release, wait) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
             sender.send([domain(), domain()]).expect("the test waits");
             wait.recv().expect_err("nothing is sent");
@@ -93,7 +93,7 @@ mod tests {
         assert_ne!(one, other);
         assert!([one, other].iter().all(|domain| DOMAINS.iter().any(|range| range.contains(domain))), "{one} {other}");
         assert!(!is_free(one) && !is_free(other));
-        drop(release_hold);
+        drop(release);
         join("the domains are released", thread);
         // Claiming waits while a process started by another test holds the inherited socket until
         // it executes its program.

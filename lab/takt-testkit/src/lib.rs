@@ -11,6 +11,7 @@ pub mod counting_calls;
 pub mod directory;
 pub mod domain;
 pub mod flood;
+mod full_length;
 pub mod lab_text;
 pub mod memory;
 pub mod network;
@@ -22,5 +23,6 @@ mod random;
 pub mod require;
 pub mod waiting;
 
+pub use full_length::is_full_length;
 pub use not_run::{RECORDS_VARIABLE, not_run};
 pub use random::Random;

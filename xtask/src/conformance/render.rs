@@ -10,10 +10,10 @@ use crate::tree::SourceTree;
 const HEAD: &str = "\
 # Conformance
 
-Written by `cargo xtask conformance` from the comments of the sources: do not edit. It says where
-each section of a specification is cited, where Takt deviates and why, and what was seen of other
-vendors on the wire. That a section is cited means that the code there follows it, not that
-every sentence of the section is implemented.
+`cargo xtask conformance` writes this page from the comments of the sources: do not edit it. It
+lists where each section of a specification is cited, where Takt deviates and why, and how
+implementations of other vendors behave on the wire. A citation means that the code there follows
+the section, not that every sentence of the section is implemented.
 ";
 
 /// Sections of one specification, each with the files that cite it.
@@ -44,15 +44,15 @@ pub fn render(tree: &SourceTree) -> String {
     tags(
         &mut out,
         "Deviations",
-        "Where Takt does other than the specification says.",
+        "Where Takt deviates from a specification.",
         ["Section", "What and why"],
         &collection.deviations,
     );
     tags(
         &mut out,
-        "Seen of other vendors",
-        "What peers do on the wire that the code has to know.",
-        ["Peer", "What was seen"],
+        "Behavior of other vendors",
+        "What implementations of other vendors do on the wire, as far as the code depends on it.",
+        ["Implementation", "Behavior"],
         &collection.interop,
     );
     for (specification, sections) in &by_specification {

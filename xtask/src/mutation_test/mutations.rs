@@ -171,8 +171,8 @@ fn locate(tree: &SourceTree, edit: &Edit) -> Result<(usize, usize), String> {
     let Some(source) = tree.file(file) else { return Err(format!("{file} does not exist")) };
     let dense = |text: &str| text.char_indices().filter(|(_, c)| !c.is_whitespace()).collect::<Vec<_>>();
     let (code, wanted) = (dense(&source.text), dense(find));
-    let is_on_this_host = |window: &&[(usize, char)]| window.iter().map(|it| it.1).eq(wanted.iter().map(|it| it.1));
-    let mut places = code.windows(wanted.len()).filter(is_on_this_host);
+    let is_snippet = |window: &&[(usize, char)]| window.iter().map(|it| it.1).eq(wanted.iter().map(|it| it.1));
+    let mut places = code.windows(wanted.len()).filter(is_snippet);
     match (places.next(), places.count()) {
         (Some([(start, _), .., (end, last)]), 0) => Ok((*start, end + last.len_utf8())),
         (None, _) => Err(format!(

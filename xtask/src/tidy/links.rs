@@ -26,7 +26,7 @@ pub fn check(tree: &SourceTree, report: &mut Report) {
                     continue;
                 };
                 if !tree.has_path(&path) {
-                    report.fail_line("link", file, line, format!("the link to `{target}` leads nowhere"));
+                    report.fail_line("link", file, line, format!("the link to `{target}` does not resolve"));
                     continue;
                 }
                 if file.path == SUMMARY {
@@ -116,7 +116,7 @@ fn resolve(from: &str, target: &str) -> Option<String> {
     for part in target.trim_end_matches('/').split('/') {
         match part {
             "." => {}
-            ".." if parts.pop().is_none() => return Some("..".to_owned()), // Not ours.
+            ".." if parts.pop().is_none() => return Some("..".to_owned()), // No path of the tree.
             ".." => {}
             _ => parts.push(part),
         }

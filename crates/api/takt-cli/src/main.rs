@@ -127,11 +127,11 @@ impl Command {
 
     /// Reports whether the command only reads, computes or queries. A signal ends it at any point,
     /// since it leaves nothing behind.
-    fn is_question(&self) -> bool {
+    fn is_query(&self) -> bool {
         match self {
-            Self::Sdn(sdn) => sdn.is_question(),
+            Self::Sdn(sdn) => sdn.is_query(),
             #[cfg(feature = "security")]
-            Self::Security(security) => security.is_question(),
+            Self::Security(security) => security.is_query(),
             Self::Config(_) | Self::Analyze(_) | Self::Completions(_) | Self::Man(_) => true,
             _ => false,
         }
@@ -165,7 +165,7 @@ fn main() -> ExitCode {
         Err(exit_code) => return exit_code,
     };
     let has_contract = cli.command.ends_by_signal();
-    if cli.command.is_question() {
+    if cli.command.is_query() {
         signal::install_exit();
     } else {
         signal::install();

@@ -80,8 +80,8 @@ fn commented(text: &mut String, line: &str, open: &str, comment: &str, close: &s
 
 /// Formats a TOML key, without quotes if possible.
 pub(crate) fn key(name: &str) -> String {
-    let is_unprotected = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if is_unprotected { name.to_owned() } else { quote(name) }
+    let is_bare_key = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if is_bare_key { name.to_owned() } else { quote(name) }
 }
 
 /// Formats a value as TOML.

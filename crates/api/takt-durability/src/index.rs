@@ -146,7 +146,7 @@ impl Index {
 
     /// Removes departed original writers without stored changes, except the [`ORIGINS_MAX`] whose
     /// changes were stored most recently. Returns the removed ones.
-    pub(crate) fn forget_origins(&mut self, is_alive: impl Fn(Guid) -> bool) -> Vec<Guid> {
+    pub(crate) fn remove_origins(&mut self, is_alive: impl Fn(Guid) -> bool) -> Vec<Guid> {
         if self.origins.len() <= ORIGINS_MAX {
             return Vec::new();
         }

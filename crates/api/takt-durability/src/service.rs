@@ -412,7 +412,7 @@ impl Service {
                 self.batch.topics.push((id, data.clone()));
             }
         }
-        note(&mut self.notes, format!("{topic}: heard, {}, {}", data.type_name, data.qos.durability));
+        note(&mut self.notes, format!("{topic}: discovered, {}, {}", data.type_name, data.qos.durability));
         Ok(())
     }
 

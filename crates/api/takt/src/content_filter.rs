@@ -26,6 +26,9 @@ const FILTER_CLASS: &str = "DDSSQL";
 /// list carries them all.
 const ANNOUNCED_LEN_MAX: usize = 32 * 1024;
 
+/// Octets of the length, the NUL and the padding of an announced parameter, at most.
+const PARAMETER_OVERHEAD_LEN: usize = 8;
+
 /// Topic restricted to the samples that pass a filter. Readers are created from it as from a
 /// [`Topic`]. Clones refer to the same topic.
 pub struct ContentFilteredTopic<T> {
@@ -293,7 +296,7 @@ fn check_len(name: &str, topic: &str, expression: &str, parameters: &[&str]) -> 
             "content-filtered topic {name:?} needs a name of 1 to 255 bytes other than {topic:?}"
         )));
     }
-    let len = expression.len() + parameters.iter().map(|text| text.len() + 8).sum::<usize>();
+    let len = expression.len() + parameters.iter().map(|text| text.len() + PARAMETER_OVERHEAD_LEN).sum::<usize>();
     if len > ANNOUNCED_LEN_MAX {
         return Err(Error::OutOfResources { limit: "content filter length in bytes", value: ANNOUNCED_LEN_MAX as u64 });
     }

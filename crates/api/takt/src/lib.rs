@@ -11,7 +11,7 @@
 //! struct Position {
 //!     #[dds(key)]
 //!     vehicle: u32,
-//!     metres: f64,
+//!     meters: f64,
 //! }
 //!
 //! # fn main() -> takt::Result<()> {
@@ -19,7 +19,7 @@
 //! let topic = participant.create_topic::<Position>("Position", TopicQos::default())?;
 //! let publisher = participant.create_publisher(PublisherQos::default())?;
 //! let writer = publisher.create_datawriter(&topic, DataWriterQos::default())?;
-//! writer.write(&Position { vehicle: 7, metres: 12.5 })?;
+//! writer.write(&Position { vehicle: 7, meters: 12.5 })?;
 //! # Ok(()) }
 //! ```
 //!

@@ -248,7 +248,7 @@ mod tests {
         signal.waiters.add(&leaves);
         signal.waiters.remove(&leaves);
         signal.raise(StatusMask::SUBSCRIPTION_MATCHED);
-        assert!(stays.is_signalled());
-        assert!(!leaves.is_signalled());
+        assert!(stays.is_signaled());
+        assert!(!leaves.is_signaled());
     }
 }

@@ -198,7 +198,7 @@ impl WaitSet {
                     let mut drive = Drive::new(scheduler, &self.waker, driving, now, deadline);
                     loop {
                         match drive.pass()? {
-                            Some(_) if self.waker.is_signalled() => break true,
+                            Some(_) if self.waker.is_signaled() => break true,
                             Some(_) => {}
                             None => break false,
                         }
@@ -237,7 +237,7 @@ impl WaitSet {
         let spins_until = wait.idle.spins_until(now);
         while now < spins_until {
             for _ in 0..SPINS_PER_DEADLINE_CHECK {
-                if self.waker.is_signalled() {
+                if self.waker.is_signaled() {
                     return Ok(true);
                 }
                 std::hint::spin_loop();

@@ -124,7 +124,7 @@ fn allocations_of_loans(runtime: Runtime, history: History) -> u64 {
     reader.borrow_samples(true).expect("open");
     let deadline = Instant::now() + TIMEOUT;
     while !writer.loan(4).expect("open").is_shared() {
-        assert!(Instant::now() < deadline, "no lane");
+        assert!(Instant::now() < deadline, "no ring");
         drive([&left, &right]);
     }
     assert_eq!(exchange_loans([&left, &right], &writer, &reader, WARM_UP), WARM_UP);

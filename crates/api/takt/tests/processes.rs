@@ -43,7 +43,7 @@ impl Process {
 
     /// Waits until the process prints the line.
     fn await_line(&self, wanted: &str) {
-        let (id, deadline) = (self.child.id(), Instant::now() + 10 * PATIENCE);
+        let (id, deadline) = (self.child.id(), Instant::now() + 10 * TIMEOUT);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.output.recv_timeout(left) {
@@ -103,7 +103,7 @@ fn run_one_process() {
         writer.matched_subscriptions().expect("open").len() == count
             && reader.matched_publications().expect("open").len() == count
     };
-    let deadline = Instant::now() + 10 * PATIENCE;
+    let deadline = Instant::now() + 10 * TIMEOUT;
     while !all() {
         assert!(Instant::now() < deadline, "timeout waiting for all matches");
         // tidy-allow(sleep): spinning would deprive the other processes of processor time

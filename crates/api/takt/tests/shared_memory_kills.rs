@@ -206,8 +206,7 @@ fn kills() -> usize {
     if let Some(kills) = std::env::var_os("TAKT_TEST_KILLS") {
         return kills.into_string().expect("a number").parse().expect("a number");
     }
-    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1");
-    if is_long { 2_000 } else { 20 }
+    if takt_testkit::is_full_length() { 2_000 } else { 20 }
 }
 
 #[test]
@@ -227,7 +226,7 @@ fn survivors_lose_no_samples() {
         !samples.received.0.is_empty()
     });
     // Two ends of each of the two rings between the survivors.
-    wait_until(&[], "lanes", || open_rings() == 4);
+    wait_until(&[], "the rings", || open_rings() == 4);
     let before_kills = ResourceUsage::now();
     let (mut resident, mut known_names) = (0, BTreeSet::new());
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(domain)).collect();
@@ -326,13 +325,13 @@ fn end_of_a_process_is_detected_independently_of_its_lease() {
             seen.len() >= 100
         });
         drop(peer);
-        let mut has_pending_event = false;
+        let mut has_no_writers = false;
         wait_until(&[&own], "its end", || {
             for sample in shapes.take(usize::MAX).expect("open") {
-                has_pending_event |= sample.info.instance_state == InstanceState::NotAliveNoWriters;
+                has_no_writers |= sample.info.instance_state == InstanceState::NotAliveNoWriters;
                 seen.extend(sample.data);
             }
-            has_pending_event
+            has_no_writers
         });
         assert!((0..).zip(&seen).all(|(x, shape)| *shape == Shape::new("RED", x)), "in order and without a gap");
         assert_eq!(own.discovered_participants().expect("open"), []);

@@ -66,8 +66,8 @@ mod tests {
 
     #[test]
     fn errors_name_the_rule_and_the_lengths() {
-        let error = EncodeError::NotInVersion { version: Version::V1_3, what: "importance of a flow" };
-        assert_eq!(error.to_string(), "OpenFlow 1.3 cannot express importance of a flow");
+        let error = EncodeError::NotInVersion { version: Version::V1_3, what: "the importance of a flow" };
+        assert_eq!(error.to_string(), "OpenFlow 1.3 cannot express the importance of a flow");
         let error = EncodeError::TooLong { what: "message", len: 70_000, len_max: 65_535 };
         assert_eq!(error.to_string(), "message has 70000 octets, at most 65535 can be expressed");
         assert_eq!(Malformed { offset: 3, what: "x" }.to_string(), "malformed at octet 3: x");

@@ -1,4 +1,5 @@
-//! FLOW_MOD and FLOW_REMOVED (OF 1.3.5 §7.3.4.1, §7.4.2).
+//! Flow table messages: FLOW_MOD changes flows, FLOW_REMOVED reports that one ended
+//! (OF 1.3.5 §7.3.4.1, §7.4.2).
 
 use alloc::vec::Vec;
 
@@ -55,7 +56,7 @@ pub mod flow_flags {
 /// Adds, modifies or deletes flows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowMod {
-    /// Identifier of the flow, chosen by the controller.
+    /// Opaque value that the controller chose.
     pub cookie: u64,
     /// Bits of the cookie that must be equal, for modifications and deletions.
     pub cookie_mask: u64,
@@ -176,10 +177,10 @@ impl FlowMod {
     }
 
     fn write_1_0(&self, w: &mut Writer<'_>) {
-        w.refuse_if(self.cookie_mask != 0, "a mask of cookies");
+        w.refuse_if(self.cookie_mask != 0, "a cookie mask");
         w.refuse_if(self.table != 0, "a table");
         w.refuse_if(self.out_group != GROUP_ANY, "a group");
-        w.refuse_if(self.importance != 0, "importance of a flow");
+        w.refuse_if(self.importance != 0, "the importance of a flow");
         self.matching.write(w);
         w.u64(self.cookie);
         w.u16(self.command as u16);
@@ -201,7 +202,7 @@ pub(crate) fn read_importance(r: &mut Reader<'_>) -> Result<u16, Malformed> {
 
 /// Writes the octets that [`read_importance`] reads.
 pub(crate) fn write_importance(w: &mut Writer<'_>, importance: u16) {
-    w.refuse_if(w.version() < Version::V1_4 && importance != 0, "importance of a flow");
+    w.refuse_if(w.version() < Version::V1_4 && importance != 0, "the importance of a flow");
     w.u16(importance);
 }
 
@@ -227,7 +228,7 @@ impl RemovedReason {
 /// Report that a flow ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowRemoved {
-    /// Identifier of the flow, chosen by the controller.
+    /// Opaque value that the controller chose.
     pub cookie: u64,
     /// Priority of the flow.
     pub priority: u16,
@@ -329,7 +330,7 @@ mod tests {
     use super::*;
     use crate::EncodeError;
 
-    fn written(version: Version, value: &impl Wire) -> Result<Vec<u8>, EncodeError> {
+    fn encoded(version: Version, value: &impl Wire) -> Result<Vec<u8>, EncodeError> {
         let mut out = Vec::new();
         let mut w = Writer::new(version, &mut out);
         value.write(&mut w);
@@ -340,11 +341,11 @@ mod tests {
     fn flow_mod_round_trips_in_every_version() {
         let flow = FlowMod { cookie: 7, priority: 3, idle_timeout: 5, ..FlowMod::default() };
         for version in [Version::V1_3, Version::V1_4, Version::V1_5] {
-            let out = written(version, &flow).expect("every version can encode it");
+            let out = encoded(version, &flow).expect("every version can encode it");
             assert_eq!(out.len(), 48);
             assert_eq!(FlowMod::read(&mut Reader::new(version, &out)).as_ref(), Ok(&flow));
         }
-        let out = written(Version::V1_0, &flow).expect("every version can encode it");
+        let out = encoded(Version::V1_0, &flow).expect("every version can encode it");
         assert_eq!(out.len(), 64);
         let read = FlowMod::read(&mut Reader::new(Version::V1_0, &out)).expect("well formed");
         assert_eq!((read.cookie, read.priority, read.idle_timeout, read.table), (7, 3, 5, 0));
@@ -352,9 +353,9 @@ mod tests {
 
     #[test]
     fn parts_unknown_to_a_version_are_refused_by_name() {
-        let refused = |version, flow: FlowMod| written(version, &flow).expect_err("refused");
+        let refused = |version, flow: FlowMod| encoded(version, &flow).expect_err("refused");
         let importance = FlowMod { importance: 1, ..FlowMod::default() };
-        let what = "importance of a flow";
+        let what = "the importance of a flow";
         assert_eq!(refused(Version::V1_3, importance), EncodeError::NotInVersion { version: Version::V1_3, what });
         for flow in [
             FlowMod { table: 1, ..FlowMod::default() },
@@ -367,7 +368,7 @@ mod tests {
 
     #[test]
     fn unknown_command_is_malformed() {
-        let mut out = written(Version::V1_3, &FlowMod::default()).expect("the version can encode it");
+        let mut out = encoded(Version::V1_3, &FlowMod::default()).expect("the version can encode it");
         out[17] = 5;
         let error = FlowMod::read(&mut Reader::new(Version::V1_3, &out)).expect_err("malformed");
         assert_eq!(error.what, "unknown command of FLOW_MOD");
@@ -385,13 +386,13 @@ mod tests {
             counters: FlowCounters::default(),
             matching: Match::ANY,
         };
-        assert!(written(Version::V1_5, &removed).is_err());
+        assert!(encoded(Version::V1_5, &removed).is_err());
         for version in [Version::V1_0, Version::V1_3, Version::V1_4] {
-            let out = written(version, &removed).expect("fixed counters");
+            let out = encoded(version, &removed).expect("fixed counters");
             assert!(FlowRemoved::read(&mut Reader::new(version, &out)).is_ok());
         }
         let extensible = FlowRemoved { counters: FlowCounters::Extensible(Vec::new()), ..removed };
-        assert!(written(Version::V1_4, &extensible).is_err());
-        assert!(written(Version::V1_5, &extensible).is_ok());
+        assert!(encoded(Version::V1_4, &extensible).is_err());
+        assert!(encoded(Version::V1_5, &extensible).is_ok());
     }
 }

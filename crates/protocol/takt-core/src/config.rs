@@ -72,7 +72,7 @@ pub struct Limits {
     pub endpoint_memory_bytes: usize,
     /// Bytes of incomplete fragmented samples that one reader keeps.
     pub reassembly_bytes: usize,
-    /// Bytes that a reliable writer sends ahead of acknowledgements.
+    /// Bytes that a reliable writer sends ahead of acknowledgments.
     pub send_window_bytes: usize,
     /// Maximum number of refused matches that are kept with their reason.
     pub max_refusals: usize,

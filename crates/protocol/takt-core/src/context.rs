@@ -35,7 +35,7 @@ pub(crate) enum Job {
     Repair { writer: u32, proxy: u32 },
     /// A periodic heartbeat to all reliable readers that have not acknowledged everything.
     Heartbeat { writer: u32 },
-    /// Acknowledgement to one writer.
+    /// Acknowledgment to one writer.
     AckNack { reader: u32, proxy: u32 },
     /// The participant's announcement, to the next destinations of its list.
     Announce,

@@ -89,8 +89,8 @@ pub struct Counters {
     /// Reader filters that a writer no longer applies, because they exceeded its budget of steps
     /// per write.
     pub dropped_filters: u64,
-    /// Acknowledgements whose count or range is stale or impossible.
-    pub stale_acknowledgements: u64,
+    /// Acknowledgments whose count or range is stale or impossible.
+    pub stale_acknowledgments: u64,
     /// `HEARTBEAT`s that contradicted an earlier `GAP` or `HEARTBEAT` of their writer. The reader
     /// returned to the samples it had skipped.
     pub contradicted_gaps: u64,

@@ -22,7 +22,6 @@
 
 extern crate alloc;
 
-mod bits;
 mod blocked_flows;
 mod cache;
 mod config;
@@ -45,6 +44,7 @@ pub mod ranks;
 mod reader;
 mod schedule;
 pub mod security;
+mod sequence_window;
 mod slots;
 mod standstill;
 mod status;
@@ -93,7 +93,7 @@ pub struct WriterFlows {
     /// Flow of repairs for readers that catch up: late joiners of a TRANSIENT_LOCAL writer, and
     /// readers that fell behind. Hosts and networks serve traffic classes by strict priority. A
     /// history in a high class would fill a link until it is sent, and would delay announcements
-    /// and acknowledgements for longer than a lease.
+    /// and acknowledgments for longer than a lease.
     pub history: FlowTag,
 }
 

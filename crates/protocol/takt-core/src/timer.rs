@@ -1,4 +1,4 @@
-//! Timers of the participant. Arming, moving and cancelling are O(log n); only the registration of
+//! Timers of the participant. Arming, moving and canceling are O(log n); only the registration of
 //! a timer allocates.
 
 use crate::schedule::Schedule;
@@ -54,7 +54,7 @@ pub(crate) enum TimerKind {
     ServiceWait { reader: u32 },
     /// Drive the plugins of DDS Security.
     Security,
-    /// Send an acknowledgement: a reader misses samples of a writer, or has not heard from it.
+    /// Send an acknowledgment: a reader misses samples of a writer, or has not heard from it.
     AckNack { reader: u32, proxy: u32 },
 }
 
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timers_come_in_order_and_can_be_moved_and_cancelled() {
+    fn timers_come_in_order_and_can_be_moved_and_canceled() {
         let mut queue = TimerQueue::new();
         let ids: Vec<_> = (0..50).map(|writer| queue.register(TimerKind::Heartbeat { writer })).collect();
         for (i, id) in ids.iter().enumerate() {

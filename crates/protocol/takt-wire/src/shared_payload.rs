@@ -160,7 +160,7 @@ impl SharedPayload {
 }
 
 /// Received datagram in memory that can be referenced. It stays valid while the receiving transport
-/// loans it; [`hold`](Self::hold) extends the lifetime of a part.
+/// loans it; [`reference`](Self::reference) extends the lifetime of a part.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedFrame<'a> {
     memory: &'a Arc<dyn SharedPayloadMemory>,
@@ -178,7 +178,7 @@ impl<'a> SharedFrame<'a> {
     /// Returns a reference to a part of the datagram. `None` if the address range of `part` lies
     /// outside of the datagram, or if it is too short for a payload.
     #[must_use]
-    pub fn hold(&self, part: &[u8]) -> Option<SharedPayload> {
+    pub fn reference(&self, part: &[u8]) -> Option<SharedPayload> {
         let offset = (part.as_ptr() as usize).checked_sub(self.octets.as_ptr() as usize)?;
         let is_inside = offset.checked_add(part.len()).is_some_and(|end| end <= self.octets.len());
         if !is_inside || part.len() < PAYLOAD_PREFIX_LEN {
@@ -283,12 +283,15 @@ mod tests {
         let memory: Arc<dyn SharedPayloadMemory> = counted.clone();
         let octets = [[1_u8; 40], [2; 40]].concat();
         let frame = SharedFrame::new(&memory, Piece { slot: 3, generation: 1, grain: 300, len: 40 }, &octets[..40]);
-        let held = frame.hold(&octets[8..40]).expect("the frame owns them");
+        let held = frame.reference(&octets[8..40]).expect("the frame owns them");
         assert_eq!(held.piece(), Piece { slot: 3, generation: 1, grain: 308, len: 32 });
-        let other = frame.hold(&octets[..4]).expect("these too");
+        let other = frame.reference(&octets[..4]).expect("these too");
         assert_eq!((other.piece().grain, counted.0.load(Ordering::Relaxed)), (300, 2));
-        assert_eq!([frame.hold(&octets[36..41]), frame.hold(&octets[8..11]), frame.hold(&[0; 8])], [None, None, None]);
-        assert_eq!(SharedFrame::new(&memory, held.piece(), &octets[40..]).hold(&octets[..40]), None, "before it");
+        assert_eq!(
+            [frame.reference(&octets[36..41]), frame.reference(&octets[8..11]), frame.reference(&[0; 8])],
+            [None, None, None]
+        );
+        assert_eq!(SharedFrame::new(&memory, held.piece(), &octets[40..]).reference(&octets[..40]), None, "before it");
         drop((held, other));
         assert_eq!(counted.0.load(Ordering::Relaxed), 0);
     }

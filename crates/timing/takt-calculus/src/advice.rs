@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use crate::server::{self, Job};
-use crate::system::{Infeasible, analyse};
+use crate::system::{Infeasible, analyze};
 use crate::{Certificate, System};
 
 /// Returns the stage with the largest share of a flow's bound, and that share with the delay of the
@@ -17,12 +17,12 @@ pub fn binding_stage(certificate: &Certificate, flow: usize) -> Option<(usize, u
 
 /// Returns the utilization of a resource by all flows in parts of a million, rounded up; `None` if
 /// a flow has no arrival bound.
-pub fn utilisation_ppm(system: &System, resource: usize) -> Option<u64> {
+pub fn utilization_ppm(system: &System, resource: usize) -> Option<u64> {
     let stages = system.flows.iter().flat_map(|flow| flow.stages.iter().map(|stage| (flow.arrivals, stage)));
     let Some(here) = system.resources.get(resource) else { return Some(0) };
     let jobs =
         stages.filter(|(_, stage)| stage.resource == resource).map(|(arrivals, stage)| stage.job(here, arrivals));
-    server::utilisation_ppm(&jobs.collect::<Vec<Job>>())
+    server::utilization_ppm(&jobs.collect::<Vec<Job>>())
 }
 
 /// Returns the first flow, in the order of the system, that cannot be admitted after the previous
@@ -65,7 +65,7 @@ pub fn shortest_period_ns(system: &System, flow: usize) -> Option<u64> {
 }
 
 fn is_feasible(system: &System) -> bool {
-    analyse(system).is_ok_and(|certificate| certificate.is_kept())
+    analyze(system).is_ok_and(|certificate| certificate.is_kept())
 }
 
 /// Returns the largest value in the range for which `holds` is true. `holds` must be monotone: true

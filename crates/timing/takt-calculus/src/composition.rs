@@ -16,7 +16,7 @@ use crate::certificate::StageClaim;
 use crate::network::{self, NetworkCertificate};
 use crate::system::{Infeasible, Stage};
 use crate::verify::verify;
-use crate::{Arrivals, Certificate, System, analyse};
+use crate::{Arrivals, Certificate, System, analyze};
 
 /// Flow in the system of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ impl fmt::Display for DivisionError {
 /// uses the whole remainder.
 ///
 /// `arrivals` is the arrival bound at the first stage. The sink's flow gets the arrival bound that
-/// follows. The work is that of [`analyse`] for both systems.
+/// follows. The work is that of [`analyze`] for both systems.
 ///
 /// # Errors
 /// Fails if a system has no bounds, or if nothing remains for the network.
@@ -151,7 +151,7 @@ fn bound(part: &HostFlow, arrivals: Arrivals) -> Result<HostPart, Infeasible> {
     let mut system = part.system.clone();
     let no_flow = Infeasible::InvalidDescription { flow: part.flow, what: "no such flow" };
     system.flows.get_mut(part.flow).ok_or(no_flow)?.arrivals = Some(arrivals);
-    Ok(HostPart { certificate: analyse(&system)?, flow: part.flow, stages: None })
+    Ok(HostPart { certificate: analyze(&system)?, flow: part.flow, stages: None })
 }
 
 /// Bound from the first stage of the source's host to the end of the sink's, with its proof.

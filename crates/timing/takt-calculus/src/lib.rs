@@ -1,7 +1,7 @@
 //! Worst-case timing analysis: response times, end-to-end bounds, and admission control of flows.
 //!
 //! A [`System`] consists of [`Resource`]s that serve one piece of work at a time (an executor's
-//! thread, a link) and of [`Flow`]s that pass some of them in sequence. [`analyse`] computes for
+//! thread, a link) and of [`Flow`]s that pass some of them in sequence. [`analyze`] computes for
 //! each flow an upper bound on the time of any event, from its arrival at the first stage to its
 //! completion at the last one. If there is none, it names the overloaded resource. The result is a
 //! [`Certificate`]. [`verify`] checks it with arithmetic of its own, without repeating the
@@ -49,7 +49,7 @@ pub mod verify;
 pub use arrivals::Arrivals;
 pub use certificate::{Certificate, FlowClaim, MeasuredJobs, MeasuredTime, StageClaim};
 pub use server::{Job, Response, Unbounded};
-pub use system::{Flow, Resource, Stage, System, analyse};
+pub use system::{Flow, Resource, Stage, System, analyze};
 pub use verify::verify;
 
 /// Example programs of the documentation, run as tests.

@@ -89,7 +89,7 @@ impl fmt::Display for Unbounded {
 
 /// Returns the utilization of a resource by `jobs` in parts of a million, rounded up; `None` if one
 /// of them has no arrival bound.
-pub fn utilisation_ppm<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Option<u64> {
+pub fn utilization_ppm<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Option<u64> {
     jobs.into_iter().try_fold(0_u64, |sum, job| {
         let work = (u128::from(job.pieces) * u128::from(job.piece_ns)).saturating_mul(1_000_000);
         let share = work.div_ceil(u128::from(job.arrivals?.period_ns));
@@ -119,7 +119,7 @@ pub fn respond(jobs: &[Job], at: usize, server: Option<Server>) -> Result<Respon
         piece_ns: server.piece_ns,
         pieces: 1,
     });
-    if utilisation_ppm(level().chain(&server_jobs)).is_none_or(|ppm| ppm > 1_000_000 + level().count() as u64 + 1) {
+    if utilization_ppm(level().chain(&server_jobs)).is_none_or(|ppm| ppm > 1_000_000 + level().count() as u64 + 1) {
         return Err(Unbounded::Overload);
     }
     let served =

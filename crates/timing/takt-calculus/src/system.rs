@@ -209,7 +209,7 @@ type State = Vec<Vec<Option<Arrivals>>>;
 /// Bounds all flows that have an arrival bound. [`Certificate::violations`] reports which of them
 /// exceed their limits. The work is that of [`server::respond`] for each stage, at most a thousand
 /// times.
-pub fn analyse(system: &System) -> Result<Certificate, Infeasible> {
+pub fn analyze(system: &System) -> Result<Certificate, Infeasible> {
     system.check()?;
     let mut state: State =
         system.flows.iter().map(|flow| flow.stages.iter().map(|_| flow.arrivals).collect()).collect();

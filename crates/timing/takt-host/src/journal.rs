@@ -43,7 +43,7 @@ impl FormerValue {
 /// Line of the journal.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Note {
+struct JournalLine {
     #[serde(rename = "knob")]
     setting: Setting,
     value: String,
@@ -55,7 +55,7 @@ struct Note {
     is_removed: bool,
 }
 
-impl Note {
+impl JournalLine {
     fn new(former: &FormerValue, is_removed: bool) -> Self {
         let FormerValue { setting, value, set, namespace } = former.clone();
         Self { setting, value, set, namespace, is_removed }
@@ -122,7 +122,7 @@ impl Journal {
             file.set_len(whole as u64)?;
             let mut former_values = Vec::new();
             for line in text[..whole].lines() {
-                let note: Note =
+                let note: JournalLine =
                     serde_json::from_str(line).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
                 note.enter(&mut former_values);
             }
@@ -147,7 +147,7 @@ impl Journal {
     }
 
     fn append(&mut self, former_values: &[FormerValue], is_removed: bool) -> io::Result<()> {
-        let notes = || former_values.iter().map(|former| Note::new(former, is_removed));
+        let notes = || former_values.iter().map(|former| JournalLine::new(former, is_removed));
         let lines: String = notes().map(|note| note.line()).collect::<io::Result<_>>()?;
         if self.is_torn {
             self.file.set_len(self.len)?;
@@ -174,7 +174,7 @@ impl Journal {
             return fs::remove_file(&self.path);
         }
         let text: String =
-            former_values.iter().map(|former| Note::new(former, false).line()).collect::<io::Result<_>>()?;
+            former_values.iter().map(|former| JournalLine::new(former, false).line()).collect::<io::Result<_>>()?;
         let temporary = self.path.with_extension("new");
         fs::write(&temporary, text)?;
         File::open(&temporary)?.sync_all()?;

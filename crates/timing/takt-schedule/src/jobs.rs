@@ -10,9 +10,9 @@ use crate::trace::{Trace, TraceRecord};
 /// Kind of a job. Each job is bounded, and no other job of the same executor preempts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JobKind {
-    /// Processing of one received datagram: parsing, ordering, and acknowledgement if required.
+    /// Processing of one received datagram: parsing, ordering, and acknowledgment if required.
     Receive,
-    /// Transmission of some datagrams: data, retransmissions, heartbeats, acknowledgements,
+    /// Transmission of some datagrams: data, retransmissions, heartbeats, acknowledgments,
     /// announcements.
     Transmit,
     /// One listener call.

@@ -77,7 +77,7 @@ pub struct UdpStackConfig {
     /// Router to other networks.
     pub gateway: Option<Ipv4Addr>,
     /// Hardware addresses that are known from the start and not resolved.
-    pub neighbours: Vec<(Ipv4Addr, MacAddress)>,
+    pub neighbors: Vec<(Ipv4Addr, MacAddress)>,
     /// Tag of all outgoing frames; only frames of the same VLAN are received. Its PCP is that of
     /// flows without priority.
     pub vlan: Option<VlanTag>,
@@ -100,7 +100,7 @@ impl UdpStackConfig {
             address,
             prefix_len,
             gateway: None,
-            neighbours: Vec::new(),
+            neighbors: Vec::new(),
             vlan: None,
             multicast: true,
             multicast_group: Ipv4Addr::new(239, 255, 0, 1),

@@ -99,17 +99,17 @@ fn card(sys: &Path, interface: &str) -> Option<Finding> {
 /// Lists the network cards that are left to user space.
 fn cards(sys: &Path) -> Finding {
     let root = sys.join("bus/pci/devices");
-    let is_closed_by_peer = |address: &String| {
+    let is_free = |address: &String| {
         let device = root.join(address);
         let class = fs::read_to_string(device.join("class")).unwrap_or_default();
         let driver = fs::canonicalize(device.join("driver")).unwrap_or_default();
         let driver = driver.file_name().unwrap_or_default().to_string_lossy();
         class.starts_with("0x02") && USER_SPACE_DRIVERS.contains(&&*driver)
     };
-    let left: Vec<String> = names(&root).into_iter().filter(is_closed_by_peer).collect();
-    match left.is_empty() {
+    let free: Vec<String> = names(&root).into_iter().filter(is_free).collect();
+    match free.is_empty() {
         true => Finding::new("free cards", Grade::Lesser, "none is bound to vfio-pci (`dpdk-devbind.py --status`)"),
-        false => Finding::new("free cards", Grade::Good, left.join(", ")),
+        false => Finding::new("free cards", Grade::Good, free.join(", ")),
     }
 }
 

@@ -22,7 +22,7 @@ pub struct CapturedFrame {
     pub is_outgoing: bool,
 }
 
-/// Packet socket of an interface, see the [module](self).
+/// Packet socket of an interface; see the [module](self).
 #[derive(Debug)]
 pub struct FrameSocket(OwnedFd);
 
@@ -59,17 +59,17 @@ impl FrameSocket {
     /// captured before can still be received.
     ///
     /// # Errors
-    /// Errors of the kernel.
+    /// A system call failed.
     pub fn accept_udp_from(&self, source: Ipv4Addr) -> io::Result<()> {
         socket::accept_udp_from(&self.0, source)
     }
 
     /// Restricts the capture to frames that may carry RTPS: UDP over IPv4 or IPv6, fragments of
-    /// IPv6, and the EtherType of Takt. Tags of VLANs do not matter. Frames captured before can
+    /// IPv6, and the EtherType of Takt, with or without a VLAN tag. Frames captured before can
     /// still be received.
     ///
     /// # Errors
-    /// Errors of the kernel.
+    /// A system call failed.
     pub fn accept_udp(&self) -> io::Result<()> {
         socket::accept_udp(&self.0)
     }
@@ -77,7 +77,7 @@ impl FrameSocket {
     /// Returns the Ethernet address of the interface.
     ///
     /// # Errors
-    /// Errors of the kernel.
+    /// A system call failed.
     pub fn address(&self) -> io::Result<[u8; 6]> {
         socket::address(&self.0)
     }
@@ -86,7 +86,7 @@ impl FrameSocket {
     /// can be received.
     ///
     /// # Errors
-    /// Errors of the kernel.
+    /// A system call failed.
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         socket::wait(&self.0, timeout)
     }
@@ -95,7 +95,7 @@ impl FrameSocket {
     /// full.
     ///
     /// # Errors
-    /// Errors of the kernel.
+    /// A system call failed.
     pub fn take_lost(&self) -> io::Result<u32> {
         socket::lost(&self.0)
     }
@@ -166,58 +166,75 @@ mod socket {
         }
     }
 
-    /// Attaches a classic BPF filter (linux/filter.h). Offsets count from the Ethernet header.
-    pub(super) fn accept_udp_from(fd: &OwnedFd, source: Ipv4Addr) -> io::Result<()> {
-        let code = |code: u32| u16::try_from(code).unwrap_or(u16::MAX);
-        let load = |size: u32, at: u32| plain(code(libc::BPF_LD | libc::BPF_ABS | size), at);
-        let plain_end = |len: u32| plain(code(libc::BPF_RET | libc::BPF_K), len);
-        // Continues with the next instruction, or skips `jf` instructions.
-        let check = |k: u32, jf: u8| libc::sock_filter { code: code(libc::BPF_JMP | libc::BPF_JEQ), jt: 0, jf, k };
-        let mut filter = [
-            load(libc::BPF_H, 12),
-            check(libc::ETH_P_IP as u32, 5),
-            load(libc::BPF_B, 23),
-            check(libc::IPPROTO_UDP as u32, 3),
-            load(libc::BPF_W, 26),
-            check(source.into(), 1),
-            plain_end(u32::MAX),
-            plain_end(0),
-        ];
+    /// Offsets from the start of the Ethernet header, in octets, for frames without a VLAN tag.
+    const ETHER_TYPE_AT: u32 = 12;
+    const IPV4_PROTOCOL_AT: u32 = 23;
+    const IPV4_SOURCE_AT: u32 = 26;
+    const IPV6_NEXT_HEADER_AT: u32 = 20;
+
+    /// Returns the classic BPF instruction (linux/filter.h) that loads a field of `size` from the
+    /// frame.
+    fn load(size: u32, at: u32) -> libc::sock_filter {
+        instruction(libc::BPF_LD | libc::BPF_ABS | size, at, (0, 0))
+    }
+
+    /// Returns the instruction that skips `equal` instructions if the loaded value is `value`,
+    /// otherwise `different`.
+    fn compare(value: u32, equal: u8, different: u8) -> libc::sock_filter {
+        instruction(libc::BPF_JMP | libc::BPF_JEQ, value, (equal, different))
+    }
+
+    /// Returns the instruction that ends the filter: the socket receives `len` octets of the frame,
+    /// or drops it if `len` is 0.
+    fn end(len: u32) -> libc::sock_filter {
+        instruction(libc::BPF_RET | libc::BPF_K, len, (0, 0))
+    }
+
+    fn instruction(code: u32, k: u32, (jt, jf): (u8, u8)) -> libc::sock_filter {
+        libc::sock_filter { code: u16::try_from(code).unwrap_or(u16::MAX), jt, jf, k }
+    }
+
+    fn attach(fd: &OwnedFd, filter: &mut [libc::sock_filter]) -> io::Result<()> {
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
         set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
     }
 
-    /// Attaches a classic BPF filter of the protocols that carry RTPS. The kernel removes tags of
-    /// VLANs before the filter.
+    /// Attaches a filter of UDP over IPv4 from one address.
+    pub(super) fn accept_udp_from(fd: &OwnedFd, source: Ipv4Addr) -> io::Result<()> {
+        let mut filter = [
+            load(libc::BPF_H, ETHER_TYPE_AT),
+            compare(libc::ETH_P_IP as u32, 0, 5),
+            load(libc::BPF_B, IPV4_PROTOCOL_AT),
+            compare(libc::IPPROTO_UDP as u32, 0, 3),
+            load(libc::BPF_W, IPV4_SOURCE_AT),
+            compare(source.into(), 0, 1),
+            end(u32::MAX),
+            end(0),
+        ];
+        attach(fd, &mut filter)
+    }
+
+    /// Attaches a filter of the protocols that carry RTPS. The kernel removes VLAN tags before the
+    /// filter.
     pub(super) fn accept_udp(fd: &OwnedFd) -> io::Result<()> {
         /// Next header of an IPv6 fragment.
         const FRAGMENT: u32 = 44;
         /// EtherType of RTPS on Ethernet without IP.
         const ETHER_TYPE_TAKT: u32 = 0x88b5;
-        let code = |code: u32| u16::try_from(code).unwrap_or(u16::MAX);
-        let load = |size: u32, at: u32| plain(code(libc::BPF_LD | libc::BPF_ABS | size), at);
-        // Skips `jt` instructions if the value is `k`, otherwise `jf`.
-        let check = |k: u32, jt: u8, jf: u8| libc::sock_filter { code: code(libc::BPF_JMP | libc::BPF_JEQ), jt, jf, k };
-        let end = |len: u32| plain(code(libc::BPF_RET | libc::BPF_K), len);
         let mut filter = [
-            load(libc::BPF_H, 12),
-            check(libc::ETH_P_IP as u32, 2, 0),
-            check(libc::ETH_P_IPV6 as u32, 3, 0),
-            check(ETHER_TYPE_TAKT, 5, 6),
-            load(libc::BPF_B, 23),
-            check(libc::IPPROTO_UDP as u32, 3, 4),
-            load(libc::BPF_B, 20),
-            check(libc::IPPROTO_UDP as u32, 1, 0),
-            check(FRAGMENT, 0, 1),
+            load(libc::BPF_H, ETHER_TYPE_AT),
+            compare(libc::ETH_P_IP as u32, 2, 0),
+            compare(libc::ETH_P_IPV6 as u32, 3, 0),
+            compare(ETHER_TYPE_TAKT, 5, 6),
+            load(libc::BPF_B, IPV4_PROTOCOL_AT),
+            compare(libc::IPPROTO_UDP as u32, 3, 4),
+            load(libc::BPF_B, IPV6_NEXT_HEADER_AT),
+            compare(libc::IPPROTO_UDP as u32, 1, 0),
+            compare(FRAGMENT, 0, 1),
             end(u32::MAX),
             end(0),
         ];
-        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-        set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
-    }
-
-    fn plain(code: u16, k: u32) -> libc::sock_filter {
-        libc::sock_filter { code, jt: 0, jf: 0, k }
+        attach(fd, &mut filter)
     }
 
     pub(super) fn address(fd: &OwnedFd) -> io::Result<[u8; 6]> {

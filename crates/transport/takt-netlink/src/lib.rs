@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`link`] | links, addresses, routes |
 //! | [`bridge`] | bridges of the kernel |
-//! | [`neighbour`] | static neighbor entries |
+//! | [`neighbor`] | static neighbor entries |
 //! | [`feature`] | features of an interface, such as checksum offload |
 //! | [`traffic`] | HTB, FIFOs, filters by DSCP |
 //! | [`loss`] | random loss of frames |
@@ -25,7 +25,7 @@ pub mod feature;
 pub mod frame_socket;
 pub mod link;
 pub mod loss;
-pub mod neighbour;
+pub mod neighbor;
 pub mod packet_socket;
 pub mod strict_priority;
 pub mod traffic;

@@ -22,10 +22,11 @@ pub const CLASSES_MAX: usize = 8;
 const LINE: u32 = HANDLE | 0xff;
 /// Guaranteed rate of a leaf, in octets per second: the least that HTB accounts for well.
 const OWN_RATE: u32 = 1000;
-/// Octets of an Ethernet frame, and the octets that are counted in addition: preamble, checksum,
-/// gap.
+/// Octets that a leaf sends in its turn: an Ethernet frame without its checksum.
 const QUANTUM: u32 = 1514;
+/// Minimum burst in octets: a frame and its overhead.
 const BURST: u32 = 1600;
+/// Octets that count in addition to those of a frame: preamble, checksum and gap.
 const OVERHEAD: u16 = 24;
 
 /// Frame that a full queue drops.
@@ -89,8 +90,7 @@ impl Netlink {
     /// # Errors
     /// `InvalidInput`: there is no class, or there are more than [`CLASSES_MAX`]. `EEXIST`: the
     /// interface has another discipline. `ENOENT`: this kernel does not support HTB, u32 or
-    /// `pfifo_head_drop`.
-    /// `EPERM`: not root.
+    /// `pfifo_head_drop`. `EPERM`: not root.
     pub fn add_strict_priority(&mut self, index: i32, wanted: &StrictPriority) -> io::Result<()> {
         if wanted.classes.is_empty() || wanted.classes.len() > CLASSES_MAX {
             let what = format!("{} classes; expected 1 to {CLASSES_MAX}", wanted.classes.len());
@@ -155,7 +155,7 @@ impl Netlink {
     /// if something is missing, added or changed.
     ///
     /// # Errors
-    /// Errors of the kernel.
+    /// A request to the kernel failed.
     pub fn strict_priority(&mut self, index: i32) -> io::Result<Option<StrictPriority>> {
         let disciplines = self.disciplines(index)?;
         if !disciplines.iter().any(|one| one.kind == "htb" && one.handle == HANDLE && one.parent == ROOT) {

@@ -316,7 +316,7 @@ impl Netlink {
     /// Returns the queueing disciplines of an interface.
     ///
     /// # Errors
-    /// Errors of the kernel.
+    /// A request to the kernel failed.
     pub fn disciplines(&mut self, index: i32) -> io::Result<Vec<DisciplineState>> {
         let all = self.dump(GET_QDISC, &message(index, 0, 0, 0))?;
         Ok(all.iter().filter_map(|one| state(index, one)).collect())

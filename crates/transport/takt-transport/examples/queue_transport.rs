@@ -32,7 +32,7 @@ pub struct Hub(Arc<Mutex<Ports>>);
 #[derive(Default)]
 struct Ports {
     last: u32,
-    /// Open ports with the number of their receiver, and the flow that they belong to there.
+    /// Open ports: number of the receiver, flow of the port there, and urgency of that flow.
     open: BTreeMap<u32, (u32, FlowId, i32)>,
     /// Queues of received datagrams, by number.
     queues: BTreeMap<u32, UrgencyBuffer>,

@@ -30,7 +30,7 @@ const VICTIMS: usize = 4;
 
 fn open() -> ShmTransport {
     let config = ShmConfig { ring_bytes: 256 << 10, segment_bytes: SLOTS * 4096, ..ShmConfig::default() };
-    ShmTransport::open(&config).expect("Linux 5.14")
+    ShmTransport::open(&config).expect("shared memory opens from Linux 5.14 on")
 }
 
 /// Returns the next lost locator.
@@ -105,7 +105,7 @@ impl Victim {
             .env(ROLE, address)
             .stdout(Stdio::null())
             .spawn();
-        Self(child.expect("a process"))
+        Self(child.expect("the victim starts"))
     }
 }
 
@@ -118,9 +118,9 @@ impl Drop for Victim {
     }
 }
 
-/// State of a process that sends to the survivor.
+/// State of the exchange with a process.
 #[derive(Default)]
-struct Known {
+struct Sender {
     /// Next expected numbers of datagrams that are not urgent, and of urgent ones.
     next: [u32; 2],
     /// Number of replies sent to it.
@@ -129,7 +129,7 @@ struct Known {
 
 struct Survivor {
     transport: ShmTransport,
-    known: BTreeMap<Locator, Known>,
+    senders: BTreeMap<Locator, Sender>,
     received: u64,
     /// Number of urgent datagrams received.
     urgent: u64,
@@ -145,7 +145,7 @@ impl Survivor {
         let Some(frame) = self.transport.recv(Receive::Any(Scan::All)).expect("receive succeeds") else { return false };
         let (from, n) = (frame.meta.source, number(&frame));
         let is_urgent = frame.meta.flow != FlowId::DEFAULT;
-        let sender = self.known.entry(from).or_default();
+        let sender = self.senders.entry(from).or_default();
         let next = &mut sender.next[usize::from(is_urgent)];
         assert_eq!(n, *next, "in order and without a gap");
         *next += 1;
@@ -164,7 +164,7 @@ impl Survivor {
             sender.answered += 1;
         }
         while let Some(lost) = poll_lost(&mut self.transport) {
-            assert!(lost.has_ended && self.known.contains_key(&lost.locator), "{lost:?} answered before");
+            assert!(lost.has_ended && self.senders.contains_key(&lost.locator), "{lost:?} answered before");
             self.lost += 1;
         }
         true
@@ -192,7 +192,7 @@ fn mapped(label: &str) -> usize {
 
 #[test]
 fn survivor_is_unharmed_by_killed_processes() {
-    let kills = if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 10_000 } else { 100 };
+    let kills = if takt_testkit::is_full_length() { 10_000 } else { 100 };
     let seed = RandomState::new().hash_one(std::process::id());
     println!("seed {seed}");
     let mut random = takt_testkit::Random(seed);
@@ -201,13 +201,13 @@ fn survivor_is_unharmed_by_killed_processes() {
     let opened = transport.open_flow(&FlowSpec { own_port: true, transport_priority: 46 });
     let (_, locators) = opened.expect("a port is free");
     let at = locators[0];
-    let (known, held_loans) = (BTreeMap::new(), VecDeque::new());
-    let mut survivor = Survivor { transport, known, received: 0, urgent: 0, lost: 0, held_loans, loans_received: 0 };
+    let (senders, held_loans) = (BTreeMap::new(), VecDeque::new());
+    let mut survivor = Survivor { transport, senders, received: 0, urgent: 0, lost: 0, held_loans, loans_received: 0 };
     assert!(survivor.transport.loan_payload(1).is_some(), "its segment exists");
     let descriptors = count("/proc/self/fd");
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(&at)).collect();
     for _ in 0..kills {
-        // Sometimes immediately, possibly before its first datagram.
+        // One kill in four follows at once, possibly before the first datagram of the process.
         if below(4) > 0 {
             survivor.receive_many(below(3_000));
         }
@@ -219,8 +219,8 @@ fn survivor_is_unharmed_by_killed_processes() {
     while poll_lost(&mut survivor.transport).is_some() {
         survivor.lost += 1;
     }
-    let answered = survivor.known.values().filter(|sender| sender.answered > 0).count();
-    assert!(survivor.known.len() > kills / 4, "{} of them were received", survivor.known.len());
+    let answered = survivor.senders.values().filter(|sender| sender.answered > 0).count();
+    assert!(survivor.senders.len() > kills / 4, "{} of them were received", survivor.senders.len());
     assert_eq!(survivor.lost, answered, "each loss is reported once");
     assert_eq!(survivor.transport.status().stats.receive_errors, 0);
     assert!(
@@ -235,13 +235,13 @@ fn survivor_is_unharmed_by_killed_processes() {
     let mapped = (mapped("takt-shm"), mapped("takt-segment"));
     assert_eq!((mapped, count("/proc/self/fd")), ((0, 1), descriptors), "only its own resources remain");
     let sockets = fs::read_to_string("/proc/net/unix").expect("the file exists");
-    for locator in survivor.known.keys() {
+    for locator in survivor.senders.keys() {
         let name: String = locator.address[8..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(!sockets.contains(&name), "{locator} still listens");
     }
-    let Survivor { known, received, urgent, loans_received, .. } = &survivor;
+    let Survivor { senders, received, urgent, loans_received, .. } = &survivor;
     assert!(*urgent > received / 100, "{urgent} of {received}");
-    println!("{kills} kills, {} heard, {received} datagrams, {urgent} urgent, {loans_received} lent", known.len());
+    println!("{kills} kills, {} senders, {received} datagrams, {urgent} urgent, {loans_received} loans", senders.len());
 }
 
 /// Sends to the survivor as fast as possible, and reads its replies, until it is killed or the

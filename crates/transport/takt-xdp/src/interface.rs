@@ -23,7 +23,7 @@ use takt_transport::{FlowId, Interface, RxFrame, RxMeta, TransportError, address
 use takt_wire::Locator;
 
 use crate::config::{XdpConfig, XdpCounters};
-use crate::neighbours::Neighbours;
+use crate::neighbors::Neighbors;
 use crate::program::filter::Key;
 use crate::sockets::queue_binding::{BindingParameters, QueueBinding};
 use crate::sockets::socket_set::{QueueLocation, Received};
@@ -68,7 +68,7 @@ pub(crate) struct Route {
 #[derive(Debug)]
 pub(crate) struct XdpInterface {
     binding: QueueBinding,
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     config: XdpConfig,
     ifindex: u32,
     mac: MacAddress,
@@ -92,14 +92,14 @@ pub(crate) struct XdpInterface {
 /// Resources at one interface, until that is created again.
 struct Opened {
     binding: QueueBinding,
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     max_len_at_mtu: usize,
 }
 
 /// Binds queues of the interface, with frames that have room for datagrams of at least this length.
 fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened, TransportError> {
     let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
-    let neighbours = Neighbours::new(interface.index).map_err(failed("read the neighbors of"))?;
+    let neighbors = Neighbors::new(interface.index).map_err(failed("read the neighbors of"))?;
     let shape = Shape::for_frames(
         interface.mtu + EthernetHeader::LEN + EthernetHeader::TAG_LEN,
         PAYLOAD_AT + room.max(interface.mtu),
@@ -118,11 +118,11 @@ fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened
         rx_frames: config.rx_frames,
         tx_frames: config.tx_frames,
     };
-    let binding = QueueBinding::acquire(&parameters, neighbours.socket()).map_err(|(op, e)| failed(op)(e))?;
+    let binding = QueueBinding::acquire(&parameters, neighbors.socket()).map_err(|(op, e)| failed(op)(e))?;
     let tag_len = config.vlan.map_or(0, |_| EthernetHeader::TAG_LEN);
     let packet = interface.mtu.min(binding.sockets().frame_len_max() - EthernetHeader::LEN - tag_len);
     let headers = if config.udp.ipv6 { DatagramHeader::V6_LEN } else { DatagramHeader::V4_LEN };
-    Ok(Opened { binding, neighbours, max_len_at_mtu: (packet - headers).min(DATAGRAM_MAX) })
+    Ok(Opened { binding, neighbors, max_len_at_mtu: (packet - headers).min(DATAGRAM_MAX) })
 }
 
 impl XdpInterface {
@@ -130,11 +130,11 @@ impl XdpInterface {
     pub(crate) fn open(config: &XdpConfig, interface: &Interface) -> Result<Self, TransportError> {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
         config.check().map_err(failed("open"))?;
-        let Opened { mut binding, neighbours, max_len_at_mtu } = open(config, interface, 0)?;
+        let Opened { mut binding, neighbors, max_len_at_mtu } = open(config, interface, 0)?;
         let loan = binding.sockets_mut().take().expect("all frames are free");
         let mut xdp = Self {
             binding,
-            neighbours,
+            neighbors,
             config: config.clone(),
             ifindex: interface.index,
             mac: MacAddress::default(),
@@ -189,7 +189,7 @@ impl XdpInterface {
         self.sort_if_urgent();
         self.loan = loan;
         self.ifindex = interface.index;
-        Opened { binding: self.binding, neighbours: self.neighbours, max_len_at_mtu: self.max_len_at_mtu } = opened;
+        Opened { binding: self.binding, neighbors: self.neighbors, max_len_at_mtu: self.max_len_at_mtu } = opened;
         Ok(())
     }
 
@@ -197,7 +197,7 @@ impl XdpInterface {
         let now: Vec<_> = interface.map(|i| i.addresses.clone()).unwrap_or_default();
         if let Some(interface) = interface {
             let name = CString::new(interface.name.as_str())?;
-            self.mac = syscall::hardware_address(self.neighbours.socket(), &name)?;
+            self.mac = syscall::hardware_address(self.neighbors.socket(), &name)?;
         }
         for Port { number, .. } in &self.ports {
             for (removed, _) in self.addresses.iter().filter(|address| !now.contains(address)) {
@@ -251,7 +251,7 @@ impl XdpInterface {
         }
         let to = to.socket_addr().filter(|to| to.port() != 0)?;
         let source_port = if to.is_ipv4() { header.port_v4? } else { header.port_v6? };
-        let end = End { mac: self.neighbours.find(to.ip())?, address: to };
+        let end = End { mac: self.neighbors.find(to.ip())?, address: to };
         Some(Route { to: end, source_port, priority: header.priority })
     }
 
@@ -322,7 +322,7 @@ impl XdpInterface {
 
     /// Reads changes of neighbors, and wakes drivers that wait. A system call.
     pub(crate) fn read_neighbor_events(&mut self) {
-        self.neighbours.listen();
+        self.neighbors.listen();
         self.binding.sockets().wake_receivers();
     }
 
@@ -417,6 +417,6 @@ impl XdpInterface {
     /// Returns descriptors that are readable when a datagram or a change of neighbors is pending.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let sockets = self.binding.sockets().sockets().map(|socket| socket.as_fd().as_raw_fd());
-        sockets.chain([self.neighbours.socket().as_raw_fd()])
+        sockets.chain([self.neighbors.socket().as_raw_fd()])
     }
 }

@@ -15,7 +15,7 @@
 //! | `queue_binding` | the queues of one participant and its part in the filter |
 //! | `capabilities` | capabilities that opening needs and running does not |
 //! | `retry` | retries while a resource is still busy |
-//! | `neighbours` | hardware addresses of neighbors, from the kernel's table |
+//! | `neighbors` | hardware addresses of neighbors, from the kernel's table |
 //! | `wire` | conversion between frames and datagrams |
 //! | `interface` | datagrams to and from the neighbors at one interface |
 //! | `transport` | the transport, with the kernel's sockets for traffic that AF_XDP does not carry |
@@ -37,7 +37,7 @@ mod config;
 mod ethernet;
 mod factory;
 mod interface;
-mod neighbours;
+mod neighbors;
 mod probe;
 mod program;
 mod retry;

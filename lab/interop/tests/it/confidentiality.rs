@@ -8,7 +8,6 @@ use takt_interop::programs::Program;
 use takt_security::documents::BasicProtectionKind;
 use takt_security::identity::KeyAlgorithm;
 
-use crate::loss::is_long;
 use crate::scene::{hosts, possible};
 use crate::security::{SIZES, THERE, chosen, exchange_in, options, variant};
 
@@ -20,7 +19,7 @@ const ORIGIN: u64 = 0xc0;
 
 #[test]
 fn capture_contains_only_data_that_is_not_encrypted() {
-    let pairs: &[_] = match is_long() {
+    let pairs: &[_] = match takt_testkit::is_full_length() {
         true => &[[Program::Takt; 2], [Program::Takt, Program::Cyclone10], [Program::Takt, Program::FastDds2]],
         false => &[[Program::Takt; 2]],
     };

@@ -19,12 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// First sequence number of the warm-up samples, which are written before the impairment starts.
 const WARM_UP: u64 = 1 << 32;
 
-pub fn is_long() -> bool {
-    std::env::var_os("TAKT_TEST_LONG").is_some()
-}
-
 fn batches() -> [Batch; 2] {
-    match is_long() {
+    match takt_testkit::is_full_length() {
         true => [Batch::new(100_000, 100), Batch::new(200, 1 << 20)],
         false => [Batch::new(2_000, 100), Batch::new(4, 1 << 20)],
     }

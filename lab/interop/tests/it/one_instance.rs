@@ -52,7 +52,7 @@ impl Group {
 
     /// Waits until the reader has acknowledged everything. A Fast DDS writer requests
     /// acknowledgments every 3 s.
-    fn await_acknowledgements(&mut self) {
+    fn await_acknowledgments(&mut self) {
         for (publisher, id) in &self.writers {
             self.publishers[*publisher].1.acknowledged(id, TIMEOUT).expect("acknowledged");
         }
@@ -93,7 +93,7 @@ impl Group {
         for at in 0..self.writers.len() {
             self.write(at);
         }
-        self.await_acknowledgements();
+        self.await_acknowledgments();
         let samples = self.take_within(TIMEOUT);
         assert!(samples.iter().all(|sample| sample.valid && sample.key == Some(KEY)), "{samples:?}");
         samples.len()
@@ -123,7 +123,7 @@ impl Group {
         assert_eq!(self.samples_of_all(), 1);
         let last = self.writers.len() - 1;
         (0..last).for_each(|at| self.end(at, Peer::unregister));
-        self.await_acknowledgements();
+        self.await_acknowledgments();
         // INTEROP(Fast DDS 2.9.1, 3.2.2): its reader delivers a sample without data for every
         // unregistration.
         let earlier = self.ends_within(Duration::ZERO);

@@ -186,7 +186,7 @@ fn next(reader: &mut Peer, wanted: impl Fn(u64) -> bool) {
             return;
         }
     }
-    panic!("the other writer is never heard");
+    panic!("no sample of the other writer within 10,000");
 }
 
 /// Checks that a filtering reader receives exactly the matching samples, written before and after

@@ -18,7 +18,6 @@ use takt_security::documents::{BasicProtectionKind, ProtectionKind};
 use takt_security::identity::KeyAlgorithm;
 use takt_testkit::waiting;
 
-use crate::loss::is_long;
 use crate::scene::{hosts, possible};
 use crate::secure::{EnclaveDirectories, Incompatibility, Variant};
 
@@ -75,7 +74,7 @@ pub fn variant(index: usize) -> Variant {
 }
 
 pub fn chosen() -> Vec<usize> {
-    if is_long() { (0..VARIANTS.len()).collect() } else { REPRESENTATIVE.to_vec() }
+    if takt_testkit::is_full_length() { (0..VARIANTS.len()).collect() } else { REPRESENTATIVE.to_vec() }
 }
 
 #[test]
@@ -105,7 +104,7 @@ pub fn options(index: usize, left: Program, right: Program) -> Options {
 /// minute.
 #[test]
 fn incompatible_secured_participants_do_not_match_and_takt_gives_the_reason() {
-    let flaws: &[_] = match is_long() {
+    let flaws: &[_] = match takt_testkit::is_full_length() {
         true => &[Incompatibility::OtherGovernance, Incompatibility::ForeignAuthority],
         false => &[Incompatibility::OtherGovernance],
     };
@@ -173,7 +172,7 @@ fn refused(peers: &mut [Peer; 2], takt: usize) -> Result<String, String> {
 fn exchange_all(indices: &[usize], one: Program, other: Program) {
     let mut failures = Vec::new();
     for &index in indices {
-        let algorithms: &[_] = match is_long() {
+        let algorithms: &[_] = match takt_testkit::is_full_length() {
             true => {
                 &[[KeyAlgorithm::EcP256; 2], [KeyAlgorithm::Rsa2048; 2], [KeyAlgorithm::EcP256, KeyAlgorithm::Rsa2048]]
             }

@@ -19,7 +19,6 @@ use takt_interop::peer::{Batch, Endpoint, Kind, Options, Peer};
 use takt_interop::programs::Program;
 use takt_testkit::waiting;
 
-use crate::loss::is_long;
 use crate::scene::{hosts, possible};
 use crate::secure::{Authorities, EnclaveDirectories, Expiring};
 use crate::security::variant;
@@ -166,7 +165,7 @@ impl Pair {
     /// Waits until a handshake of Takt with the peer has timed out. Takes a minute, so this is for
     /// long runs.
     fn is_not_answered(&mut self) -> Outcome {
-        if !is_long() {
+        if !takt_testkit::is_full_length() {
             return Ok(());
         }
         waiting::until("Takt gets no answer", || {

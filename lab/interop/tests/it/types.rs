@@ -132,7 +132,7 @@ fn reader<T: TypeSupport>(participant: &DomainParticipant) -> DataReader<T> {
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out while waiting for {what}");
         std::thread::yield_now();
     }
 }

@@ -16,12 +16,17 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
+/// Maximum time until the endpoints are matched.
 pub(super) const MATCH_LIMIT: Duration = Duration::from_secs(30);
+/// Interval between checks for a match where the time to match is not the result.
 const MATCH_STEP: Duration = Duration::from_millis(1);
 /// Interval between checks for a match where the time to match is the result.
 pub(super) const DISCOVERY_STEP: Duration = Duration::from_micros(200);
+/// Time between the match and the first ping.
 const PING_PAUSE: Duration = Duration::from_millis(300);
+/// Time between the match and the first sample of a stream.
 const STREAM_PAUSE: Duration = Duration::from_millis(500);
+/// Time for which a stream continues after its measured window.
 const STREAM_TAIL: Duration = Duration::from_millis(300);
 /// Interval between checks for a stop while a participant is idle.
 pub(super) const IDLE_STEP: Duration = Duration::from_secs(1);
@@ -171,7 +176,7 @@ pub(super) fn discover(options: &Options, lines: &mut Lines<'_>, idle: bool) -> 
         }))?;
     }
     if idle {
-        rest(options, &mut *link, bare, lines)?;
+        measure_idle(options, &mut *link, bare, lines)?;
     }
     while !stopped() {
         link.drive(IDLE_STEP)?;
@@ -181,7 +186,7 @@ pub(super) fn discover(options: &Options, lines: &mut Lines<'_>, idle: bool) -> 
 
 /// Measures what an idle participant costs. In addition to the keys of the contract, it reports the
 /// resident memory before the participant was created and at the end, KiB.
-fn rest(options: &Options, link: &mut dyn Link, bare: Memory, lines: &mut Lines<'_>) -> Result<()> {
+fn measure_idle(options: &Options, link: &mut dyn Link, bare: Memory, lines: &mut Lines<'_>) -> Result<()> {
     settle(link, options.warm)?;
     let (usage, started_ns) = (Usage::now(), monotonic_ns());
     let is_over = || stopped() || monotonic_ns() - started_ns >= options.window.as_nanos() as u64;

@@ -295,7 +295,7 @@ impl<T: Carrier> Link for DdsLink<T> {
         Ok(writer.wait_for_durability(timeout)?)
     }
 
-    fn write_job_accounts(&self, out: &mut dyn io::Write) -> Result<()> {
+    fn write_job_statistics(&self, out: &mut dyn io::Write) -> Result<()> {
         self.participant.write_job_statistics(out).map_err(|error| Error::os("write the job statistics", error))
     }
 

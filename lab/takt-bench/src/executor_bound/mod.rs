@@ -32,7 +32,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use takt_calculus::{analyse, verify};
+use takt_calculus::{analyze, verify};
 
 /// DDS domain ID of the first phase. Each phase has its own, so that late datagrams of one do not
 /// reach the next.
@@ -99,7 +99,7 @@ pub fn run(plan: &Plan, command: String, progress: &mut dyn FnMut(&str)) -> Resu
     let model = model::of(plan, &alone, &calibration)?;
     let toml = model::to_toml(&model.system);
     let refused = |why: &dyn std::fmt::Display| Error::NotKept { what: format!("no bound: {why}\n{toml}") };
-    let certificate = analyse(&model.system).map_err(|why| refused(&why))?;
+    let certificate = analyze(&model.system).map_err(|why| refused(&why))?;
     verify(&certificate).map_err(|why| refused(&why))?;
     let bound_ns = certificate.flows[model::CRITICAL].bound_ns.ok_or_else(|| refused(&"the critical flow has none"))?;
 

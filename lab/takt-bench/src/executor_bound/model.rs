@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn bound_ns(plan: &Plan, declared: &Declared) -> u64 {
-        let certificate = takt_calculus::analyse(&system(plan, declared).unwrap()).unwrap();
+        let certificate = takt_calculus::analyze(&system(plan, declared).unwrap()).unwrap();
         takt_calculus::verify(&certificate).unwrap();
         certificate.flows[CRITICAL].bound_ns.unwrap()
     }

@@ -85,10 +85,10 @@ impl Outcome {
         };
         let write = times("write".into(), seen.write_max_ns, Some(self.declared.write_ns));
         // Callbacks of another executor do not delay this one.
-        let is_on_this_host =
+        let delays_executor =
             |class: &&Class| !self.plan.separate_executor || (class.kind, class.priority) != SLOW_CALLBACK;
         let is_job = |class: &&Class| !class.kind.starts_with(LOCK);
-        let classes = seen.classes.iter().filter(is_on_this_host).filter(is_job).filter_map(|class| {
+        let classes = seen.classes.iter().filter(delays_executor).filter(is_job).filter_map(|class| {
             let name = format!("{} {}", class.kind, class.priority);
             times(name, class.max_ns, self.declared_ns(class.kind, class.priority))
         });

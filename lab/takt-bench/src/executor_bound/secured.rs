@@ -53,7 +53,7 @@ mod present {
 
     impl Keys {
         /// # Errors
-        /// The library failed.
+        /// The security library fails.
         pub fn new() -> Result<Self> {
             let protections = Protections { rtps: Some(ProtectionKind::Encrypt), ..Protections::default() };
             Ok(Self { own: Authorities::new(protections)?, foreign: Authorities::new(protections)? })
@@ -62,7 +62,7 @@ mod present {
         /// Issues an identity.
         ///
         /// # Errors
-        /// The library failed.
+        /// The security library fails.
         pub fn of(&self, name: &str) -> Result<SecurityConfig> {
             issue(self.own.enclave(name)?)
         }
@@ -72,7 +72,7 @@ mod present {
         /// participants of a kind share an identity.
         ///
         /// # Errors
-        /// The library failed.
+        /// The security library fails.
         pub fn crowd(&self) -> Result<ParticipantConstructor> {
             let permitted = issue(self.own.enclave("crowd")?)?;
             let unknown = issue(self.foreign.enclave("unknown crowd")?)?;

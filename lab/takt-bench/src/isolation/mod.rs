@@ -208,9 +208,9 @@ impl Bench {
     /// Returns the measures that are available.
     #[must_use]
     pub fn available(&self) -> Countermeasures {
-        let is_on_this_host =
+        let is_available =
             |measure: &Countermeasure| self.unavailable.iter().all(|missing| missing.measure != *measure);
-        Countermeasure::ALL.into_iter().filter(is_on_this_host).collect()
+        Countermeasure::ALL.into_iter().filter(is_available).collect()
     }
 
     fn side(&self, task: &Task, side: usize) -> SidePlan {

@@ -90,7 +90,7 @@ impl LinkPlan {
         };
         // With dynamic neighbors, address resolution would queue behind the interference.
         let mut text = format!(
-            "name = \"{name}\"\nstatic_neighbours = true\n\
+            "name = \"{name}\"\nstatic_neighbors = true\n\
              [[classes]]\nname = \"real-time\"\ndscp = [{PRIORITY}]\nframes = {REALTIME_FRAMES}\ndrop_from = \"tail\"\n\
              [[classes]]\nname = \"other\"\nframes = {}\ndrop_from = \"tail\"\n\
              [switches.link]\nkind = \"bridge\"\n",
@@ -199,7 +199,7 @@ mod tests {
         let plan = Plan::new(&file).expect("the plan is valid");
         let shaped: Vec<_> = plan.shaped().map(|end| (end.name.as_str(), end.rate)).collect();
         assert_eq!(shaped, PORTS.map(|port| (port, Some(100_000_000))));
-        assert_eq!(plan.neighbours().len(), 2 + CROWD_ADDRESSES.len());
+        assert_eq!(plan.neighbors().len(), 2 + CROWD_ADDRESSES.len());
         assert_eq!(file.classes[1].frames, 300);
     }
 

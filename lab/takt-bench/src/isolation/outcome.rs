@@ -101,7 +101,7 @@ pub struct Machine {
 
 /// Summary of all rounds of a configuration.
 #[derive(Serialize)]
-struct Summarised<'a> {
+struct Summarized<'a> {
     configuration: &'a str,
     size: usize,
     interfered: bool,
@@ -169,7 +169,7 @@ impl Outcome {
         struct Whole<'a> {
             #[serde(flatten)]
             outcome: &'a Outcome,
-            summaries: Vec<Summarised<'a>>,
+            summaries: Vec<Summarized<'a>>,
             comparisons: Vec<Comparison>,
         }
         // On one line: indented histograms would be mostly white space.
@@ -177,7 +177,7 @@ impl Outcome {
         serde_json::to_string(&whole).map_err(|e| Error::os("JSON", e.into()))
     }
 
-    fn summaries(&self) -> Vec<Summarised<'_>> {
+    fn summaries(&self) -> Vec<Summarized<'_>> {
         let mut kinds: Vec<(&str, usize, bool)> =
             self.cells.iter().map(|cell| (cell.configuration.as_str(), cell.size, cell.interfered)).collect();
         kinds.sort_unstable();
@@ -186,7 +186,7 @@ impl Outcome {
         let all = kinds.iter().flat_map(|kind| ways.map(|way| (*kind, way)));
         all.filter_map(|((configuration, size, interfered), way)| {
             let latency_us = self.summary(configuration, size, interfered, way)?;
-            Some(Summarised { configuration, size, interfered, way, latency_us })
+            Some(Summarized { configuration, size, interfered, way, latency_us })
         })
         .collect()
     }
@@ -249,7 +249,7 @@ impl Outcome {
     #[must_use]
     pub fn figures(&self, whose: (&str, bool), size: usize, figure: Figure) -> Vec<(usize, f64)> {
         let cells = self.of(whose.0, size, whose.1);
-        cells.filter_map(|cell| Some((cell.round, figure.of(&summarised(&cell.round_trip)?)))).collect()
+        cells.filter_map(|cell| Some((cell.round, figure.of(&summarized(&cell.round_trip)?)))).collect()
     }
 
     /// Compares the round trips of one configuration with those of another: `(name, interfered)`.
@@ -283,7 +283,7 @@ impl Cell {
     }
 }
 
-fn summarised(buckets: &Buckets) -> Option<Summary> {
+fn summarized(buckets: &Buckets) -> Option<Summary> {
     let mut histogram = Histogram::new();
     histogram.add(buckets);
     histogram.summary()

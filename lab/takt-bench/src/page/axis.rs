@@ -139,8 +139,8 @@ impl ValueFormatter<f64> for Axis {
     }
 
     fn format_ext(&self, place: &f64) -> String {
-        let is_on_this_host = |tick: &&(f64, String)| (tick.0 - place).abs() < 1e-9;
-        self.ticks.iter().find(is_on_this_host).map(|tick| tick.1.clone()).unwrap_or_default()
+        let is_at_place = |tick: &&(f64, String)| (tick.0 - place).abs() < 1e-9;
+        self.ticks.iter().find(is_at_place).map(|tick| tick.1.clone()).unwrap_or_default()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::axis::Axis;
 use super::escape;
-use super::style::{COLOURS, GRID, INK, colour};
+use super::style::{COLORS, GRID, INK, color};
 use crate::error::{Error, Result};
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::element::DashedPathElement;
@@ -24,8 +24,8 @@ const SHAPES: usize = 5;
 /// Color, dash and point shape of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineStyle {
-    /// Index of the color in [`COLOURS`], modulo its length.
-    pub colour: usize,
+    /// Index of the color in [`COLORS`], modulo its length.
+    pub color: usize,
     /// Index of the dash pattern, modulo their number.
     pub dash: usize,
     /// Index of the point shape, modulo their number.
@@ -103,19 +103,19 @@ pub fn alone(svg: &str) -> String {
 /// Returns the legend key of a line style, as SVG.
 #[must_use]
 pub fn legend_key(style: LineStyle, has_points: bool) -> String {
-    let colour = COLOURS[style.colour % COLOURS.len()];
+    let color = COLORS[style.color % COLORS.len()];
     let (dash, gap) = DASHES[style.dash % DASHES.len()];
     let dashes = if dash == 0 { String::new() } else { format!(" stroke-dasharray=\"{dash} {gap}\"") };
     let shape = match style.shape % SHAPES {
         _ if !has_points => String::new(),
-        0 => format!("<circle cx=\"19\" cy=\"6\" r=\"4\" fill=\"{colour}\"/>"),
-        1 => format!("<rect x=\"15\" y=\"2\" width=\"8\" height=\"8\" fill=\"{colour}\"/>"),
-        2 => format!("<polygon points=\"19,1 24,10 14,10\" fill=\"{colour}\"/>"),
-        3 => format!("<path d=\"M15 2 L23 10 M23 2 L15 10\" stroke=\"{colour}\" stroke-width=\"2\"/>"),
-        _ => format!("<polygon points=\"19,1 24,6 19,11 14,6\" fill=\"{colour}\"/>"),
+        0 => format!("<circle cx=\"19\" cy=\"6\" r=\"4\" fill=\"{color}\"/>"),
+        1 => format!("<rect x=\"15\" y=\"2\" width=\"8\" height=\"8\" fill=\"{color}\"/>"),
+        2 => format!("<polygon points=\"19,1 24,10 14,10\" fill=\"{color}\"/>"),
+        3 => format!("<path d=\"M15 2 L23 10 M23 2 L15 10\" stroke=\"{color}\" stroke-width=\"2\"/>"),
+        _ => format!("<polygon points=\"19,1 24,6 19,11 14,6\" fill=\"{color}\"/>"),
     };
     format!(
-        "<svg viewBox=\"0 0 38 12\" aria-hidden=\"true\"><line x1=\"1\" y1=\"6\" x2=\"37\" y2=\"6\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>{shape}</svg>"
+        "<svg viewBox=\"0 0 38 12\" aria-hidden=\"true\"><line x1=\"1\" y1=\"6\" x2=\"37\" y2=\"6\" stroke=\"{color}\" stroke-width=\"2\"{dashes}/>{shape}</svg>"
     )
 }
 
@@ -160,7 +160,7 @@ fn draw_mark<'b>(chart: &mut Context<'_, 'b>, panel: &Panel, mark: &Mark) -> Dra
     let text = |h: HPos| ("sans-serif", LETTERS).into_font().color(&INK).pos(Pos::new(h, VPos::Center));
     match mark {
         Mark::Line(points, line_style) => {
-            let style = colour(line_style.colour).stroke_width(2);
+            let style = color(line_style.color).stroke_width(2);
             match DASHES[line_style.dash % DASHES.len()] {
                 (0, _) => chart.draw_series([PathElement::new(places(points), style)]).map(drop),
                 (dash, gap) => chart.draw_series([DashedPathElement::new(places(points), dash, gap, style)]).map(drop),
@@ -170,17 +170,17 @@ fn draw_mark<'b>(chart: &mut Context<'_, 'b>, panel: &Panel, mark: &Mark) -> Dra
             places(points).into_iter().try_for_each(|place| draw_point(chart, place, *line_style))
         }
         Mark::Area(points, place) => {
-            chart.draw_series([Polygon::new(places(points), colour(*place).mix(0.3))]).map(drop)
+            chart.draw_series([Polygon::new(places(points), color(*place).mix(0.3))]).map(drop)
         }
         Mark::Rectangle([low, high], place, opacity) => {
             let corners = [at(low.0, low.1), at(high.0, high.1)];
-            chart.draw_series([Rectangle::new(corners, colour(*place).mix(*opacity).filled())]).map(drop)
+            chart.draw_series([Rectangle::new(corners, color(*place).mix(*opacity).filled())]).map(drop)
         }
         Mark::VerticalInterval(x, low, high, place) => {
             let path = vec![at(*x, *low), at(*x, *high)];
-            chart.draw_series([PathElement::new(path, colour(*place).stroke_width(1))])?;
+            chart.draw_series([PathElement::new(path, color(*place).stroke_width(1))])?;
             let caps = [at(*x, *low), at(*x, *high)].map(|end| {
-                EmptyElement::at(end) + PathElement::new(vec![(-4, 0), (4, 0)], colour(*place).stroke_width(1))
+                EmptyElement::at(end) + PathElement::new(vec![(-4, 0), (4, 0)], color(*place).stroke_width(1))
             });
             chart.draw_series(caps).map(drop)
         }
@@ -202,12 +202,12 @@ fn draw_mark<'b>(chart: &mut Context<'_, 'b>, panel: &Panel, mark: &Mark) -> Dra
 }
 
 fn draw_point<'b>(chart: &mut Context<'_, 'b>, point: (f64, f64), line_style: LineStyle) -> Drawn<'b> {
-    let style = colour(line_style.colour).filled();
+    let style = color(line_style.color).filled();
     match line_style.shape % SHAPES {
         0 => chart.draw_series([Circle::new(point, 4, style)]).map(drop),
         1 => chart.draw_series([EmptyElement::at(point) + Rectangle::new([(-4, -4), (4, 4)], style)]).map(drop),
         2 => chart.draw_series([TriangleMarker::new(point, 5, style)]).map(drop),
-        3 => chart.draw_series([Cross::new(point, 4, colour(line_style.colour).stroke_width(2))]).map(drop),
+        3 => chart.draw_series([Cross::new(point, 4, color(line_style.color).stroke_width(2))]).map(drop),
         _ => {
             let corners = vec![(0, -5), (5, 0), (0, 5), (-5, 0)];
             chart.draw_series([EmptyElement::at(point) + Polygon::new(corners, style)]).map(drop)
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn each_mark_is_in_the_drawing() {
-        let style = |place| LineStyle { colour: place, dash: place, shape: place };
+        let style = |place| LineStyle { color: place, dash: place, shape: place };
         let marks = vec![
             Mark::Line(vec![(1.0, 1.0), (9.0, 900.0)], style(0)),
             Mark::Line(vec![(1.0, 1.0), (9.0, 900.0)], style(1)),
@@ -241,8 +241,8 @@ mod tests {
         for part in ["seconds", "us &lt;b&gt;", "beside &lt;i&gt;", "around", "opacity=\"0.5\"", "<polygon", "1,000"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
-        for colour in COLOURS {
-            assert!(svg.contains(colour), "{colour}");
+        for color in COLORS {
+            assert!(svg.contains(color), "{color}");
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
@@ -262,10 +262,10 @@ mod tests {
     }
 
     #[test]
-    fn keys_differ_by_more_than_their_colour() {
+    fn keys_differ_by_more_than_their_color() {
         let keys: std::collections::BTreeSet<String> = (0..5)
-            .map(|number| legend_key(LineStyle { colour: 0, dash: 0, shape: number }, true))
-            .chain((1..4).map(|number| legend_key(LineStyle { colour: 0, dash: number, shape: 0 }, true)))
+            .map(|number| legend_key(LineStyle { color: 0, dash: 0, shape: number }, true))
+            .chain((1..4).map(|number| legend_key(LineStyle { color: 0, dash: number, shape: 0 }, true)))
             .collect();
         assert_eq!(keys.len(), 8);
     }

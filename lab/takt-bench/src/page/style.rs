@@ -7,12 +7,12 @@ pub const INK: RGBColor = RGBColor(0x33, 0x37, 0x3d);
 /// Color of the grid of plots.
 pub const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
 /// Colors of lines and bars. Each has a contrast of 3:1 against the page, light and dark.
-pub const COLOURS: [&str; 6] = ["#1A66CC", "#D1570C", "#1B8044", "#8A3FC4", "#C2185B", "#6B7280"];
+pub const COLORS: [&str; 6] = ["#1A66CC", "#D1570C", "#1B8044", "#8A3FC4", "#C2185B", "#6B7280"];
 
-/// Returns a color of [`COLOURS`] by its index, modulo their number.
+/// Returns a color of [`COLORS`] by its index, modulo their number.
 #[must_use]
-pub fn colour(place: usize) -> RGBColor {
-    let octet = |at: usize| u8::from_str_radix(&COLOURS[place % COLOURS.len()][at..at + 2], 16).unwrap_or(0);
+pub fn color(place: usize) -> RGBColor {
+    let octet = |at: usize| u8::from_str_radix(&COLORS[place % COLORS.len()][at..at + 2], 16).unwrap_or(0);
     RGBColor(octet(1), octet(3), octet(5))
 }
 
@@ -69,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_plot_colour_has_a_dark_page_replacement() {
-        let of_plots = [INK, GRID].map(|colour| format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2));
-        for colour in COLOURS.iter().map(ToString::to_string).chain(of_plots) {
+    fn every_plot_color_has_a_dark_page_replacement() {
+        let of_plots = [INK, GRID].map(|color| format!("#{:02X}{:02X}{:02X}", color.0, color.1, color.2));
+        for color in COLORS.iter().map(ToString::to_string).chain(of_plots) {
             for attribute in ["stroke", "fill"] {
-                assert!(STYLE.contains(&format!("[{attribute}=\"{colour}\"]")), "{attribute} {colour}");
+                assert!(STYLE.contains(&format!("[{attribute}=\"{color}\"]")), "{attribute} {color}");
             }
         }
-        assert_eq!(colour(6), colour(0));
+        assert_eq!(color(6), color(0));
     }
 }

@@ -19,7 +19,7 @@ const NORMALISED: Axes = Axes { x: "sequence number", y: "normalized latency (ms
 /// The plot cannot be drawn.
 pub fn figure(axes: Axes, lines: &[Line], caption: &str) -> Result<String> {
     let name = |line: &Line| {
-        let key = legend_key(LineStyle { colour: line.colour, ..LineStyle::default() }, false);
+        let key = legend_key(LineStyle { color: line.color, ..LineStyle::default() }, false);
         format!("<li>{key}{}</li>", escape(&line.name))
     };
     let legend: String = lines.iter().map(name).collect();
@@ -108,7 +108,7 @@ fn comparisons(comparisons: &[Comparison]) -> String {
 }
 
 /// Returns the color index of a condition.
-fn colour(condition: Condition) -> usize {
+fn color(condition: Condition) -> usize {
     match condition {
         Condition::Controlled(_) => 0,
         Condition::Overload(_) => 1,
@@ -143,13 +143,13 @@ fn figures(cells: &[&Cell], octets: usize) -> Result<String> {
                 || Some((cell.run.size, cell.run.category.depth() == Some(1))) == most
         };
         let mut harmed = [1, 3, 4, 2].into_iter().cycle();
-        let colour = |cell: &Cell, harmed: &mut dyn Iterator<Item = usize>| match cell.run.condition {
+        let color = |cell: &Cell, harmed: &mut dyn Iterator<Item = usize>| match cell.run.condition {
             Condition::Overload(_) => harmed.next().unwrap_or(1),
-            of_others => colour(of_others),
+            of_others => color(of_others),
         };
         let shown = of_kind.iter().filter(is_shown);
         let lines: Vec<Line> =
-            shown.map(|cell| cumulative((name(cell), colour(cell, &mut harmed)), &cell.series)).collect();
+            shown.map(|cell| cumulative((name(cell), color(cell, &mut harmed)), &cell.series)).collect();
         if lines.is_empty() {
             continue;
         }
@@ -167,10 +167,8 @@ fn figures(cells: &[&Cell], octets: usize) -> Result<String> {
         let mut of_pair: Vec<_> = of_pair.collect();
         // The largest line first, so that the others are drawn over it.
         of_pair.sort_by_key(|cell| !matches!(cell.run.condition, Condition::Overload(_)));
-        let lines: Vec<Line> = of_pair
-            .into_iter()
-            .map(|cell| normalised((name(cell), colour(cell.run.condition)), &cell.series))
-            .collect();
+        let lines: Vec<Line> =
+            of_pair.into_iter().map(|cell| normalised((name(cell), color(cell.run.condition)), &cell.series)).collect();
         let caption = format!("Normalized latency, {}, samples of {} B (figure 6 of the paper)", pair.0, pair.1);
         text.push_str(&figure(NORMALISED, &lines, &caption)?);
     }

@@ -15,8 +15,8 @@ const STEPS: u64 = 20;
 pub struct Line {
     /// Name in the legend.
     pub name: String,
-    /// Index of its color in [`COLOURS`](crate::page::style::COLOURS).
-    pub colour: usize,
+    /// Index of its color in [`COLORS`](crate::page::style::COLORS).
+    pub color: usize,
     /// Points of each piece.
     pub pieces: Vec<Vec<(f64, f64)>>,
 }
@@ -32,18 +32,18 @@ pub struct Axes {
 
 /// Returns the cumulative count of a run over time in seconds, like figure 5 of the paper.
 #[must_use]
-pub fn cumulative((name, colour): (String, usize), series: &Series) -> Line {
+pub fn cumulative((name, color): (String, usize), series: &Series) -> Line {
     let steps = series.span_seconds() * STEPS;
     let counts = series.cumulative(1_000_000_000 / STEPS, steps);
     let point = |(count, step): (u64, u64)| (step as f64 / STEPS as f64, count as f64);
     let points = std::iter::once((0.0, 0.0)).chain(counts.into_iter().zip(1..).map(point)).collect();
-    Line { name, colour, pieces: vec![points] }
+    Line { name, color, pieces: vec![points] }
 }
 
 /// Returns the normalized latency of a run in ms over the sample number, like figure 6. Of the
 /// samples in one pixel column, the smallest and the largest are drawn.
 #[must_use]
-pub fn normalised((name, colour): (String, usize), series: &Series) -> Line {
+pub fn normalised((name, color): (String, usize), series: &Series) -> Line {
     let column = |number: u64| number * POINTS_MAX / 2 / series.sent.max(1);
     let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
     let mut last: Option<(u64, usize)> = None;
@@ -63,7 +63,7 @@ pub fn normalised((name, colour): (String, usize), series: &Series) -> Line {
             }
         }
     }
-    Line { name, colour, pieces }
+    Line { name, color, pieces }
 }
 
 /// Reduces a pixel column to two points, the smallest and the largest, in the order of their
@@ -89,13 +89,13 @@ pub fn draw(axes: Axes, lines: &[Line]) -> Result<String> {
     let points = || lines.iter().flat_map(|line| line.pieces.iter().flatten());
     let x_max = points().map(|point| point.0).fold(1.0, f64::max);
     let (low, high) = points().fold((0.0_f64, 1.0_f64), |(low, high), point| (low.min(point.1), high.max(point.1)));
-    let mark = |piece: &Vec<(f64, f64)>, colour: usize| {
+    let mark = |piece: &Vec<(f64, f64)>, color: usize| {
         let mut points = piece.clone();
         // A single sample between lost ones becomes a short line.
         points.extend(piece.last().map(|(at, value)| (at + x_max / 1000.0, *value)).filter(|_| piece.len() == 1));
-        Mark::Line(points, LineStyle { colour, ..LineStyle::default() })
+        Mark::Line(points, LineStyle { color, ..LineStyle::default() })
     };
-    let marks = lines.iter().flat_map(|line| line.pieces.iter().map(|piece| mark(piece, line.colour))).collect();
+    let marks = lines.iter().flat_map(|line| line.pieces.iter().map(|piece| mark(piece, line.color))).collect();
     let panel = Panel { x: Axis::linear(axes.x, 0.0, x_max), y: Axis::linear(axes.y, low, high), marks };
     chart::draw(HEIGHT, &[panel], &[])
 }
@@ -119,18 +119,18 @@ mod tests {
     }
 
     #[test]
-    fn drawing_is_an_svg_with_a_colour_for_each_line() {
+    fn drawing_is_an_svg_with_a_color_for_each_line() {
         let outcome = outcome();
         let lines: Vec<_> = outcome
             .cells
             .iter()
             .zip(0..)
-            .map(|(cell, colour)| cumulative(("one".into(), colour), &cell.series))
+            .map(|(cell, color)| cumulative(("one".into(), color), &cell.series))
             .collect();
         let svg = draw(Axes { x: "time (s)", y: "updates" }, &lines).expect("the plot can be drawn");
         assert!(svg.starts_with("<svg") && svg.contains("time (s)"), "{svg}");
-        for colour in crate::page::style::COLOURS[..3].iter().chain(&["#33373D", "#E3E6EA"]) {
-            assert!(svg.contains(colour), "{colour}: {svg}");
+        for color in crate::page::style::COLORS[..3].iter().chain(&["#33373D", "#E3E6EA"]) {
+            assert!(svg.contains(color), "{color}: {svg}");
         }
     }
 }

@@ -24,7 +24,7 @@ esac
 
 /// Agent that fails with an error text.
 const BROKEN: &str =
-    "#!/bin/sh\necho \"$1\" >> \"$0.runs\"\necho '{\"ev\":\"error\",\"what\":\"no licence\"}'\nexit 1\n";
+    "#!/bin/sh\necho \"$1\" >> \"$0.runs\"\necho '{\"ev\":\"error\",\"what\":\"no license\"}'\nexit 1\n";
 
 /// Creates a scene with two agents, and a system without an agent.
 fn scene() -> Scene {
@@ -104,7 +104,7 @@ fn failing_system_is_left_out_after_two_rounds_and_missing_one_is_reported() {
         })
         .collect();
     assert_eq!(failures.len(), 8, "two sizes in four rounds");
-    assert!(failures.iter().all(|why| why.contains("no licence")), "{failures:?}");
+    assert!(failures.iter().all(|why| why.contains("no license")), "{failures:?}");
     let skipped = |why: &&&str| why.matches("skipped after 2 failures").count() == 1;
     assert_eq!(failures.iter().filter(skipped).count(), 4, "each says so once: {failures:?}");
     assert_eq!(starts(&scene, "broken", "pong"), 2, "the agent is started in only two rounds");

@@ -39,8 +39,8 @@ pub struct LabFile {
     pub switches: BTreeMap<String, Switch>,
     /// Whether each host has static neighbor entries for all others that share a link or switches
     /// and a network with it, so that it never resolves their addresses.
-    #[serde(default)]
-    pub static_neighbours: bool,
+    #[serde(default, alias = "static_neighbours")]
+    pub static_neighbors: bool,
     /// SCHED_FIFO priority of ovs-vswitchd; by default it has none.
     #[serde(default)]
     pub switch_priority: Option<u8>,

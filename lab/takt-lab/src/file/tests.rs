@@ -94,7 +94,7 @@ fn error_names_each_mistake() {
 /// Two hosts at a bridge of the kernel, with all settings of links and classes.
 const BRIDGED: &str = r#"
 name = "bridged"
-static_neighbours = true
+static_neighbors = true
 [[classes]]
 name = "late"
 by_priority = true
@@ -125,7 +125,7 @@ ends = ["right:eth0", "s1"]
 fn bridge_of_the_kernel_and_its_links_are_read() {
     let file: LabFile = BRIDGED.parse().expect("valid file");
     assert_eq!(file.switches["s1"].kind, SwitchKind::Bridge);
-    assert!(file.static_neighbours && file.classes[0].by_priority);
+    assert!(file.static_neighbors && file.classes[0].by_priority);
     assert_eq!((file.classes[0].ceiling, file.classes[1].ceiling), (Some(Rate(20_000_000)), None));
     assert_eq!([0, 1].map(|index: usize| file.classes[index].drop_from), [DropFrom::Head, DropFrom::Tail]);
     let [first, second] = &file.links[..] else { panic!("two links") };

@@ -75,7 +75,7 @@ pub struct Plan {
 
 /// Static neighbor entry: a host's interface, and an address of another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Neighbour<'a> {
+pub struct Neighbor<'a> {
     /// Interface that has the entry.
     pub of: &'a Interface,
     /// Interface of the neighbor.
@@ -210,7 +210,7 @@ impl Plan {
 
     /// Returns, for each interface of a host, the addresses of the other hosts that its frames
     /// reach and that share a network with it.
-    pub fn neighbours(&self) -> Vec<Neighbour<'_>> {
+    pub fn neighbors(&self) -> Vec<Neighbor<'_>> {
         let links: Vec<_> = self.links.iter().collect();
         let hosts = || self.interfaces().filter(|end| end.port.is_none());
         let mut all = Vec::new();
@@ -219,7 +219,7 @@ impl Plan {
             for interface in hosts().filter(|one| one.node != of.node && near.contains(&node(one))) {
                 let is_near = |address: &&Address| of.addresses.iter().any(|own| own.shares_network(**address));
                 let addresses = interface.addresses.iter().filter(is_near);
-                all.extend(addresses.map(|address| Neighbour { of, interface, address: *address }));
+                all.extend(addresses.map(|address| Neighbor { of, interface, address: *address }));
             }
         }
         all

@@ -120,10 +120,10 @@ const MIXED: &str = r#"
 "#;
 
 #[test]
-fn neighbours_are_reachable_hosts_of_the_same_network() {
+fn neighbors_are_reachable_hosts_of_the_same_network() {
     let plan = Plan::new(&MIXED.parse().expect("valid file")).expect("success");
     let of = |host: &str| {
-        let all = plan.neighbours();
+        let all = plan.neighbors();
         let own = all.into_iter().filter(|one| one.of.node == host);
         own.map(|one| (one.interface.node.clone(), one.address.ip.to_string())).collect::<Vec<_>>()
     };

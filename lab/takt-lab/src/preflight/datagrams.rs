@@ -41,7 +41,7 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
         return Ok([CHECKSUM, CLASSES].map(|name| Check::not_measured(name, why)).to_vec());
     }
     let before = frames(namespaces, plan)?;
-    let (mut complaints, mut silent) = (Vec::new(), false);
+    let (mut failures, mut silent) = (Vec::new(), false);
     // All DSCPs of classes, and one of the last class.
     let unclaimed = (0..64).find(|dscp| !classes.iter().any(|class| class.dscp.contains(dscp)));
     let marks: Vec<u8> = classes.iter().flat_map(|class| class.dscp.iter().copied()).chain(unclaimed).collect();
@@ -50,13 +50,13 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
             let failed = || Error::os(format!("send a datagram from {} to {}", pair.from.node, pair.to.node));
             match send(namespaces, pair, *dscp).map_err(failed())? {
                 Arrival::Right => {}
-                Arrival::Wrong(count) => complaints.push(format!(
+                Arrival::Wrong(count) => failures.push(format!(
                     "{count} datagrams from {} arrived at {} with a wrong UDP checksum",
                     pair.from.node, pair.to.node
                 )),
                 Arrival::None => {
                     silent = true;
-                    complaints.push(format!(
+                    failures.push(format!(
                         "no datagram with DSCP {dscp} from {} arrived at {} within {} s",
                         pair.from.node,
                         pair.to.node,
@@ -64,19 +64,19 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
                     ));
                 }
             }
-            if !complaints.is_empty() {
+            if !failures.is_empty() {
                 break;
             }
         }
     }
-    let cure = if silent {
+    let remedy = if silent {
         "see the log of ovs-vswitchd in the lab's directory"
     } else {
         "the sender offloads checksums to hardware that does not exist: switch tx-checksum-ip-generic off at both \
          ends of every veth pair (ethtool -K INTERFACE tx off)"
     };
     let detail = format!("{} pairs of hosts, {} DSCPs each", pairs.len(), marks.len());
-    let checksum = Check::of(CHECKSUM, complaints, cure, detail);
+    let checksum = Check::of(CHECKSUM, failures, remedy, detail);
     let sorted = if checksum.outcome == super::Outcome::Passed {
         let between = |port: &Interface| pairs.iter().any(|pair| plan.is_between(port, pair.from, pair.to));
         let ports = plan.ports().map(|(port, _)| port).filter(|port| between(port));
@@ -179,7 +179,7 @@ fn sorted<'a>(
     after: &Frames,
     classes: &[Class],
 ) -> Check {
-    let mut complaints = Vec::new();
+    let mut failures = Vec::new();
     let mut ports = 0;
     for port in between.map(|port| &port.name).filter(|port| after.contains_key(*port)) {
         let sent = |index: usize| {
@@ -187,17 +187,17 @@ fn sorted<'a>(
             count(after).unwrap_or(0).saturating_sub(count(before).unwrap_or(0))
         };
         ports += 1;
-        // No DSCP selects a class by priority alone.
+        // No datagram reaches a class that only SO_PRIORITY selects.
         let is_sent_to = |(class, index): &(&Class, usize)| !class.dscp.is_empty() || index + 1 == classes.len();
         let empty = classes.iter().zip(0..).filter(is_sent_to).find(|(_, index)| sent(*index) == 0);
         if let Some((class, _)) = empty {
-            complaints
+            failures
                 .push(format!("port {port} forwarded datagrams of all DSCPs, but none through class {}", class.name));
         }
     }
     if ports == 0 {
         return Check::not_measured(CLASSES, "no port between two hosts has a rate");
     }
-    let cure = "the filters of the port are missing (tc filter show): recreate the lab";
-    Check::of(CLASSES, complaints, cure, format!("{ports} ports, {} classes each", classes.len()))
+    let remedy = "the filters of the port are missing (tc filter show): recreate the lab";
+    Check::of(CLASSES, failures, remedy, format!("{ports} ports, {} classes each", classes.len()))
 }

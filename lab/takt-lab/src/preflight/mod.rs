@@ -77,12 +77,12 @@ impl Check {
         Self { name, outcome: Outcome::NotMeasured, detail: why.into() }
     }
 
-    /// Creates a check that fails if there are complaints.
-    fn of(name: &'static str, complaints: Vec<String>, cure: &str, passed: impl Into<String>) -> Self {
-        if complaints.is_empty() {
+    /// Creates a check that fails if there are failures.
+    fn of(name: &'static str, failures: Vec<String>, remedy: &str, passed: impl Into<String>) -> Self {
+        if failures.is_empty() {
             return Self::passed(name, passed);
         }
-        Self::failed(name, format!("{}; {cure}", complaints.join("; ")))
+        Self::failed(name, format!("{}; {remedy}", failures.join("; ")))
     }
 }
 

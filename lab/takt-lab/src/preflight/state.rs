@@ -68,7 +68,7 @@ fn inodes(pid: u32) -> io::Result<BTreeSet<u32>> {
 }
 
 fn send_buffer(sockets: &[PacketSocket], queues: u64) -> Check {
-    let cure =
+    let remedy =
         "raise net.core.wmem_default above the queues before ovs-vswitchd starts, or reduce the frames of the classes";
     match sockets.iter().find(|socket| socket.interface == 0) {
         None => Check::not_measured(SEND_BUFFER, "Open vSwitch has not sent a frame yet, which opens its socket"),
@@ -77,12 +77,12 @@ fn send_buffer(sockets: &[PacketSocket], queues: u64) -> Check {
             Check::passed(SEND_BUFFER, detail)
         }
         Some(socket) => {
-            let complaint = format!(
+            let failure = format!(
                 "Open vSwitch sends through one socket of {} octets, but all queues hold {queues}: when they are full, \
                  frames of every class are lost, and no discipline counts them",
                 socket.send_buffer
             );
-            Check::of(SEND_BUFFER, vec![complaint], cure, "")
+            Check::of(SEND_BUFFER, vec![failure], remedy, "")
         }
     }
 }
@@ -94,16 +94,16 @@ fn receive_buffer(sockets: &[PacketSocket], ports: &[Port]) -> Check {
         return Check::not_measured(RECEIVE_BUFFER, "Open vSwitch has no ports");
     }
     let is_short = |(_, socket): &&(&String, &PacketSocket)| u64::from(socket.receive_buffer) < RECEIVE_OCTETS;
-    let complaint = |(name, socket): &(&String, &PacketSocket)| {
+    let failure = |(name, socket): &(&String, &PacketSocket)| {
         format!(
             "port {name} has a receive buffer of {} octets and has lost {} frames so far",
             socket.receive_buffer, socket.drops
         )
     };
-    let complaints = measured.iter().filter(is_short).map(complaint).collect();
-    let cure = format!("raise net.core.rmem_default to {RECEIVE_OCTETS} before ovs-vswitchd starts");
+    let failures = measured.iter().filter(is_short).map(failure).collect();
+    let remedy = format!("raise net.core.rmem_default to {RECEIVE_OCTETS} before ovs-vswitchd starts");
     let drops: u64 = measured.iter().map(|(_, socket)| u64::from(socket.drops)).sum();
-    Check::of(RECEIVE_BUFFER, complaints, &cure, format!("{} ports, {drops} frames lost so far", measured.len()))
+    Check::of(RECEIVE_BUFFER, failures, &remedy, format!("{} ports, {drops} frames lost so far", measured.len()))
 }
 
 /// Checks that rate-limited links have their disciplines, and that queues drop from the end given
@@ -163,7 +163,7 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
 /// # Errors
 /// The kernel does not report them.
 pub fn bridges(namespaces: &Namespaces, plan: &Plan) -> Result<Option<Check>> {
-    let (mut complaints, mut count) = (Vec::new(), 0);
+    let (mut failures, mut count) = (Vec::new(), 0);
     for (end, bridge) in plan.kernel_ports() {
         count += 1;
         let result = at(namespaces, end, |netlink, index| {
@@ -174,17 +174,17 @@ pub fn bridges(namespaces: &Namespaces, plan: &Plan) -> Result<Option<Check>> {
         let (port, snooping) = result.map_err(Error::os(format!("read the bridge {bridge}")))?;
         let name = &end.name;
         match port {
-            None => complaints.push(format!("{name} is no longer a port of the bridge {bridge}")),
+            None => failures.push(format!("{name} is no longer a port of the bridge {bridge}")),
             Some(port) if !port.is_forwarding => {
-                complaints.push(format!("port {name} of the bridge {bridge} does not forward"))
+                failures.push(format!("port {name} of the bridge {bridge} does not forward"))
             }
-            Some(_) if snooping == Some(true) => complaints.push(format!(
+            Some(_) if snooping == Some(true) => failures.push(format!(
                 "the bridge {bridge} drops multicast, since mcast_snooping is on and no host reports memberships"
             )),
             Some(_) => {}
         }
     }
-    let cure = "set both ends of the link up and mcast_snooping to 0, or recreate the lab";
-    let check = || Check::of(BRIDGE, complaints, cure, format!("{count} ports"));
+    let remedy = "set both ends of the link up and mcast_snooping to 0, or recreate the lab";
+    let check = || Check::of(BRIDGE, failures, remedy, format!("{count} ports"));
     Ok((count > 0).then(check))
 }

@@ -16,7 +16,7 @@ use crate::support::{name, up};
 
 /// Two hosts at a bridge; only the ports of the bridge have a rate.
 pub const BRIDGED: &str = r#"
-    static_neighbours = true
+    static_neighbors = true
     [[classes]]
     name = "urgent"
     dscp = [46]
@@ -172,7 +172,7 @@ fn frames_without_filters_are_in_the_last_class() {
 }
 
 #[test]
-fn bridge_floods_multicast_and_hosts_have_static_neighbours() {
+fn bridge_floods_multicast_and_hosts_have_static_neighbors() {
     let Some(lab) = lab("flood") else { return };
     let group = Ipv4Addr::new(239, 7, 7, 7);
     // A packet socket receives the frame although the host has not joined the group.

@@ -7,11 +7,9 @@
 //! allow.
 //!
 //! Matches end, and no more samples are taken, [`EXPIRY_TOLERANCE`] after the certificate or the
-//! permissions of one of both participants have expired.
+//! permissions of either participant have expired.
 
-use takt_wire::GuidPrefix;
-
-use takt_wire::Guid;
+use takt_wire::{Guid, GuidPrefix};
 
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::{MILLISECOND, Nanos};
@@ -78,7 +76,7 @@ impl Checker {
     }
 
     /// Records that a participant uses permissions with these rights. `is_reliable` if no fault
-    /// prevents that all others apply them soon.
+    /// delays their arrival at the other participants.
     pub fn renewed(&mut self, prefix: GuidPrefix, rights: Rights, is_reliable: bool) {
         self.set_expiry(prefix, None);
         self.set_rights(prefix, rights);
@@ -97,14 +95,14 @@ impl Checker {
         self.expires_at.get(&prefix).is_some_and(|at| at + time <= self.now)
     }
 
-    /// Reports whether an endpoint has no matches with those of other participants, since the
-    /// documents of one of both have expired at least `time` ago.
+    /// Reports whether endpoints of two participants must not be matched, since documents of either
+    /// expired at least `time` ago.
     pub(super) fn is_separated(&self, of: GuidPrefix, other: GuidPrefix, time: Nanos) -> bool {
         of != other && (self.has_expired(of, time) || self.has_expired(other, time))
     }
 
-    /// Checks that an endpoint is matched with no endpoint of a participant if the documents of one
-    /// of both have expired.
+    /// Checks that an endpoint is matched with no endpoint of another participant if documents of
+    /// either participant have expired.
     pub fn must_be_separated(&mut self, at: Nanos, id: EndpointId, peers: &[Guid]) {
         let own = self.endpoints[id as usize].guid.prefix;
         let expired = peers.iter().find(|peer| self.is_separated(own, peer.prefix, EXPIRY_TOLERANCE)).copied();
@@ -143,15 +141,21 @@ impl Checker {
         }
         match from.is_entitled {
             _ if from.might_match(to, self.now) => Ok(()),
-            false => Err((Rule::Grant, format!("writer {writer} may not write what reader {reader} has"))),
-            true => Err((Rule::Grant, format!("reader {reader} may not read what writer {writer} writes"))),
+            false => {
+                Err((Rule::Grant, format!("writer {writer} is not entitled to its topic, but reaches reader {reader}")))
+            }
+            true => Err((
+                Rule::Grant,
+                format!("reader {reader} is not entitled to its topic, but is reached by writer {writer}"),
+            )),
         }
     }
 
-    /// Reports a violation if an honest participant created an endpoint outside of its permissions.
+    /// Reports a violation if an honest participant created an endpoint that its permissions do not
+    /// allow.
     pub fn must_refuse(&mut self, at: Nanos, id: EndpointId) {
         if !self.endpoints[id as usize].is_entitled {
-            self.report(at, Rule::Grant, format!("endpoint {id} exists, which the permissions do not allow"));
+            self.report(at, Rule::Grant, format!("endpoint {id} exists, although the permissions do not allow it"));
         }
     }
 }
@@ -180,17 +184,17 @@ mod tests {
 
     #[test]
     fn match_outside_a_grant_is_a_violation() {
-        let broken = |writer: Rights, reader: Rights, believer: EndpointId| {
+        let broken = |writer: Rights, reader: Rights, at: EndpointId| {
             let mut checker = checker(writer, reader);
-            let peer = guid(if believer == 0 { 2 } else { 1 });
-            checker.matched(0, believer, &[peer], 1);
+            let peer = guid(if at == 0 { 2 } else { 1 });
+            checker.matched(0, at, &[peer], 1);
             checker.violation().map(|violation| violation.rule)
         };
         let (reads, writes) = (Rights { writes: 1, reads: 3 }, Rights { writes: 3, reads: 1 });
         assert_eq!(broken(ALL, ALL, 0), None);
-        assert_eq!(broken(reads, ALL, 1), Some(Rule::Grant), "the reader believes in a writer that may not write");
-        assert_eq!(broken(ALL, writes, 0), Some(Rule::Grant), "the writer believes in a reader that may not read");
-        assert_eq!(broken(reads, ALL, 0), None, "beliefs of an insider are not checked");
+        assert_eq!(broken(reads, ALL, 1), Some(Rule::Grant), "the reader matches a writer that may not write");
+        assert_eq!(broken(ALL, writes, 0), Some(Rule::Grant), "the writer matches a reader that may not read");
+        assert_eq!(broken(reads, ALL, 0), None, "matches at an insider are not checked");
         assert_eq!(broken(ALL, Rights::NONE, 0), Some(Rule::Grant));
     }
 

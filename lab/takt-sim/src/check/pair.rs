@@ -100,8 +100,8 @@ impl Pair {
         };
         let is_wanted = self.filters.iter().all(|filter| filter.passes(number, change(number).instance));
         let is_for_it = change(number).to.is_none_or(|only| only == self.reader);
-        let is_on_this_host = partitions::have_common(writer.written_in[number as usize - 1], self.partition);
-        let is_data = change(number).kind == ChangeKind::Alive && is_wanted && is_for_it && is_on_this_host;
+        let shares_partition = partitions::have_common(writer.written_in[number as usize - 1], self.partition);
+        let is_data = change(number).kind == ChangeKind::Alive && is_wanted && is_for_it && shares_partition;
         let is_after = |floor: Option<u32>| floor.is_some_and(|floor| number > floor);
         is_data && (is_after(self.floor) || is_after(self.first)) && !(number + 1..=self.joined).any(ends)
     }

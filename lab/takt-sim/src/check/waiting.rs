@@ -28,7 +28,7 @@ impl Checker {
         let is_late = |(writer, since): &(&EndpointId, &Nanos)| {
             let budget = self.endpoints[**writer as usize].qos.budget;
             let since = quiet_since.max(**since).max(self.matched_at(**writer));
-            at.saturating_sub(since) > limit + budget && self.is_freed_by_acknowledgements(**writer)
+            at.saturating_sub(since) > limit + budget && self.is_freed_by_acknowledgments(**writer)
         };
         if let Some((writer, since)) = self.waiting.iter().find(is_late) {
             let text = format!("writer {writer} has waited for room since {:.3} s", *since as f64 / 1e9);
@@ -46,7 +46,7 @@ impl Checker {
 
     /// Reports whether each compatible reader is matched, and acknowledges every sample that
     /// arrives.
-    fn is_freed_by_acknowledgements(&self, writer: EndpointId) -> bool {
+    fn is_freed_by_acknowledgments(&self, writer: EndpointId) -> bool {
         let from = &self.endpoints[writer as usize];
         let is_plain = !from.qos.transient_local && from.past.is_empty() && from.suspended.is_empty();
         let acknowledges = |(index, to): (usize, &super::Endpoint)| {

@@ -150,7 +150,7 @@ impl Process {
                     }
                 }
                 if let Some(safe) = services.iter().map(|(_, acknowledged)| acknowledged.0).min() {
-                    model.is_stored(*guid, safe);
+                    model.record_stored(*guid, safe);
                 }
             }
             // A service also keeps changes that another service relays, in worlds without a forger.

@@ -411,8 +411,8 @@ impl Process {
         }
     }
 
-    /// Checks that no endpoint is matched with one of another participant if the documents of one
-    /// of both have expired.
+    /// Checks that no endpoint is matched with one of another participant if the documents of
+    /// either have expired.
     pub fn must_be_separated(&mut self, now: Nanos, checker: &mut Checker) {
         let Some(core) = &mut self.core else { return };
         for endpoint in self.endpoints.iter().flatten() {

@@ -1,5 +1,5 @@
-//! Writes of an application: samples one by one or in batches, disposals and unregistrations of
-//! instances, and coherent sets.
+//! Writes of a simulated application: samples one by one or in batches, disposals and
+//! unregistrations of instances, and coherent sets.
 
 use takt_core::{ChangeKind, Error, NewChange, WriteError};
 use takt_wire::Guid;
@@ -8,6 +8,12 @@ use super::{Endpoint, Moment, Process};
 use crate::check::{Change, Checker, Rule};
 use crate::sample::{self, Identity, SAMPLE_LEN_MIN};
 use crate::scenario::TopicPlan;
+
+/// Probabilities in parts of a million: an open coherent set ends, a coherent set begins, and a
+/// sample is directed to one reader.
+const SET_ENDS: u32 = 250_000;
+const SET_BEGINS: u32 = 400_000;
+const IS_DIRECTED: u32 = 300_000;
 
 /// A change to write.
 #[derive(Clone, Copy, Debug)]
@@ -20,19 +26,20 @@ pub struct Draft {
 }
 
 impl Process {
-    /// Begins or ends a coherent set at random; `is_draining` if the process writes no more.
-    pub fn turn_set(&mut self, clock: Moment<'_>, is_draining: bool, checker: &mut Checker) {
+    /// Begins or ends a coherent set at random. If the process writes no more (`is_draining`), it
+    /// ends an open set.
+    pub fn toggle_coherent_set(&mut self, clock: Moment<'_>, is_draining: bool, checker: &mut Checker) {
         let (Some(core), Some((presentation, publisher, _))) = (&mut self.core, self.group) else { return };
         if !presentation.coherent_access {
             return;
         }
         let result = match self.open_set {
-            Some(set) if is_draining || self.rng.chance(250_000) => {
+            Some(set) if is_draining || self.rng.chance(SET_ENDS) => {
                 checker.end_set(set);
                 self.open_set = None;
                 core.end_coherent_changes(clock.local(), publisher)
             }
-            None if !is_draining && self.rng.chance(400_000) => {
+            None if !is_draining && self.rng.chance(SET_BEGINS) => {
                 self.open_set = Some(checker.begin_set());
                 core.begin_coherent_changes(publisher)
             }
@@ -43,8 +50,8 @@ impl Process {
         }
     }
 
-    /// Returns the next change of a writer: a sample, or with a chance of `endings` in a million
-    /// the end of an instance. `None` if the writer waits for space.
+    /// Returns the next change of a writer: a sample, or with a probability of `endings` in a
+    /// million a disposal or unregistration of an instance. `None` if the writer waits for space.
     pub fn draft(&mut self, at: usize, (topic, endings): (&TopicPlan, u32), checker: &Checker) -> Option<Draft> {
         let core = self.core.as_mut()?;
         let Some(Endpoint::Writer { handle, id, blocked: None }) = self.endpoints[at] else { return None };
@@ -57,21 +64,20 @@ impl Process {
             ChangeKind::Alive
         };
         let payload_len = match kind {
-            // On the wire the length of a payload is a multiple of four octets, so it is here too.
+            // DATA pads payloads to a multiple of four octets, so the receiver sees that length.
             ChangeKind::Alive => {
                 let len = self.rng.between(topic.sizes.0 as u64, topic.sizes.1 as u64) as usize;
                 len.max(SAMPLE_LEN_MIN).next_multiple_of(4)
             }
             _ => sample::KEY_LEN,
         };
-        let directed = kind == ChangeKind::Alive && checker.directs(id) && self.rng.chance(300_000);
+        let directed = kind == ChangeKind::Alive && checker.directs(id) && self.rng.chance(IS_DIRECTED);
         let readers = if directed { core.matched_subscriptions(handle).unwrap_or_default() } else { Vec::new() };
         let only = if readers.is_empty() { None } else { Some(*self.rng.pick(&readers)) };
         Some(Draft { identity, kind, payload_len, only })
     }
 
-    /// Reports whether a change would replace a change that is not yet sent but could be
-    /// (KEEP_LAST).
+    /// Reports whether a change would replace an unsent change of a KEEP_LAST history.
     pub fn displaces_unsent(&mut self, at: usize, draft: &Draft) -> bool {
         let (Some(core), Some(Endpoint::Writer { handle, .. })) = (&mut self.core, self.endpoints[at]) else {
             return false;
@@ -109,8 +115,8 @@ impl Process {
                 *blocked = Some(payload_len);
                 checker.writer_blocked(*id);
             }
-            // A TRANSIENT_LOCAL writer with a full history or memory never gets space again: it
-            // writes no more.
+            // A TRANSIENT_LOCAL writer with a full history or memory never gets space again, so it
+            // stays blocked.
             Err(WriteError::Refused(Error::OutOfResources {
                 limit: "max_samples" | "default_max_samples" | "endpoint_memory_bytes",
                 ..

@@ -63,7 +63,7 @@ impl World<'_> {
         } else {
             for _ in 0..burst {
                 let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
-                self.processes[process].turn_set(moment, false, &mut self.checker);
+                self.processes[process].toggle_coherent_set(moment, false, &mut self.checker);
                 self.write_one(process, at, false);
             }
         }

@@ -62,7 +62,7 @@ impl World<'_> {
         let processes = if self.scenario.presentation.is_some() { self.processes.len() } else { 0 };
         for index in 0..processes {
             let moment = Moment { now: self.now, clock: &self.clocks[self.processes[index].host] };
-            self.processes[index].turn_set(moment, true, &mut self.checker);
+            self.processes[index].toggle_coherent_set(moment, true, &mut self.checker);
             self.process_outputs(index);
         }
     }

@@ -38,7 +38,7 @@ fn modules_listed_as_apart_run_separately_from_their_program() {
 }
 
 #[test]
-fn program_of_an_unlisted_crate_uses_the_host() {
+fn listed_crates_use_what_their_list_says_and_others_the_host() {
     assert_eq!(uses("takt-core", "it"), Uses::Processor);
     assert_eq!(uses("takt", "it_alloc"), Uses::Processor);
     assert_eq!(uses("takt", "it"), Uses::Host);
@@ -79,7 +79,8 @@ fn of_bad_tests(names: [&str; 2], limit: Duration) -> Outcome {
     let executable = fixture.path().join("bad");
     let mut compiler = Command::new("rustc");
     compiler.args(["--test", "--edition", "2024", "-o"]).arg(&executable).arg(fixture.path().join("bad.rs"));
-    let compiled = compiler.current_dir(workspace_root()).output().expect("the tests were built by rustc");
+    let compiled =
+        compiler.current_dir(workspace_root()).output().expect("rustc is installed, since it built these tests");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let directory = fixture.path().to_owned();
     let program = Program { executable, directory, ..program("a".into(), "a::it".into()) };

@@ -57,7 +57,7 @@ impl Analyze {
         }
         let path = self.system.as_deref().expect("clap requires SYSTEM without --verify");
         let file = read_system(path, &self.measured, self.margin).map_err(|error| Error::Usage(error.to_string()))?;
-        let certificate = during("computing bounds", || file.analyse())
+        let certificate = during("computing bounds", || file.analyze())
             .map_err(|error| Error::NotKept { what: error.to_string() })?;
         let what_if = self.what_if.then(|| during("computing headroom", || report::WhatIf::of(file.system())));
         if self.json {

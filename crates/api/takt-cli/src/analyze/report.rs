@@ -42,7 +42,7 @@ pub fn table(certificate: &Certificate, what_if: Option<&WhatIf>) -> String {
         writeln!(text, "{}", line.trim_end()).expect("writing to a String cannot fail");
     }
     for (at, resource) in system.resources.iter().enumerate() {
-        let used = advice::utilisation_ppm(system, at).map_or("up to 100 % (unbounded arrivals)".to_owned(), percent);
+        let used = advice::utilization_ppm(system, at).map_or("up to 100 % (unbounded arrivals)".to_owned(), percent);
         writeln!(text, "{:<24} used {used}", resource.name).expect("writing to a String cannot fail");
     }
     for time in &certificate.measured {
@@ -93,7 +93,7 @@ pub fn json(certificate: &Certificate, what_if: Option<&WhatIf>) -> Value {
         })
     };
     let resource =
-        |at: usize| json!({"name": system.resources[at].name, "used_ppm": advice::utilisation_ppm(system, at)});
+        |at: usize| json!({"name": system.resources[at].name, "used_ppm": advice::utilization_ppm(system, at)});
     json!({
         "flows": (0..system.flows.len()).map(flow).collect::<Vec<_>>(),
         "resources": (0..system.resources.len()).map(resource).collect::<Vec<_>>(),

@@ -32,7 +32,7 @@ Findings that begin with 'hint:' are hints.";
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
     #[command(flatten)]
-    wish: RequestArgs,
+    request: RequestArgs,
     #[command(flatten)]
     domain: DomainConfig,
     /// Peer whose participants are expected to answer; may be repeated, or separated by commas
@@ -128,7 +128,7 @@ impl Doctor {
     fn of_machine(&self) -> Result<Vec<Finding>> {
         let machine = self.root.as_ref().map_or_else(Machine::default, Machine::below);
         let facts = Facts::of(&machine);
-        let plan = self.wish.plan(&machine, &facts)?;
+        let plan = self.request.plan(&machine, &facts)?;
         let changes = plan.changes.iter().map(|change| {
             let what = format!("{} is {:?}", change.setting, change.from);
             let remedy = remedy::command(&change.setting, &change.to);
@@ -141,7 +141,7 @@ impl Doctor {
             let (what, why) = (feature.what.as_str(), feature.why.as_str());
             Finding::of_network("missing-feature", what, why, feature.alternative.as_str()).into_hint()
         });
-        let clock = of_clock(&ClockQuality::now(), &facts, self.wish.interface.as_deref());
+        let clock = of_clock(&ClockQuality::now(), &facts, self.request.interface.as_deref());
         Ok(changes.chain(missing).chain(clock).collect())
     }
 
@@ -149,7 +149,7 @@ impl Doctor {
     fn of_network(&self) -> Result<Vec<Finding>> {
         let domain = Domain {
             configuration: self.domain.clone(),
-            interface: self.wish.interface.iter().cloned().collect(),
+            interface: self.request.interface.iter().cloned().collect(),
             peer: self.peer.clone(),
             server: self.server.clone(),
             transport: Vec::new(),

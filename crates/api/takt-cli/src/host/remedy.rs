@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn every_setting_has_its_command() {
-        let of = |setting: &str, to: &str| command(&setting.parse().expect("a valid knob"), to);
+        let of = |setting: &str, to: &str| command(&setting.parse().expect("a valid setting"), to);
         assert_eq!(of("/proc/sys/vm/stat_interval", "120"), "sysctl -w vm.stat_interval=120");
         assert_eq!(of("/sys/class/net/eth0/threaded", "0"), "echo 0 > /sys/class/net/eth0/threaded");
         assert_eq!(of("ethtool/eth0/combined-channels", "4"), "ethtool -L eth0 combined 4");

@@ -115,9 +115,9 @@ impl Within {
         for (at, size) in self.size.iter().enumerate() {
             let found = participant_pair::within(&place, *size, self.samples)?;
             let headline = format!("{:>10} {:>20} {:>20}", "bytes", "serialized, us", "unserialized, us");
-            let (serialised, shared) = (&found.serialised, &found.shared);
+            let (serialized, shared) = (&found.serialized, &found.shared);
             let figures = |of: &takt_bench::stats::Summary| format!("{:.2} (p99 {:.2})", of.p50, of.p99);
-            let row = format!("{:>10} {:>20} {:>20}", found.size, figures(serialised), figures(shared));
+            let row = format!("{:>10} {:>20} {:>20}", found.size, figures(serialized), figures(shared));
             self.pair.print(at == 0, &headline, &row, &found)?;
         }
         Ok(())

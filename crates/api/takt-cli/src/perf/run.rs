@@ -20,7 +20,9 @@ use takt_bench::workload::{
 };
 use takt_bench::{Error, Result};
 
+/// Maximum time until the wanted endpoints match.
 const MATCH_LIMIT: Duration = Duration::from_secs(30);
+/// Time between two checks of the match.
 const MATCH_STEP: Duration = Duration::from_millis(1);
 /// Pause between the match and the first sample, since the remote side may match a little later.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -196,7 +198,7 @@ fn print(options: &Run, link: &dyn Link, configuration: Configuration, figures: 
     }
     if let Some(path) = &options.job_accounts {
         let failure = |error| Error::os(path.display().to_string(), error);
-        link.write_job_accounts(&mut File::create(path).map_err(failure)?)?;
+        link.write_job_statistics(&mut File::create(path).map_err(failure)?)?;
     }
     if let Some(status) = link.latency_status()? {
         note!("{}", latency(&status));
@@ -207,10 +209,12 @@ fn print(options: &Run, link: &dyn Link, configuration: Configuration, figures: 
 /// Formats how many samples exceeded the bound and the limit.
 fn latency(status: &LatencyExceededStatus) -> String {
     let microseconds = |ns: u128| format!("{}.{:03} us", ns / 1000, ns % 1000);
-    let most = |what: &str, most: Option<Duration>, above: u64| {
-        most.map_or(String::new(), |most| format!(", {above} above the {what} of {}", microseconds(most.as_nanos())))
+    let exceeding = |what: &str, maximum: Option<Duration>, count: u64| {
+        maximum.map_or(String::new(), |maximum| {
+            format!(", {count} above the {what} of {}", microseconds(maximum.as_nanos()))
+        })
     };
     let (count, worst) = (status.ages.count(), microseconds(status.ages.max_ns().into()));
-    let bound = most("bound", status.bound, status.above_bound_count);
-    format!("{count} samples, maximum age {worst}{bound}{}", most("limit", status.limit, status.total_count))
+    let bound = exceeding("bound", status.bound, status.above_bound_count);
+    format!("{count} samples, maximum age {worst}{bound}{}", exceeding("limit", status.limit, status.total_count))
 }

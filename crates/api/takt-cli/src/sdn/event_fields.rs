@@ -45,7 +45,7 @@ fn fields(event: &Event) -> Vec<(String, Value)> {
         Event::SwitchUp { dpid, ports } => vec![datapath(*dpid), field("ports", *ports)],
         Event::SwitchDown { dpid, why } => vec![datapath(*dpid), field("reason", why.as_str())],
         Event::ConnectionRefused { why } => vec![field("reason", why.as_str())],
-        Event::Resynchronised { dpid, difference } => vec![
+        Event::Resynchronized { dpid, difference } => vec![
             datapath(*dpid),
             field("added", difference.added),
             field("changed", difference.changed),
@@ -243,7 +243,8 @@ fn kind(event: &Event) -> &'static str {
         Event::SwitchUp { .. } => "switch-up",
         Event::SwitchDown { .. } => "switch-down",
         Event::ConnectionRefused { .. } => "connection-refused",
-        Event::Resynchronised { .. } => "resynchronised",
+        // JSON output keeps the spelling of earlier versions.
+        Event::Resynchronized { .. } => "resynchronised",
         Event::EntryRefused { .. } => "entry-refused",
         Event::Topology(_) => "topology",
         Event::Discovery(_) => "discovery",

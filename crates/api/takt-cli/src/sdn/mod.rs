@@ -46,7 +46,7 @@ enum SdnCommand {
 
 impl Sdn {
     /// Reports whether the command only queries a running controller and holds no state.
-    pub fn is_question(&self) -> bool {
+    pub fn is_query(&self) -> bool {
         match &self.command {
             SdnCommand::Run(_) | SdnCommand::Queues(_) | SdnCommand::Measure(_) => false,
             SdnCommand::Register(register) => !register.is_held(),

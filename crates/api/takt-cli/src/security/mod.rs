@@ -71,7 +71,7 @@ enum Command {
 
 impl Security {
     /// Reports whether the command only reads.
-    pub fn is_question(&self) -> bool {
+    pub fn is_query(&self) -> bool {
         matches!(self.command, Command::Check(_) | Command::Explain(_) | Command::Export(_) | Command::Measure(_))
     }
 

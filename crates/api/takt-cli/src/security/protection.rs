@@ -41,7 +41,7 @@ pub fn layers(domain: &DomainRule, topic: &TopicRule) -> [Layer; 5] {
             of_topic(topic.enable_liveliness_protection, domain.liveliness_protection_kind),
             "liveliness assertions",
         ),
-        layer("metadata", topic.metadata_protection_kind, "submessages: samples, heartbeats, acknowledgements"),
+        layer("metadata", topic.metadata_protection_kind, "submessages: samples, heartbeats, acknowledgments"),
         layer("data", topic.data_protection_kind.widened(), "payloads of samples"),
     ]
 }

@@ -6,8 +6,8 @@ use crate::process::Takt;
 /// Returns the first code block of this language in docs/guide/analysis.md.
 fn example(language: &str) -> String {
     let page = include_str!("../../../../../docs/guide/analysis.md");
-    let (_, behind) = page.split_once(&format!("```{language}\n")).expect("one exists");
-    behind.split_once("```").expect("it ends").0.to_owned()
+    let (_, rest) = page.split_once(&format!("```{language}\n")).expect("one exists");
+    rest.split_once("```").expect("it ends").0.to_owned()
 }
 
 fn output(line: &str) -> String {
@@ -16,8 +16,8 @@ fn output(line: &str) -> String {
     text
 }
 
-fn complaint(line: &str) -> (String, i32) {
-    let (text, code) = Takt::start(line).complaint();
+fn error_text(line: &str) -> (String, i32) {
+    let (text, code) = Takt::start(line).error_text();
     (text, code.expect("not by a signal"))
 }
 
@@ -42,23 +42,23 @@ fn certificate_is_proven_and_a_changed_one_is_refused() {
     {
         assert!(text.contains(from), "{from}");
         let changed = File::new("changed.json", &text.replace(from, to));
-        let (output_text, code) = complaint(&format!("analyze --verify {}", changed.path()));
+        let (output_text, code) = error_text(&format!("analyze --verify {}", changed.path()));
         assert!(code == 1 && output_text.contains("flow 0"), "{output_text}");
     }
-    let (output_text, code) = complaint(&format!("analyze --verify {}", system.path()));
+    let (output_text, code) = error_text(&format!("analyze --verify {}", system.path()));
     assert!(code == 1 && output_text.contains("line 1"), "{output_text}");
 }
 
 #[test]
 fn flow_that_exceeds_its_limit_is_named() {
     let tight = File::new("tight.toml", &example("toml").replace("limit = \"200 us\"", "limit = \"120 us\""));
-    let (output_text, code) = complaint(&format!("analyze {}", tight.path()));
+    let (output_text, code) = error_text(&format!("analyze {}", tight.path()));
     assert!(
         code == 1 && output_text.contains("flows that exceed their limits: steering; camera is the first"),
         "{output_text}"
     );
     let flooded = File::new("flooded.toml", &example("toml").replace("priority = 0,", "priority = 7,"));
-    let (output_text, code) = complaint(&format!("analyze {}", flooded.path()));
+    let (output_text, code) = error_text(&format!("analyze {}", flooded.path()));
     assert!(code == 1 && output_text.contains("no bound for steering on controller.eth0"), "{output_text}");
 }
 
@@ -96,7 +96,7 @@ fn invalid_system_file_is_refused_with_the_reason() {
     ] {
         assert!(example("toml").contains(from), "{from}");
         let wrong = File::new("wrong.toml", &example("toml").replace(from, to));
-        let (output_text, code) = complaint(&format!("analyze {}", wrong.path()));
+        let (output_text, code) = error_text(&format!("analyze {}", wrong.path()));
         assert!((code == 1 || code == 2) && output_text.contains(why), "{to}: {output_text}");
     }
 }

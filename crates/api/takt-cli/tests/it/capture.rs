@@ -78,7 +78,7 @@ fn shared_memory_is_captured_by_the_participant() {
     assert!(status.success());
     let sender = directory.text(&format!("{}.pcapng", publisher.id()));
     publisher.terminate();
-    assert_eq!(publisher.complaint().1, Some(143));
+    assert_eq!(publisher.error_text().1, Some(143));
     for path in [&path, &sender] {
         let file = Pcapng::read(path.as_ref());
         let names: Vec<&str> = file.interfaces.iter().map(|interface| interface.name.as_str()).collect();
@@ -124,11 +124,11 @@ fn af_xdp_is_captured_by_the_participant() {
 fn refusals_of_a_capture_name_their_reason() {
     let directory = Directory::new("capture-refused");
     let path = directory.text("refused.pcapng");
-    let (text, code) = Takt::start(&format!("capture {path} --interface nowhere0")).complaint();
+    let (text, code) = Takt::start(&format!("capture {path} --interface nowhere0")).error_text();
     assert!(code == Some(1) && text.contains("nowhere0"), "{code:?}: {text}");
-    let (text, code) = Takt::start("capture - --interface lo --json").complaint();
+    let (text, code) = Takt::start("capture - --interface lo --json").error_text();
     assert!(code == Some(2) && text.contains("standard output"), "{code:?}: {text}");
-    let (text, code) = Takt::start_without_privileges(&format!("capture {path} --interface lo")).complaint();
+    let (text, code) = Takt::start_without_privileges(&format!("capture {path} --interface lo")).error_text();
     assert!(code == Some(1) && text.contains("run as root, or with CAP_NET_RAW and CAP_NET_ADMIN"), "{code:?}: {text}");
 }
 
@@ -144,7 +144,7 @@ fn limits_and_signals_end_a_capture() {
     let capture = Takt::start(&format!("capture {path} --interface lo"));
     capture.await_complaint("takt: capturing RTPS on lo");
     capture.terminate();
-    let (text, code) = capture.complaint();
+    let (text, code) = capture.error_text();
     assert!(code == Some(143) && text.contains("takt: lo: ") && text.contains("dropped by the kernel"), "{text}");
     assert_eq!(Pcapng::read(path.as_ref()).interfaces.len(), 1, "the file is complete");
 }

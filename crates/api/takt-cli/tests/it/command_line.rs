@@ -42,7 +42,7 @@ fn wrong_usage_exits_with_code_2_and_names_the_mistake() {
         ("perf compare --runtime shared --spin --fifo 1", "never yields"),
         ("perf ping --runtime shared --spin --fifo 1 --cpu 0", "never yields"),
     ] {
-        let (text, code) = Takt::start(line).complaint();
+        let (text, code) = Takt::start(line).error_text();
         assert_eq!(code, Some(2), "{line}: {text}");
         assert!(text.contains(hint), "{line}: {text}");
     }
@@ -50,7 +50,7 @@ fn wrong_usage_exits_with_code_2_and_names_the_mistake() {
 
 #[test]
 fn missing_core_is_a_failure_with_its_cause() {
-    let (text, code) = Takt::start("perf ping --cpu 1023").complaint();
+    let (text, code) = Takt::start("perf ping --cpu 1023").error_text();
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("bind to core 1023"), "{text}");
 }
@@ -61,7 +61,7 @@ fn signal_during_a_wait_has_its_own_exit_code() {
         let ping = Takt::start("perf ping --domain 190");
         ping.await_complaint("waiting for");
         ping.signal(signal);
-        let (text, code) = ping.complaint();
+        let (text, code) = ping.error_text();
         assert_eq!(code, Some(expected), "{text}");
         assert!(text.contains("stopped by a signal"), "{text}");
     }
@@ -73,15 +73,15 @@ fn services_and_streams_exit_with_the_code_of_their_signal() {
     let service = Takt::start("durability --interface lo --domain 212");
     service.await_complaint("takt: durability service of domain 212");
     service.terminate();
-    assert_eq!(service.complaint().1, Some(143));
+    assert_eq!(service.error_text().1, Some(143));
     let pong = Takt::start("perf pong --domain 212");
     Takt::start("perf ping --domain 212 --samples 10 --warmup 0 --json").json();
     pong.terminate();
-    assert_eq!(pong.complaint().1, Some(143));
+    assert_eq!(pong.error_text().1, Some(143));
     let server = Takt::start("discovery-server --listen 127.0.0.1:17523 --domain 212");
     assert!(server.line().is_some_and(|line| line.starts_with("listening domain 212")));
     server.signal("INT");
-    assert_eq!(server.complaint().1, Some(130));
+    assert_eq!(server.error_text().1, Some(130));
 }
 
 /// System file that `takt analyze` accepts.
@@ -108,7 +108,7 @@ const WRITING: [&str; 12] = [
 fn closed_standard_output_ends_every_command_without_a_message() {
     let system = File::new("closed-pipe.toml", SYSTEM);
     for line in WRITING.into_iter().chain([format!("analyze {}", system.path()).as_str()]) {
-        let (text, code) = Takt::start_without_reader(line).complaint();
+        let (text, code) = Takt::start_without_reader(line).error_text();
         assert!(
             code == Some(0) && !text.contains("panicked") && !text.contains("Broken pipe"),
             "{line}: {code:?} {text}"
@@ -120,7 +120,7 @@ fn closed_standard_output_ends_every_command_without_a_message() {
 fn failed_write_to_standard_output_is_a_failure_with_its_cause() {
     let system = File::new("full-disk.toml", SYSTEM);
     for line in WRITING.into_iter().chain([format!("analyze {}", system.path()).as_str()]) {
-        let (text, code) = Takt::start_on_full_disk(line).complaint();
+        let (text, code) = Takt::start_on_full_disk(line).error_text();
         let cause = "takt: write to standard output: No space left on device";
         assert!(code == Some(1) && text.lines().any(|line| line.starts_with(cause)), "{line}: {code:?} {text}");
     }
@@ -130,10 +130,10 @@ fn failed_write_to_standard_output_is_a_failure_with_its_cause() {
 fn help_and_version_fail_like_other_output_if_standard_output_cannot_be_written() {
     for line in ["--help", "-h", "--version", "help", "perf --help", "perf ping --help", "help sdn run", "ls --version"]
     {
-        let (text, code) = Takt::start_on_full_disk(line).complaint();
+        let (text, code) = Takt::start_on_full_disk(line).error_text();
         assert_eq!(text, "takt: write to standard output: No space left on device (os error 28)", "{line}");
         assert_eq!(code, Some(1), "{line}");
-        let (text, code) = Takt::start_without_reader(line).complaint();
+        let (text, code) = Takt::start_without_reader(line).error_text();
         assert_eq!((text.as_str(), code), ("", Some(0)), "{line}");
     }
 }
@@ -155,7 +155,7 @@ fn services_report_once_that_events_cannot_be_written_and_continue() {
                 format!("takt: warning: write to standard output: {cause}; events are lost, the service continues");
             assert_eq!(service.error_line(), Some(expected), "{line}");
             service.terminate();
-            let (text, code) = service.complaint();
+            let (text, code) = service.error_text();
             assert_eq!(code, Some(143), "{line}: {text}");
             assert!(!text.contains("standard output"), "{line}: {text}");
         }
@@ -186,12 +186,12 @@ fn unknown_options_and_surplus_arguments_are_named_by_every_command() {
     let commands = all_commands("");
     assert!(commands.len() > 25, "{commands:?}");
     for command in commands {
-        let (text, code) = Takt::start(&format!("{command} --nonsense")).complaint();
+        let (text, code) = Takt::start(&format!("{command} --nonsense")).error_text();
         assert!(code == Some(2) && text.contains("'--nonsense'"), "{command}: {code:?} {text}");
         // These commands take any number of files, and no file has this name.
         let takes_files = (command.starts_with("config") && command != "config convert") || command == "bench run";
         let expected = if takes_files { 1 } else { 2 };
-        let (text, code) = Takt::start(&format!("{command} nonsense nonsense nonsense")).complaint();
+        let (text, code) = Takt::start(&format!("{command} nonsense nonsense nonsense")).error_text();
         assert!(code == Some(expected) && text.contains("nonsense"), "{command}: {code:?} {text}");
     }
 }
@@ -211,7 +211,7 @@ fn unknown_configuration_key_is_named_with_file_and_line_by_every_command() {
         "perf ping",
         "perf pub",
     ] {
-        let (text, code) = Takt::start(&format!("{command} --config {}", file.path())).complaint();
+        let (text, code) = Takt::start(&format!("{command} --config {}", file.path())).error_text();
         let named = format!("{}:3: participant.nmae: unknown", file.path());
         assert!(code == Some(1) && text.contains(&named), "{command}: {code:?} {text}");
     }
@@ -220,7 +220,7 @@ fn unknown_configuration_key_is_named_with_file_and_line_by_every_command() {
 #[test]
 fn invalid_address_is_refused_with_the_expected_form() {
     for line in ["discovery-server --listen nonsense", "sdn run --listen nonsense", "sdn run --api nonsense"] {
-        let (text, code) = Takt::start(line).complaint();
+        let (text, code) = Takt::start(line).error_text();
         let expected = "'nonsense' for '--";
         let form = "<ADDRESS:PORT>': expected an IP address and a port, such as 0.0.0.0:7400";
         assert!(code == Some(2) && text.contains(expected) && text.contains(form), "{line}: {code:?} {text}");
@@ -232,7 +232,7 @@ fn forbidden_real_time_priority_is_refused_with_the_needed_privilege() {
     if let Err(why) = require::program("setpriv") {
         return not_run(why);
     }
-    let (text, code) = Takt::start_without_privileges("perf ping --fifo 50 --interface lo --domain 208").complaint();
+    let (text, code) = Takt::start_without_privileges("perf ping --fifo 50 --interface lo --domain 208").error_text();
     let expected = "SCHED_FIFO priority 50, which needs root, CAP_SYS_NICE, or RLIMIT_RTPRIO (ulimit -r)";
     assert!(code == Some(1) && text.contains(expected) && text.contains("Operation not permitted"), "{code:?} {text}");
 }

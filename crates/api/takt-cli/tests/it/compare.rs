@@ -61,7 +61,7 @@ fn other_programs_are_columns_and_are_named_in_the_table() {
 #[test]
 fn failed_column_is_named() {
     let line = format!("perf compare {SMALL} --block --domain 170 --peer broken=/bin/false");
-    let (text, code) = Takt::start(&line).complaint();
+    let (text, code) = Takt::start(&line).error_text();
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("column broken: pong: ended without \"ready\""), "{text}");
 }

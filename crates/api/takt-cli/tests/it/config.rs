@@ -29,11 +29,11 @@ fn profiles_of_valid_files_are_counted() {
 #[test]
 fn invalid_files_fail_with_file_line_element_and_the_expected_value() {
     let file = File::new("wrong.xml", &XML.replace("<depth>5", "<depth>five"));
-    let (text, code) = Takt::start(&format!("config check {}", file.path())).complaint();
+    let (text, code) = Takt::start(&format!("config check {}", file.path())).error_text();
     assert_eq!(code, Some(1), "{text}");
     let place = format!("{}:4: qos_library/qos_profile/datawriter_qos/history/depth: ", file.path());
     assert!(text.contains(&format!("{place}found \"five\"; expected a number from 1 to 2147483647")), "{text}");
-    let (text, code) = Takt::start("config check nowhere.toml").complaint();
+    let (text, code) = Takt::start("config check nowhere.toml").error_text();
     assert!(code == Some(1) && text.contains("nowhere.toml: "), "{text}");
 }
 
@@ -61,7 +61,7 @@ fn settings_are_shown_and_explained() {
     assert!(text.contains(&format!("is        192.0.2.9, by {}:2", file.path())), "{text}");
     let text = output("config explain reliability --no-environment");
     assert!(text.contains("reliability.kind: ") && text.contains("default   RELIABLE (datawriter_qos)"), "{text}");
-    let (text, code) = Takt::start("config explain speed --no-environment").complaint();
+    let (text, code) = Takt::start("config explain speed --no-environment").error_text();
     assert!(code == Some(2) && text.contains("no setting or policy has the name speed"), "{text}");
 }
 
@@ -77,8 +77,8 @@ fn vendor_file_is_converted_and_omissions_go_to_standard_error() {
     assert_eq!(output(&format!("config check {}", converted.path())), "settings: 1\nprofiles: 0");
     let place = format!("{}:2: CycloneDDS/Domain/General/FragmentSize: not converted: ", file.path());
     assert!(errors.contains(&place), "{errors}");
-    let (text, code) = Takt::start(&format!("config convert --strict {}", file.path())).complaint();
+    let (text, code) = Takt::start(&format!("config convert --strict {}", file.path())).error_text();
     assert!(code == Some(1) && text.contains("elements of CycloneDDS without equivalent: 1"), "{text}");
-    let (text, code) = Takt::start(&format!("config check {}", file.path())).complaint();
+    let (text, code) = Takt::start(&format!("config check {}", file.path())).error_text();
     assert!(code == Some(1) && text.contains("`takt config convert FILE`"), "{text}");
 }

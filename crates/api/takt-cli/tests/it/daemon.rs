@@ -73,13 +73,13 @@ fn daemon_that_is_killed_and_started_again_costs_no_reliable_sample() {
     let (from, to) = (from.expect("it is served"), to.expect("it is served"));
     let (writer, reader) = (writer(&from, "Stream"), reader(&to, "Stream"));
     until_matched(&writer, 1);
-    // It writes until the test ends it, so that it also writes while no daemon runs.
+    // The thread writes until `ends` is set, so that it also writes while no daemon runs.
     let (ends, written) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         let streaming = scope.spawn(|| {
             while !ends.load(Ordering::Relaxed) {
                 let number = written.fetch_add(1, Ordering::Relaxed);
-                writer.write(&Number { number }).expect("the daemon comes back before it is too late");
+                writer.write(&Number { number }).expect("the second daemon starts within max_blocking_time");
             }
         });
         let mut found = 0;
@@ -93,12 +93,14 @@ fn daemon_that_is_killed_and_started_again_costs_no_reliable_sample() {
         until("the stream has begun", || take() >= 1000);
         // Dropping a process kills it (SIGKILL).
         drop(first);
-        until("its end", || takt_transport::daemon::status(Some(&name)).is_err());
+        until("the end of the first daemon", || takt_transport::daemon::status(Some(&name)).is_err());
         let _second = daemon(&name, "--interface lo");
         let so_far = written.load(Ordering::Relaxed);
         until("the stream goes on", || take() >= so_far + 5000);
         ends.store(true, Ordering::Relaxed);
-        until("its end", || take() == written.load(Ordering::Relaxed) && streaming.is_finished());
+        until("the last sample and the end of the writer", || {
+            take() == written.load(Ordering::Relaxed) && streaming.is_finished()
+        });
     });
 }
 
@@ -165,7 +167,7 @@ fn hosts_with_daemons_and_without_exchange_over_a_network() {
 
 #[test]
 fn malformed_requests_are_refused_and_the_daemon_continues() {
-    let (name, domain) = (name_of("strangers"), domain());
+    let (name, domain) = (name_of("malformed"), domain());
     let daemon = daemon(&name, &format!("--interface lo --domain {domain} --applications 1"));
     let status = std::fs::read_to_string("/proc/self/status").expect("it exists");
     let user = status.lines().find_map(|line| line.strip_prefix("Uid:")).expect("a user");
@@ -209,7 +211,7 @@ fn second_daemon_of_a_name_is_refused_and_status_shows_the_first() {
     let (text, _, code) = Takt::start(&format!("daemon status --name {name} --json")).ending();
     assert!(text.starts_with('{') && text.contains("\"applications\":0") && code == Some(0), "{text}");
     drop(first);
-    until("its end", || takt_transport::daemon::status(Some(&name)).is_err());
+    until("the end of the first daemon", || takt_transport::daemon::status(Some(&name)).is_err());
     let (_, errors, code) = Takt::start(&format!("daemon status --name {name}")).ending();
     assert!(code == Some(1) && errors.contains(&name), "{errors}");
 }

@@ -100,9 +100,9 @@ fn tools_discover_all_clients_of_a_server() {
 fn address_in_use_is_an_error() {
     let server = Takt::start("discovery-server --domain 192 --listen 127.0.0.1:17504");
     assert!(server.line().is_some());
-    let (complaint, code) = Takt::start("discovery-server --domain 192 --listen 127.0.0.1:17504").complaint();
+    let (error_text, code) = Takt::start("discovery-server --domain 192 --listen 127.0.0.1:17504").error_text();
     assert_eq!(code, Some(1));
-    assert!(complaint.contains("17504"), "{complaint}");
+    assert!(error_text.contains("17504"), "{error_text}");
 }
 
 #[test]

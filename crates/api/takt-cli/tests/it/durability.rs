@@ -93,7 +93,7 @@ fn late_joiner(domain: u32, expected: &[Range<u32>]) -> Vec<u32> {
 }
 
 fn rounds() -> u32 {
-    if std::env::var_os("TAKT_TEST_LONG").is_some() { ROUNDS_LONG } else { ROUNDS }
+    if takt_testkit::is_full_length() { ROUNDS_LONG } else { ROUNDS }
 }
 
 /// How a service ends.

@@ -93,7 +93,7 @@ fn long_callback_on_its_own_executor_does_not_delay_samples() {
 
 #[test]
 fn margin_below_one_is_refused() {
-    let (why, code) = Takt::start("bench executor --margin 0.5").complaint();
+    let (why, code) = Takt::start("bench executor --margin 0.5").error_text();
     assert_eq!((code, why.as_str()), (Some(2), "takt: margin 0.5: expected at least 1"));
 }
 

@@ -80,8 +80,8 @@ fn interface_is_tuned_and_restored() {
     changes.retain(|change| change["knob"].as_str().is_some_and(|knob| knob.contains("takt0")));
     std::fs::write(&plan, value.to_string()).expect("the temporary directory can be written");
 
-    let complaint = namespace.takt(&format!("host verify {plan}")).expect_err("not yet");
-    assert!(complaint.contains("the value is \"1\""), "{complaint}");
+    let error_text = namespace.takt(&format!("host verify {plan}")).expect_err("not yet");
+    assert!(error_text.contains("the value is \"1\""), "{error_text}");
     namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("as root");
     namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("idempotent");
     namespace.takt(&format!("host verify {plan}")).expect("as planned");
@@ -129,10 +129,10 @@ fn apply_without_permission_reports_that_it_needs_root() {
     {
         let journal = journal.display().to_string();
         let output = unprivileged(&["--root", &root, "--journal", &journal, "apply", &plan]);
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{complaint}");
-        assert!(complaint.contains(named) && complaint.contains("Permission denied"), "{complaint}");
-        assert!(complaint.contains("need root"), "{complaint}");
+        let error_text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error_text}");
+        assert!(error_text.contains(named) && error_text.contains("Permission denied"), "{error_text}");
+        assert!(error_text.contains("need root"), "{error_text}");
         assert_eq!(std::fs::read_to_string(&file_of_setting).expect("it exists"), "1\n");
     }
     set_mode(&locked, 0o755);
@@ -173,12 +173,15 @@ fn marked_frames_get_a_queue_that_revert_removes() {
     assert!(report.ends_with(counts), "{report}");
     // The kernel now selects the queue by processor. Everything else still agrees with the plan.
     namespace.within(&["sh", "-c", "echo 3 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("as root");
-    let complaint = namespace.takt(&format!("host verify {plan} --measure")).expect_err("another queue");
-    assert!(complaint.contains("marked frames of takt0 leave through a different queue"), "{complaint}");
+    let error_text = namespace.takt(&format!("host verify {plan} --measure")).expect_err("another queue");
+    assert!(error_text.contains("marked frames of takt0 leave through a different queue"), "{error_text}");
     namespace.within(&["sh", "-c", "echo 0 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("as root");
     namespace.within(&["tc", "filter", "del", "dev", "takt0", "egress"]).expect("as root");
-    let complaint = namespace.takt(&format!("host verify {plan}")).expect_err("the filter was removed");
-    assert!(complaint.contains("steer/takt0 is not \"queue 1 of 2 dscp 46,34\": the value is \"none\""), "{complaint}");
+    let error_text = namespace.takt(&format!("host verify {plan}")).expect_err("the filter was removed");
+    assert!(
+        error_text.contains("steer/takt0 is not \"queue 1 of 2 dscp 46,34\": the value is \"none\""),
+        "{error_text}"
+    );
     namespace.takt(&format!("host revert --journal {journal}")).expect("success");
     assert_eq!(tree(), before);
     std::fs::remove_file(plan).expect("it was written");

@@ -48,7 +48,7 @@ fn publisher_and_reader_exchange_samples_of_a_type_from_a_file() {
     let (read, _) = Takt::start(&format!("type {idl} --type robots::State")).finish();
     assert_eq!(learned, read);
     publisher.terminate();
-    publisher.complaint();
+    publisher.error_text();
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn file_whose_type_differs_from_that_of_the_topic_is_reported() {
     let publisher = start("pub Text {\"text\":\"x\"} --type takt::Text --no-wait --count 0 --rate 20", domain);
     let echo = start(&format!("echo Text {idl} --type robots::State --timeout 1"), domain);
     echo.await_complaint("takt: warning: topic Text has the type takt::Text; robots::State does not match");
-    let (_, code) = echo.complaint();
+    let (_, code) = echo.error_text();
     assert_eq!(code, Some(3));
     publisher.terminate();
-    publisher.complaint();
+    publisher.error_text();
 }
 
 #[test]
@@ -122,11 +122,11 @@ fn mistake_in_a_file_is_reported_with_its_position_and_exit_code_2() {
         (format!("type Square {idl}"), "cannot be used with".to_owned()),
         (format!("echo T {idl} --raw"), "cannot be used with".to_owned()),
     ] {
-        let (text, code) = Takt::start(&line).complaint();
+        let (text, code) = Takt::start(&line).error_text();
         assert_eq!(code, Some(2), "{line}: {text}");
         assert!(text.contains(&hint), "{line}: {text}");
     }
-    let (text, code) = Takt::start(&format!("type --idl {}", broken.text("p.idl"))).complaint();
+    let (text, code) = Takt::start(&format!("type --idl {}", broken.text("p.idl"))).error_text();
     assert!(code == Some(0) && text.contains("warning: ") && text.contains("#pragma x has no effect"), "{text}");
 }
 
@@ -153,7 +153,7 @@ fn ros2_messages_are_published_and_echoed_by_their_ros2_names() {
         assert_eq!(line["data"], serde_json::from_str::<Value>(value).unwrap());
     }
     publisher.terminate();
-    publisher.complaint();
+    publisher.error_text();
     let (text, status) = Takt::start_in(&format!("type {message}"), &installed).finish();
     assert!(status.success() && text.contains("std_msgs::msg::dds_::Header_ header;"), "{text}");
     for (line, hint) in [
@@ -162,7 +162,7 @@ fn ros2_messages_are_published_and_echoed_by_their_ros2_names() {
         (format!("echo /lidar {message} --idl a.idl"), "cannot be used with"),
         (format!("echo /lidar {message} --type T"), "cannot be used with"),
     ] {
-        let (text, code) = Takt::start_in(&line, &[("AMENT_PREFIX_PATH", String::new())]).complaint();
+        let (text, code) = Takt::start_in(&line, &[("AMENT_PREFIX_PATH", String::new())]).error_text();
         assert_eq!(code, Some(2), "{line}: {text}");
         assert!(text.contains(hint), "{line}: {text}");
     }
@@ -180,20 +180,20 @@ fn ros2_messages_use_the_ros2_domain() {
     ));
     let ros2 = ("ROS_DOMAIN_ID", domain.to_string());
     let line = format!("echo /chatter {message} {network} --json --count 1");
-    let (text, code) = Takt::start_in(&line, std::slice::from_ref(&ros2)).complaint();
+    let (text, code) = Takt::start_in(&line, std::slice::from_ref(&ros2)).error_text();
     assert!(code == Some(0) && text.contains(&format!("domain {domain} of ROS_DOMAIN_ID")), "{text}");
     for (line, variables) in [
         (line.clone(), vec![ros2.clone(), ("TAKT_DOMAIN", other.to_string())]),
         (format!("{line} --domain {other}"), vec![ros2.clone()]),
         (format!("echo rt/chatter {network} --json --count 1"), vec![ros2.clone()]),
     ] {
-        let (text, code) = Takt::start_in(&format!("{line} --timeout 0.3"), &variables).complaint();
+        let (text, code) = Takt::start_in(&format!("{line} --timeout 0.3"), &variables).error_text();
         assert!(code != Some(0) && !text.contains("ROS_DOMAIN_ID"), "{line}: {text}");
     }
-    let (text, code) = Takt::start_in(&line, &[("ROS_DOMAIN_ID", "many".to_owned())]).complaint();
+    let (text, code) = Takt::start_in(&line, &[("ROS_DOMAIN_ID", "many".to_owned())]).error_text();
     assert!(code == Some(1) && text.contains("ROS_DOMAIN_ID: found \"many\""), "{text}");
     publisher.terminate();
-    publisher.complaint();
+    publisher.error_text();
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn type_of_a_message_has_the_ros2_type_hash() {
 #[test]
 fn file_without_a_struct_or_a_union_is_refused() {
     let directory = Directory::with("cli-idl-enumeration", &[("mode.idl", MODE)]);
-    let (text, code) = Takt::start(&format!("type --idl {}", directory.text("mode.idl"))).complaint();
+    let (text, code) = Takt::start(&format!("type --idl {}", directory.text("mode.idl"))).error_text();
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("mode.idl has no struct and no union"), "{text}");
 }

@@ -32,7 +32,7 @@ fn rate_bandwidth_and_delay_are_measured_without_the_type() {
     // Encapsulation, the string RED, three integers of four bytes, and alignment.
     assert!(status.success() && text.contains("size min 24.0, mean 24.0, max 24.0"), "{text}");
     publisher.terminate();
-    let (text, code) = start("hz Nothing --timeout 1", 224).complaint();
+    let (text, code) = start("hz Nothing --timeout 1", 224).error_text();
     assert!(code == Some(3) && text.contains("topic Nothing has no writer"), "{text}");
 }
 
@@ -58,7 +58,7 @@ fn watched_list_is_printed_again_when_the_domain_changes() {
     publisher.terminate();
     watch.expect_line(&["domain 229: no participants"]);
     watch.terminate();
-    assert_eq!(watch.complaint().1, Some(143));
+    assert_eq!(watch.error_text().1, Some(143));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn pattern_echoes_every_matching_topic_with_its_name() {
     assert!(status.success());
     assert_eq!(text, "Circle -4");
     publishers.iter().for_each(Takt::terminate);
-    let (text, code) = start("echo * --raw", 231).complaint();
+    let (text, code) = start("echo * --raw", 231).error_text();
     assert!(code == Some(2) && text.contains("not for a pattern"), "{text}");
 }
 
@@ -90,7 +90,7 @@ fn one_member_is_printed_and_an_unknown_one_is_refused() {
     assert_eq!((text.as_str(), status.success()), ("5", true));
     let line = start("echo Square --count 1 --field color --json", 228).json();
     assert_eq!(line["data"], json!("RED"));
-    let (text, code) = start("echo Square --count 1 --field size", 228).complaint();
+    let (text, code) = start("echo Square --count 1 --field size", 228).error_text();
     assert!(code == Some(2) && text.contains("type ShapeType: the sample has no member size"), "{text}");
     publisher.terminate();
 }

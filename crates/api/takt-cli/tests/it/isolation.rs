@@ -114,7 +114,7 @@ fn interrupted_bench_leaves_nothing_behind() {
         let is_gone = String::from_utf8_lossy(&output.stderr).contains("No such process");
         assert!(output.status.success() || (is_gone && *pid != process.to_string()), "{output:?}");
     }
-    let (why, code) = takt.complaint();
+    let (why, code) = takt.error_text();
     assert_eq!((code, why.as_str()), (Some(130), "takt: stopped by a signal"));
     assert_eq!(namespaces(process), Vec::<String>::new());
     assert_eq!(alive(&started), Vec::<&String>::new());

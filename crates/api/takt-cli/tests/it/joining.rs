@@ -89,7 +89,7 @@ fn missing_configuration_is_an_error_of_every_command_that_joins() {
         "discovery-server --listen 127.0.0.1:17522",
         "perf ping --samples 1",
     ] {
-        let (text, code) = Takt::start_in(line, &environment).complaint();
+        let (text, code) = Takt::start_in(line, &environment).error_text();
         assert_eq!(code, Some(1), "{line}: {text}");
         assert!(text.contains("takt: configuration: /nosuch.toml: No such file or directory"), "{line}: {text}");
     }
@@ -99,7 +99,7 @@ fn missing_configuration_is_an_error_of_every_command_that_joins() {
 fn interfaces_are_separated_by_commas() {
     let catalogue = Takt::start("ls --json --wait 0.1 --domain 211 --interface lo,127.0.0.1").json();
     assert_eq!(catalogue["domain"], json!(211));
-    let (text, code) = Takt::start("ls --domain 211 --interface lo,nowhere0").complaint();
+    let (text, code) = Takt::start("ls --domain 211 --interface lo,nowhere0").error_text();
     assert!(code == Some(1) && text.contains("network interface nowhere0"), "{text}");
 }
 
@@ -107,7 +107,7 @@ fn interfaces_are_separated_by_commas() {
 fn misspelled_variable_is_reported_by_every_command() {
     let environment = [("TAKT_DOMIAN", "212".to_owned())];
     for line in ["ls --domain 211 --wait 0.1", "config show", "analyze nowhere.toml"] {
-        let (text, _) = Takt::start_in(line, &environment).complaint();
+        let (text, _) = Takt::start_in(line, &environment).error_text();
         assert!(
             text.contains("takt: warning: TAKT_DOMIAN is set, but no such setting exists; did you mean TAKT_DOMAIN"),
             "{line}: {text}"

@@ -55,20 +55,20 @@ fn lab_is_created_shown_used_and_removed() {
     assert!(status.success(), "{text}");
     let (_, status) = Takt::start(&format!("lab exec --lab {name} left -- false")).finish();
     assert_eq!(status.code(), Some(1), "the exit code is the program's");
-    let (text, code) = Takt::start(&format!("lab exec --lab {name} middle -- true")).complaint();
+    let (text, code) = Takt::start(&format!("lab exec --lab {name} middle -- true")).error_text();
     assert!(text.contains("has no host \"middle\"; its hosts are left, right, switches") && code == Some(2), "{text}");
-    let (text, code) = Takt::start(&format!("lab up {}", file.0.display())).complaint();
+    let (text, code) = Takt::start(&format!("lab up {}", file.0.display())).error_text();
     assert!(text.contains(&format!("takt lab down {name}")) && code == Some(1), "{text}");
     let (_, status) = Takt::start(&format!("lab down {name}")).finish();
     assert!(status.success());
-    let (text, code) = Takt::start(&format!("lab down {name}")).complaint();
+    let (text, code) = Takt::start(&format!("lab down {name}")).error_text();
     assert!(text.contains(&format!("lab {name} does not exist")) && code == Some(1), "{text}");
 }
 
 #[test]
 fn mistake_in_a_file_is_named_with_the_file() {
     let file = File::new("mistake", &network().replace("right:eth0", "right:eth1"));
-    let (text, code) = Takt::start(&format!("lab up {}", file.0.display())).complaint();
+    let (text, code) = Takt::start(&format!("lab up {}", file.0.display())).error_text();
     assert!(
         text.contains(&file.name()) && text.contains("right:eth1 is neither in [hosts] nor in [switches]"),
         "{text}"
@@ -85,6 +85,6 @@ fn lab_without_root_reports_that_it_needs_root() {
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     std::fs::set_permissions(&file.0, readable).unwrap();
     let nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all";
-    let (text, code) = Takt::start_by(nobody, &format!("lab up {}", file.0.display())).complaint();
+    let (text, code) = Takt::start_by(nobody, &format!("lab up {}", file.0.display())).error_text();
     assert!(text.contains("needs root") && code == Some(1), "{text}");
 }

@@ -36,9 +36,9 @@ fn stream(domain: u32, system: &str, accounts: &str) -> String {
     let common = format!("--domain {domain} --best-effort --keep-last 100 --warmup 0 --system {system}");
     let sub = Takt::start(&format!("perf sub {common} --executor sub --samples 500 --job-accounts {accounts}"));
     let publish = Takt::start(&format!("perf pub {common} --executor pub --samples 600 --rate 250"));
-    let (text, code) = publish.complaint();
+    let (text, code) = publish.error_text();
     assert_eq!(code, Some(0), "{text}");
-    let (text, code) = sub.complaint();
+    let (text, code) = sub.error_text();
     assert_eq!(code, Some(0), "{text}");
     text
 }
@@ -64,8 +64,8 @@ fn times_of_one_run_give_the_bound_of_the_next() {
     let (text, status) = Takt::start(&format!("analyze --verify {}", certificate.path())).finish();
     assert!(status.success() && text.starts_with("proven: "), "{text}");
 
-    let (output, code) = Takt::start(&format!("analyze {}", second.path())).complaint();
+    let (output, code) = Takt::start(&format!("analyze {}", second.path())).error_text();
     assert!(code == Some(2) && output.contains("no job statistics of executor \"sub\""), "{output}");
-    let (output, code) = Takt::start(&format!("perf pub --domain 215 --system {}", second.path())).complaint();
+    let (output, code) = Takt::start(&format!("perf pub --domain 215 --system {}", second.path())).error_text();
     assert!(code == Some(2) && output.contains("no job statistics of executor \"sub\""), "{output}");
 }

@@ -243,7 +243,7 @@ fn link_local_address_next_to_an_interface_with_ipv4_is_no_finding() {
 fn misspelled_topic_is_reported_with_the_similar_topic() {
     let hosts = hosts!();
     let _reader = hosts.reader(1, "");
-    let (text, code) = hosts.start(0, "echo Sqare --timeout 4").complaint();
+    let (text, code) = hosts.start(0, "echo Sqare --timeout 4").error_text();
     assert_eq!(code, Some(3), "{text}");
     let expected = "topic Sqare has no writer or reader; did you mean Square (0 writers, 1 reader)?";
     assert!(text.contains(expected), "{text}");

@@ -182,7 +182,7 @@ impl Takt {
     }
 
     /// Returns the remaining standard error and the exit code.
-    pub fn complaint(mut self) -> (String, Option<i32>) {
+    pub fn error_text(mut self) -> (String, Option<i32>) {
         let text: Vec<String> = std::iter::from_fn(|| next(&self.errors)).collect();
         (text.join("\n"), self.status().code())
     }

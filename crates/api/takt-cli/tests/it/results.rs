@@ -56,7 +56,7 @@ fn results_are_written_as_files_compared_and_explained() {
     assert!(csv.join("percentiles.csv").is_file() && csv.join("measurements.csv").is_file());
 
     assert!(Takt::start(&format!("bench compare {before} {before}")).finish().1.success());
-    let (text, code) = Takt::start(&format!("bench compare {before} {after}")).complaint();
+    let (text, code) = Takt::start(&format!("bench compare {before} {after}")).error_text();
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("values are worse by more than 5 %"), "{text}");
     let (text, status) = Takt::start(&format!("bench compare {before} {after} --threshold 100 --json")).finish();
@@ -64,8 +64,8 @@ fn results_are_written_as_files_compared_and_explained() {
 
     let (text, status) = Takt::start(&format!("bench explain {before} rtt")).finish();
     assert!(status.success() && text.contains("command: a ping size=16"), "{text}");
-    let (text, code) = Takt::start(&format!("bench explain {before} nothing")).complaint();
+    let (text, code) = Takt::start(&format!("bench explain {before} nothing")).error_text();
     assert_eq!(code, Some(2), "{text}");
-    let (text, code) = Takt::start("bench report /nowhere").complaint();
+    let (text, code) = Takt::start("bench report /nowhere").error_text();
     assert!(code == Some(1) && text.contains("/nowhere/campaign.json"), "{text}");
 }

@@ -37,10 +37,10 @@ fn participants_match_and_exchange_samples_through_the_controller() {
     let found = ["10.9.0.1:", "10.9.0.2:"].map(|address| format!("found, {address}"));
     controller.expect_line(&["without a contract", "has the address", &found[0], &found[1]]);
     controller.terminate();
-    let complaint = controller.complaint().0;
-    assert!(complaint.contains("2 switches, 1 links, 2 hosts"), "{complaint}");
-    let discovery = complaint.rsplit(", ").next().and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
-    assert!(discovery.is_some_and(|count| count > 0), "discovery goes by the controller: {complaint}");
+    let error_text = controller.error_text().0;
+    assert!(error_text.contains("2 switches, 1 links, 2 hosts"), "{error_text}");
+    let discovery = error_text.rsplit(", ").next().and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+    assert!(discovery.is_some_and(|count| count > 0), "discovery goes by the controller: {error_text}");
     lab.remove().unwrap();
 }
 
@@ -158,8 +158,8 @@ fn registered_pair_is_admitted_shown_held_and_removed() {
     controller.expect_line(&["registration 3 (Held) is gone"]);
     let (text, status) = Takt::start(&format!("sdn unregister 1 {control}")).finish();
     assert!(status.success() && text.contains("registration 1 (Camera) removed"), "{text}");
-    let (complaint, code) = Takt::start(&format!("sdn unregister 1 {control}")).complaint();
-    assert!(code == Some(1) && complaint.contains("no such registration"), "{complaint}");
+    let (error_text, code) = Takt::start(&format!("sdn unregister 1 {control}")).error_text();
+    assert!(code == Some(1) && error_text.contains("no such registration"), "{error_text}");
     controller.terminate();
     lab.remove().unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
@@ -170,9 +170,9 @@ fn controller_without_switches_answers_and_its_absence_is_an_error() {
     let directory = std::env::temp_dir().join(format!("takt-cli-sdn-control-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let control = format!("--control {}", directory.join("control.sock").display());
-    let (complaint, code) = Takt::start(&format!("sdn status {control}")).complaint();
-    assert_eq!(code, Some(3), "{complaint}");
-    assert!(complaint.contains("no controller answers at ") && complaint.contains("control.sock"), "{complaint}");
+    let (error_text, code) = Takt::start(&format!("sdn status {control}")).error_text();
+    assert_eq!(code, Some(3), "{error_text}");
+    assert!(error_text.contains("no controller answers at ") && error_text.contains("control.sock"), "{error_text}");
     let controller = Takt::start(&format!("sdn run --listen 127.0.0.1:0 --api 127.0.0.1:0 --api-open-read {control}"));
     controller.expect_line(&["listening at 127.0.0.1:", "API and web page at http://127.0.0.1:"]);
     let (text, _) = Takt::start(&format!("sdn status {control}")).finish();
@@ -181,16 +181,16 @@ fn controller_without_switches_answers_and_its_absence_is_an_error() {
     assert_eq!(text, "no switch has connected");
     let (text, _) = Takt::start(&format!("sdn flows {control}")).finish();
     assert_eq!(text, "no flow has a contract; 0 pairs match without one");
-    let (complaint, code) = Takt::start(&format!("sdn explain Square {control}")).complaint();
-    assert_eq!(code, Some(2), "{complaint}");
-    assert!(complaint.contains("no flow has the topic or GUID \"Square\""), "{complaint}");
+    let (error_text, code) = Takt::start(&format!("sdn explain Square {control}")).error_text();
+    assert_eq!(code, Some(2), "{error_text}");
+    assert!(error_text.contains("no flow has the topic or GUID \"Square\""), "{error_text}");
     let state = Takt::start(&format!("sdn export {control}")).json();
     assert_eq!(state["switches"], json!([]));
-    let (complaint, code) = Takt::start(&format!("sdn run --listen 127.0.0.1:0 {control}")).complaint();
-    assert_eq!(code, Some(1), "{complaint}");
-    assert!(complaint.contains("another controller listens on it"), "{complaint}");
+    let (error_text, code) = Takt::start(&format!("sdn run --listen 127.0.0.1:0 {control}")).error_text();
+    assert_eq!(code, Some(1), "{error_text}");
+    assert!(error_text.contains("another controller listens on it"), "{error_text}");
     controller.terminate();
-    controller.complaint();
+    controller.error_text();
     assert!(!directory.join("control.sock").exists(), "it is removed with its controller");
     std::fs::remove_dir_all(&directory).unwrap();
 }
@@ -216,8 +216,8 @@ fn api_without_a_usable_token_does_not_start() {
             "each owner needs its own",
         ),
     ] {
-        let (complaint, code) = Takt::start(&format!("sdn run --listen 127.0.0.1:0 {options}")).complaint();
-        assert!(code.is_some_and(|code| code != 0) && complaint.contains(word), "{options}: {complaint}");
+        let (error_text, code) = Takt::start(&format!("sdn run --listen 127.0.0.1:0 {options}")).error_text();
+        assert!(code.is_some_and(|code| code != 0) && error_text.contains(word), "{options}: {error_text}");
     }
     std::fs::remove_file(&token).unwrap();
     std::fs::remove_file(&private).unwrap();

@@ -112,9 +112,9 @@ fn hosts_that_the_policy_separates_exchange_nothing_and_others_do() {
 fn policy_with_an_error_is_refused_with_file_and_line() {
     let directory = std::env::temp_dir().join(format!("takt-cli-sdn-policy-{}", std::process::id()));
     let policy = with_policy(&directory, &POLICY.replace("\"red\", \"black\"", "\"red\", \"blue\""));
-    let (complaint, code) =
-        Takt::start(&format!("sdn run --listen 127.0.0.1:0 --isolation {}", policy.display())).complaint();
-    assert_eq!(code, Some(2), "{complaint}");
-    assert!(complaint.contains("isolation.toml: line 9: between: there is no label \"blue\""), "{complaint}");
+    let (error_text, code) =
+        Takt::start(&format!("sdn run --listen 127.0.0.1:0 --isolation {}", policy.display())).error_text();
+    assert_eq!(code, Some(2), "{error_text}");
+    assert!(error_text.contains("isolation.toml: line 9: between: there is no label \"blue\""), "{error_text}");
     std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -144,7 +144,7 @@ fn queueing_discipline_of_another_program_is_kept_unless_replace_is_given() {
     };
     site.lab.namespace(SWITCHES).unwrap().run(make).unwrap().unwrap();
     let foreign = [("pfifo".to_owned(), 0x0007_0000)];
-    let (text, code) = site.queues("apply", "").complaint();
+    let (text, code) = site.queues("apply", "").error_text();
     assert!(
         text.contains("s1-2 (port 2 of switch 0000000000000001): pfifo 7:") && text.contains("--replace"),
         "{text}"
@@ -164,7 +164,7 @@ fn open_vswitch_rows_become_classes_with_the_priorities_of_the_model() {
     let mut database = site.lab.database().unwrap();
     // For each port the lab has a QoS row that keeps Open vSwitch from changing its queueing
     // disciplines.
-    let (text, code) = site.queues("apply", "--by ovsdb").complaint();
+    let (text, code) = site.queues("apply", "--by ovsdb").error_text();
     assert!(text.contains("a QoS row of the type linux-noop") && code == Some(1), "{text}");
     ["s1-1", "s1-2"].iter().for_each(|port| database.clear_qos(port).unwrap());
     assert_eq!(site.field("apply", "--by ovsdb", "change"), ["made", "made"]);
@@ -195,7 +195,7 @@ fn queues_without_a_port_or_a_database_report_what_is_missing() {
         ("--port 0000000000000001:2=takt-none0", "takt-none0 (port 2 of switch 0000000000000001)"),
     ] {
         let (text, code) =
-            Takt::start(&format!("sdn queues plan --network {} {options}", network.display())).complaint();
+            Takt::start(&format!("sdn queues plan --network {} {options}", network.display())).error_text();
         assert!(text.contains(word) && code != Some(0), "{options}: {text}");
     }
     std::fs::remove_dir_all(&directory).unwrap();
@@ -215,7 +215,7 @@ fn measured_model_has_the_configured_queues_and_the_switch_is_restored() {
     let before = entries(&site.lab, "s1").lines().count();
     // On a port without queues, no frame takes precedence. The measurement leaves nothing in the
     // switch.
-    let (text, code) = measure(&site, &format!("--rate {RATE_BPS}")).complaint();
+    let (text, code) = measure(&site, &format!("--rate {RATE_BPS}")).error_text();
     assert!(text.contains("takt sdn queues apply") && code == Some(1), "{text}");
     assert_eq!(entries(&site.lab, "s1").lines().count(), before);
     site.field("apply", "", "change");
@@ -246,7 +246,7 @@ fn interrupted_measurement_leaves_nothing_in_the_switch() {
     measuring.await_complaint("probes are at ports 1 and 2");
     assert!(entries(&site.lab, "s1").lines().count() > before, "it has its entries");
     measuring.terminate();
-    assert_eq!(measuring.complaint().1, Some(143));
+    assert_eq!(measuring.error_text().1, Some(143));
     assert_eq!(entries(&site.lab, "s1").lines().count(), before);
     site.down();
 }

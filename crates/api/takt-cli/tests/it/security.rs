@@ -411,8 +411,8 @@ fn measured_protection_is_included_in_the_bounds_and_the_certificate() {
             assert!(count >= 100 && p50 > 0 && p50 <= max, "{cost}");
         }
     }
-    let analysed: Value = serde_json::from_str(&done(&format!("analyze {system} --json"))).expect("JSON");
-    let measured = analysed["measured"].as_array().expect("a list");
+    let analyzed: Value = serde_json::from_str(&done(&format!("analyze {system} --json"))).expect("JSON");
+    let measured = analyzed["measured"].as_array().expect("a list");
     assert_eq!(measured.len(), 2, "{measured:?}");
     let added: u64 = measured
         .iter()
@@ -421,7 +421,7 @@ fn measured_protection_is_included_in_the_bounds_and_the_certificate() {
             (max_ns * time["margin_permille"].as_u64().expect("a number")).div_ceil(1_000)
         })
         .sum();
-    assert_eq!(analysed["flows"][0]["bound_ns"], 55_000 + added, "the declared times, and what protection adds");
+    assert_eq!(analyzed["flows"][0]["bound_ns"], 55_000 + added, "the declared times, and what protection adds");
     let certificate = directory.path().join("system.json").display().to_string();
     let shown = done(&format!("analyze {system} --certificate {certificate}"));
     assert!(shown.contains("seal data-encrypt of 64 octets and seal rtps-sign of 192 octets"), "{shown}");

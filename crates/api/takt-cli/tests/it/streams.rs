@@ -84,7 +84,7 @@ fn clock_options_are_refused_outside_streams() {
         "pub --clock 127.0.0.1:1",
         "sub --answer-clock 127.0.0.1:1",
     ] {
-        let (text, code) = Takt::start(&format!("perf {line}")).complaint();
+        let (text, code) = Takt::start(&format!("perf {line}")).error_text();
         assert_eq!(code, Some(2), "{text}");
         assert!(text.contains("--answer-clock is valid only for pub"), "{text}");
     }

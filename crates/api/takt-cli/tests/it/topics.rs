@@ -36,7 +36,7 @@ fn published_samples_are_echoed_with_a_learned_type() {
     let payload = raw["payload"].as_str().unwrap();
     assert!(payload.starts_with("00010000") && payload.contains("52454400"), "{payload}");
     publisher.terminate();
-    let (text, code) = publisher.complaint();
+    let (text, code) = publisher.error_text();
     assert_eq!(code, Some(143), "a stream without end is ended by SIGTERM: {text}");
 }
 
@@ -49,7 +49,7 @@ fn publisher_learns_type_and_policies_from_a_reader() {
         report,
         json!({ "topic": "Square", "type": "ShapeType", "written": 2, "readers": 1, "acknowledged": true })
     );
-    let (_, code) = start(r#"pub Square {"color":"RED"} --dispose"#, 201).complaint();
+    let (_, code) = start(r#"pub Square {"color":"RED"} --dispose"#, 201).error_text();
     assert_eq!(code, Some(0));
     let (text, status) = reader.finish();
     assert!(status.success(), "{text}");
@@ -109,7 +109,7 @@ fn echo_gets_the_history_of_a_reliable_writer_in_either_order() {
         let numbers: Vec<_> = lines(&text).iter().map(|line| line["sequence_number"].clone()).collect();
         assert_eq!(numbers, [1, 2, 3].map(|number| json!(number)), "echo is first: {echo_is_first}");
         writer.terminate();
-        writer.complaint();
+        writer.error_text();
     }
 }
 
@@ -142,7 +142,7 @@ fn values_can_come_from_standard_input() {
 #[test]
 fn empty_standard_input_is_an_error_before_the_wait_for_a_reader() {
     for input in ["", "\n \n"] {
-        let (text, code) = Takt::start_with_input("pub Lines --interface lo --domain 208", input).complaint();
+        let (text, code) = Takt::start_with_input("pub Lines --interface lo --domain 208", input).error_text();
         assert_eq!(code, Some(2), "{text}");
         assert!(text.contains("standard input has no value; expected one JSON value per line"), "{text}");
     }
@@ -151,7 +151,7 @@ fn empty_standard_input_is_an_error_before_the_wait_for_a_reader() {
 #[test]
 fn invalid_value_is_reported_with_its_line_of_standard_input() {
     let line = "pub Lines --type takt::Text --no-wait --interface lo --domain 203";
-    let (text, code) = Takt::start_with_input(line, "{}\n\n{\"text\":\"two\"}\n\nnonsense\n").complaint();
+    let (text, code) = Takt::start_with_input(line, "{}\n\n{\"text\":\"two\"}\n\nnonsense\n").error_text();
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("line 5: the value is not JSON"), "{text}");
 }
@@ -170,9 +170,10 @@ fn content_filter_selects_samples() {
     assert!(lines(&text).iter().all(|line| line["data"]["x"] == json!(7)), "{text}");
     let (text, _) = find_both.finish();
     assert!(lines(&text).iter().any(|line| line["data"]["x"] == json!(1)), "both were there: {text}");
-    for (filter, complaint) in [("speed>1", "ShapeType has no member 'speed'"), ("x>%0", "parameter %0 has no value")] {
-        let (text, code) = start(&format!("sub Square --type ShapeType --filter {filter}"), 206).complaint();
-        assert!(code != Some(0) && text.contains(complaint), "{text}");
+    for (filter, error_text) in [("speed>1", "ShapeType has no member 'speed'"), ("x>%0", "parameter %0 has no value")]
+    {
+        let (text, code) = start(&format!("sub Square --type ShapeType --filter {filter}"), 206).error_text();
+        assert!(code != Some(0) && text.contains(error_text), "{text}");
     }
     publishers.iter().for_each(Takt::terminate);
 }
@@ -196,7 +197,7 @@ fn errors_are_reported_with_the_exit_code_of_their_kind() {
         ("echo Square --timeout 1e19", 2, "from 0 to 1e9"),
         ("sub Square --reliable --best-effort", 2, "cannot be used with"),
     ] {
-        let (text, code) = start(line, 203).complaint();
+        let (text, code) = start(line, 203).error_text();
         assert_eq!(code, Some(expected), "{line}: {text}");
         assert!(text.contains(hint), "{line}: {text}");
     }
@@ -206,7 +207,7 @@ fn errors_are_reported_with_the_exit_code_of_their_kind() {
 fn reader_that_does_not_match_is_reported_with_the_reason() {
     let reader = start("sub Square --type ShapeType --reliable", 204);
     reader.await_complaint("takt: reading");
-    let (text, code) = start(&format!("pub Square {VALUE} --best-effort --timeout 3"), 204).complaint();
+    let (text, code) = start(&format!("pub Square {VALUE} --best-effort --timeout 3"), 204).error_text();
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("RELIABILITY") && text.contains("1 reader of topic Square found, but none"), "{text}");
 }
@@ -237,7 +238,7 @@ fn signal_ends_waiting_commands() {
         let waiting = start("echo Square", 205);
         waiting.await_complaint("takt: looking for topic");
         waiting.signal(signal);
-        let (text, code) = waiting.complaint();
+        let (text, code) = waiting.error_text();
         assert_eq!(code, Some(expected), "{text}");
     }
 }

@@ -89,7 +89,7 @@ fn missing_interface_is_usable_by_no_transport() {
         assert!(!is_usable, "{transport}");
         assert_eq!(detail(&findings, "interface", "missing"), "no interface nowhere0");
     }
-    let (why, _) = Takt::start("transport probe nowhere0").complaint();
+    let (why, _) = Takt::start("transport probe nowhere0").error_text();
     assert_eq!(why, "takt: probe nowhere0: no transport supports this interface");
 }
 

@@ -131,9 +131,9 @@ impl SystemFile {
     /// # Errors
     /// A resource is overloaded, the system is invalid, or other jobs may run between the jobs of a
     /// stage.
-    pub fn analyse(&self) -> Result<Certificate> {
+    pub fn analyze(&self) -> Result<Certificate> {
         let refuse = |what| config_error(&self.source, what);
-        let certificate = takt_calculus::analyse(&self.system).map_err(|why| refuse(infeasible(&self.system, &why)))?;
+        let certificate = takt_calculus::analyze(&self.system).map_err(|why| refuse(infeasible(&self.system, &why)))?;
         let certificate = Certificate { measured: self.measured.clone(), ..certificate };
         match certificate.measured.iter().find(|time| !is_one_piece(&certificate, time)) {
             None => Ok(certificate),
@@ -181,9 +181,9 @@ impl SystemFile {
                 };
                 HostStage::new(name, claims[at].response_ns.saturating_add(stage.delay_ns))
             };
-            let is_on_this_host = own.stages[part.clone()].iter().any(|stage| stage.resource == executor);
+            let runs_on_executor = own.stages[part.clone()].iter().any(|stage| stage.resource == executor);
             let period_ns = own.arrivals.map_or(0, |arrivals| arrivals.period_ns);
-            is_on_this_host.then(|| HostStages {
+            runs_on_executor.then(|| HostStages {
                 period_ns,
                 jitter_ns,
                 flow: own.name.clone(),
@@ -212,7 +212,7 @@ impl SystemFile {
     /// There are no bounds, limits are not kept, or flows of a topic contradict each other.
     pub fn timing_plan(&self) -> Result<TimingPlan> {
         let refuse = |what| config_error(&self.source, what);
-        let certificate = self.analyse()?;
+        let certificate = self.analyze()?;
         if let Some(what) = self.not_kept(&certificate) {
             return Err(refuse(what));
         }
@@ -268,7 +268,7 @@ fn infeasible(system: &System, why: &Infeasible) -> String {
             let flow = &system.flows[*flow];
             let resource = flow.stages[*stage].resource;
             let name = &system.resources[resource].name;
-            let used = advice::utilisation_ppm(system, resource).map_or("without limit".to_owned(), percent);
+            let used = advice::utilization_ppm(system, resource).map_or("without limit".to_owned(), percent);
             format!("no bound for {} on {name}: {why} (utilization of {name}: {used})", flow.name)
         }
         other => other.to_string(),

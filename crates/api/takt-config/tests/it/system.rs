@@ -151,7 +151,7 @@ fn measured_times_give_bounds_that_a_second_run_uses() {
         let text = measured("measured = [\"pedal.json\", \"wheel.json\"]\nmargin = 3.0");
         let path = directory.write("system.toml", &text);
         let file = read_system(&path, &[], None).expect("it fits");
-        match file.analyse() {
+        match file.analyze() {
             Ok(certificate) => break (path, file, certificate),
             Err(why) => assert!(since.elapsed() < LIMIT, "{why}"),
         }
@@ -329,12 +329,12 @@ fn jobs_of_one_stage_run_without_interruption_or_are_refused() {
     let together = format!("{before}{both}]\n");
     let file = read(&together, &all, None).expect("there are enough");
     assert_eq!(file.system().flows[0].stages[1].piece_ns, 9_002);
-    assert!(file.analyse().is_ok(), "nothing else is as urgent");
+    assert!(file.analyze().is_ok(), "nothing else is as urgent");
     let rival = "[[flow]]\nname = \"rival\"\nmin_separation = \"1 s\"\nstages = [{ on = \"wheel\", priority = 31, time = \"1 us\" }]\n";
     let burst = together.replace("min_separation = \"1 s\"", "min_separation = \"1 s\"\nburst = 2");
     for text in [format!("{together}{rival}"), burst] {
         let error =
-            read(&text, &all, None).expect("there are enough").analyse().expect_err("it may be parted").to_string();
+            read(&text, &all, None).expect("there are enough").analyze().expect_err("it may be parted").to_string();
         assert!(error.contains("flow braking: others may come between the jobs of its stage on wheel"), "{error}");
     }
 }
@@ -351,7 +351,7 @@ fn bounds_of_urgent_flows_include_the_server_of_normal_work() {
         );
         SystemFile::parse("f.toml", &text, Vec::new(), None).expect("well-formed")
     };
-    let bound = |file: &SystemFile| file.analyse().expect("it has bounds").flows[0].bound_ns;
+    let bound = |file: &SystemFile| file.analyze().expect("it has bounds").flows[0].bound_ns;
     let log = |priority, time| {
         format!("[[flow]]\nname = \"log\"\nstages = [{{ on = \"wheel\", priority = {priority}, time = \"{time}\" }}]\n")
     };
@@ -373,7 +373,7 @@ fn bounds_of_urgent_flows_include_the_server_of_normal_work() {
     let busy = "[[flow]]\nname = \"middle\"\nmin_separation = \"200 ms\"\nburst = 300\n\
                 stages = [{ on = \"wheel\", priority = 10, time = \"100 us\" }]\n";
     let file = file("normal = \"200 us\"", busy);
-    let certificate = file.analyse().expect("it has bounds");
+    let certificate = file.analyze().expect("it has bounds");
     assert_eq!(takt_calculus::verify(&certificate), Ok(()));
     assert_eq!(certificate.flows[0].bound_ns, Some(100_000 + 200_000 + 100_000));
     assert_eq!(certificate.flows[1].bound_ns, Some(30_000_000 + 100_000 + 4 * 200_000), "one in each 10 ms");
@@ -420,7 +420,7 @@ fn endpoints_announce_the_stages_before_and_after_the_network() {
     assert_eq!(reader.jitter_ns, 2_200_000, "that of the writer's host, and what the network may take");
     assert_eq!(of(&reader)[0], ("interface".to_owned(), 200_000));
     assert_eq!(of(&reader).len(), 3);
-    let whole = file.analyse().expect("bounded").flows[0].bound_ns.expect("bounded");
+    let whole = file.analyze().expect("bounded").flows[0].bound_ns.expect("bounded");
     assert_eq!(writer.bound_ns() + 2_000_000 + reader.bound_ns(), whole);
 }
 

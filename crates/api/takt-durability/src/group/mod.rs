@@ -389,7 +389,7 @@ impl Group {
             reader.acknowledge_taken()?;
         }
         match self.writer.clone() {
-            Some(writer) => self.pass_on(|record| writer.write(&record.as_relayed())),
+            Some(writer) => self.relay(|record| writer.write(&record.as_relayed())),
             None => Ok(()),
         }
     }
@@ -398,7 +398,7 @@ impl Group {
     /// together with later changes of its original writer and of its instance. A new change is
     /// tried immediately, so that only these changes wait. A repeated attempt ends after
     /// [`REFUSALS_MAX`] refusals, and the next one continues after them.
-    fn pass_on(&mut self, mut write: impl FnMut(&Record) -> takt::Result<bool>) -> Result<()> {
+    fn relay(&mut self, mut write: impl FnMut(&Record) -> takt::Result<bool>) -> Result<()> {
         let is_repeated = self.waiting_for_room.since.is_some_and(|since| since.elapsed() >= ROOM_PAUSE);
         // New changes are always tried.
         let (before, tried_from) = (self.offered, self.waiting_for_room.next);
@@ -551,7 +551,7 @@ impl Group {
     /// Removes instances whose cleanup delay has passed. Returns their number.
     pub(crate) fn clean_up(&mut self, is_alive: impl Fn(Guid) -> bool, batch: &mut Batch) -> Result<usize> {
         let over = self.index.clean_up(Instant::now(), &is_alive);
-        let removed = self.index.forget_origins(&is_alive);
+        let removed = self.index.remove_origins(&is_alive);
         if self.is_persistent() {
             removed.into_iter().for_each(|writer| batch.remove_origin(self.id, writer));
         }

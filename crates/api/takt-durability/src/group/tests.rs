@@ -137,7 +137,7 @@ fn topic_without_writers_and_changes_ends_after_its_idle_time() {
 fn passed_on(group: &mut Group, has_room: impl Fn(&Record) -> bool) -> Vec<(u8, i64)> {
     let mut taken = Vec::new();
     group.mark_committed();
-    let passed = group.pass_on(|record| {
+    let passed = group.relay(|record| {
         let fits = has_room(record);
         taken.extend(fits.then_some((record.origin.writer.to_bytes()[0], record.origin.sn.0)));
         Ok(fits)

@@ -97,7 +97,7 @@ fn receive_and_end() {
     let writer = numbers(&publisher);
     let mut service = Service::new(options.clone()).expect("a service");
     let has_reader = |topic: &'static str| {
-        move |notes: &[String]| notes.iter().any(|note| note.starts_with(&format!("{topic}: heard")))
+        move |notes: &[String]| notes.iter().any(|note| note.starts_with(&format!("{topic}: discovered")))
     };
     step_until(&mut service, &mut notes, "the topic", has_reader("Numbers"));
     service.step().expect("there is space");

@@ -107,7 +107,7 @@ fn topic_without_writers_and_samples_ends_and_another_can_begin() {
         let _second = writer_of(&publisher, "Second", durability);
         step_until(&mut service, "refused", &|service, _| service.totals().refused_topics == 1);
         drop(first);
-        step_until(&mut service, "room", &|_, notes| notes.iter().any(|note| note.starts_with("Second: heard")));
+        step_until(&mut service, "room", &|_, notes| notes.iter().any(|note| note.starts_with("Second: discovered")));
         drop(service);
         let service = Service::new(options).expect("a service");
         assert_eq!(

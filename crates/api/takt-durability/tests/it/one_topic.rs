@@ -18,9 +18,9 @@ fn pages(participant: &DomainParticipant) -> DataWriter<Page> {
 }
 
 /// Runs the service until the condition holds, and returns its notes.
-fn step_until(service: &mut Service, what: &str, mut is_so: impl FnMut(&Service) -> bool) -> Vec<String> {
+fn step_until(service: &mut Service, what: &str, mut condition: impl FnMut(&Service) -> bool) -> Vec<String> {
     let (deadline, mut notes) = (Instant::now() + TIMEOUT, Vec::new());
-    while !is_so(service) {
+    while !condition(service) {
         assert!(Instant::now() < deadline, "{what}: {:?} {notes:?}", service.totals());
         service.step().expect("one topic ends no service");
         notes.extend(service.take_notes());

@@ -603,12 +603,12 @@ impl TypeLearning {
 impl Drop for TypeLearning {
     fn drop(&mut self) {
         let Self { participant, type_fetch, .. } = self;
-        let cancelled = participant.engine().inspect(|driver| {
+        let canceled = participant.engine().inspect(|driver| {
             type_fetch.cancel(&mut driver.core);
             Ok(())
         });
         // A closed participant has no requests.
-        drop(cancelled);
+        drop(canceled);
     }
 }
 

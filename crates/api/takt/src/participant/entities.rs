@@ -59,8 +59,8 @@ impl DomainParticipant {
     /// an SQL expression of DDS 1.4 annex B with parameters `%0` to `%99`.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] if the expression is invalid, or does not match the type or the
-    /// parameters.
+    /// [`Error::BadParameter`] if the expression is invalid, does not match the type or the
+    /// parameters, or `related_topic` belongs to another participant.
     pub fn create_contentfilteredtopic<T: TypeSupport>(
         &self,
         name: &str,

@@ -156,7 +156,7 @@ impl LeaderState {
             if is_new {
                 engine.begin_leader_list()?;
             }
-            let mut ready = ready.behind(bounds[0]);
+            let mut ready = ready.without_first(bounds[0]);
             if !ready.is_any_of(bounds[1] - bounds[0]) {
                 continue;
             }
@@ -166,7 +166,7 @@ impl LeaderState {
                     self.unpolled.0 &= !(1 << index);
                     break;
                 }
-                if waker.is_signalled() {
+                if waker.is_signaled() {
                     break;
                 }
                 ready = Ready::ALL;

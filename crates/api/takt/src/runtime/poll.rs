@@ -31,7 +31,7 @@ impl Ready {
 
     /// Returns the set without the first `count` descriptors. Sign extension keeps
     /// [`ALL`](Self::ALL) unchanged.
-    pub(crate) fn behind(self, count: usize) -> Self {
+    pub(crate) fn without_first(self, count: usize) -> Self {
         Self(self.0 >> count.min(63))
     }
 
@@ -175,7 +175,7 @@ impl PollSet {
 /// sleeps.
 pub(crate) struct Waker<O: Os = Linux> {
     event: O::Event,
-    signalled: O::Flag,
+    signaled: O::Flag,
     sleeping: O::Flag,
 }
 
@@ -189,27 +189,27 @@ impl<O: Os> Waker<O> {
     /// Creates a waker on any implementation of [`Os`].
     pub(crate) fn with_os() -> Result<Self> {
         let event = O::Event::new().map_err(|source| TransportError::new("eventfd", "wake-up", source))?;
-        Ok(Self { event, signalled: O::Flag::default(), sleeping: O::Flag::default() })
+        Ok(Self { event, signaled: O::Flag::default(), sleeping: O::Flag::default() })
     }
 
     /// Ends the current sleep, or the next one.
     pub(crate) fn wake(&self) {
-        self.signalled.store(true);
+        self.signaled.store(true);
         if self.sleeping.load() {
             let woken = self.event.set();
             debug_assert!(woken.is_ok(), "an open eventfd takes a write of 8 bytes");
         }
     }
 
-    pub(crate) fn is_signalled(&self) -> bool {
-        self.signalled.load()
+    pub(crate) fn is_signaled(&self) -> bool {
+        self.signaled.load()
     }
 
     /// Clears the signal. Call it before checking the condition that is waited for.
     pub(crate) fn reset(&self) {
         // A load is cheaper than a store, and usually there is no signal.
-        if self.signalled.load() {
-            self.signalled.store(false);
+        if self.signaled.load() {
+            self.signaled.store(false);
         }
     }
 
@@ -220,7 +220,7 @@ impl<O: Os> Waker<O> {
         let timeout = deadline.map(|deadline| Duration::from_nanos(deadline.0.saturating_sub(now.0)));
         set.ready = None;
         self.sleeping.store(true);
-        let result = if self.is_signalled() { None } else { Some(self.event.wait(set, timeout)) };
+        let result = if self.is_signaled() { None } else { Some(self.event.wait(set, timeout)) };
         self.sleeping.store(false);
         let Some(result) = result else { return Ok(()) };
         let (is_set, ready) = result.map_err(|source| TransportError::new("poll", "descriptors", source))?;
@@ -249,18 +249,18 @@ mod tests {
         let waker = Waker::new().expect("eventfd");
         waker.wake();
         waker.sleep(&mut PollSet::default(), Instant(0), None).expect("poll");
-        assert!(waker.is_signalled());
+        assert!(waker.is_signaled());
         waker.reset();
-        assert!(!waker.is_signalled());
+        assert!(!waker.is_signaled());
     }
 
     #[test]
     fn ready_set_is_indexed_by_position() {
         let ready = Ready::of(0b1000);
         assert!(!ready.is_any_of(3) && ready.is_any_of(4) && ready.is_any_of(64) && !ready.is_any_of(0));
-        assert!(ready.behind(3).is_any_of(1) && !ready.behind(4).is_any_of(64));
-        assert!(Ready::ALL.behind(70).is_any_of(1) && !Ready::ALL.is_any_of(0));
-        assert!(Ready::of(1 << 63).behind(63).is_any_of(1));
+        assert!(ready.without_first(3).is_any_of(1) && !ready.without_first(4).is_any_of(64));
+        assert!(Ready::ALL.without_first(70).is_any_of(1) && !Ready::ALL.is_any_of(0));
+        assert!(Ready::of(1 << 63).without_first(63).is_any_of(1));
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         let mut set = PollSet::default();
         [&quiet, &loud].into_iter().for_each(|event| set.add(std::os::fd::AsRawFd::as_raw_fd(event)));
         waker.sleep(&mut set, Instant(0), None).expect("poll");
-        assert!(!set.ready().is_any_of(1) && set.ready().behind(1).is_any_of(1));
+        assert!(!set.ready().is_any_of(1) && set.ready().without_first(1).is_any_of(1));
         set.clear();
         waker.wake();
         waker.sleep(&mut set, Instant(0), None).expect("poll");
@@ -325,7 +325,7 @@ mod tests {
             for last in [count - 1, 7] {
                 events[last].wake().expect("woken");
                 let ready = sleep(60_000_000_000);
-                assert!(ready.behind(last).is_any_of(1) && !ready.is_any_of(last.min(7)), "{count}: {last}");
+                assert!(ready.without_first(last).is_any_of(1) && !ready.is_any_of(last.min(7)), "{count}: {last}");
                 assert!(events[last].reset().expect("reset"));
             }
         }
@@ -337,12 +337,12 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| waker.wake());
             let mut set = PollSet::default();
-            while !waker.is_signalled() {
+            while !waker.is_signaled() {
                 set.clear();
                 waker.sleep(&mut set, Instant(0), None).expect("poll");
             }
         });
-        assert!(waker.is_signalled());
+        assert!(waker.is_signaled());
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub fn deliver(pair: &Pair<Blob>, count: u32, len: usize) {
         loop {
             match pair.writer.write(&blob) {
                 Ok(()) => break,
-                Err(Error::Timeout { .. }) => pair.turn(),
+                Err(Error::Timeout { .. }) => pair.drive(),
                 Err(error) => panic!("{error}"),
             }
             take_all(&mut expected);
@@ -46,7 +46,7 @@ pub fn deliver(pair: &Pair<Blob>, count: u32, len: usize) {
         take_all(&mut expected);
         expected == count
     });
-    pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+    pair.wait_until("acknowledgment", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
     assert_eq!(pair.reader.sample_lost_status().expect("open").total_count, 0);
 }
 

@@ -8,7 +8,7 @@ pub use takt_testkit::domain::domain;
 
 /// Maximum time that a test waits for a condition. Exceeding it means a failure, not a slow
 /// machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Shape")]
@@ -63,7 +63,7 @@ pub fn reliable_reader(history: History) -> DataReaderQos {
 /// Drives the inline participants among `participants` until `condition` holds. The others have
 /// their own threads.
 pub fn wait_until(participants: &[&DomainParticipant], what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !condition() {
         assert!(Instant::now() < deadline, "timeout waiting for: {what}");
         let mut inline = 0;
@@ -112,9 +112,9 @@ impl<T: TypeSupport> Pair<T> {
     }
 
     /// Drives both participants for one pass, as far as they are inline.
-    pub fn turn(&self) {
+    pub fn drive(&self) {
         let mut passes = 0;
-        self.wait_until("a turn", || {
+        self.wait_until("one pass", || {
             passes += 1;
             passes > 1
         });

@@ -22,9 +22,9 @@ const DISSECTOR_NAME: u16 = 12;
 /// Versions and the names of their dissectors.
 const DISSECTORS: [(Version, &str); 2] = [(Version::V1_3, "openflow_v4"), (Version::V1_4, "openflow_v5")];
 
-/// INTEROP(tshark 4.0.17): bundles of 1.3 are octets of an experimenter to it. It reports queue
-/// counters and queue descriptions of 1.4 as malformed, which os-ken's vectors and Open vSwitch
-/// have in the same form.
+/// INTEROP(tshark 4.0.17): shows bundles of 1.3 as the octets of an experimenter message. It
+/// reports queue counters and queue descriptions of 1.4 as malformed, although os-ken's vectors and
+/// Open vSwitch have the same form.
 fn is_unknown_to_tshark(version: Version, message: &Message) -> bool {
     match message {
         Message::BundleControl(_) | Message::BundleAdd(_) => version == Version::V1_3,

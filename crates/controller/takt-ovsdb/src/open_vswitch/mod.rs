@@ -141,7 +141,7 @@ impl OpenVSwitch {
     ///
     /// # Errors
     /// Same as [`Connection::transact`].
-    pub fn initialise(&mut self) -> Result<()> {
+    pub fn initialize(&mut self) -> Result<()> {
         if self.connection.select(DATABASE, ROOT, &[], &["_uuid"])?.is_empty() {
             self.transact(&[Operation::insert(ROOT, "root", Columns::new())])?;
         }

@@ -144,7 +144,7 @@ fn open_vswitch_applies_the_database() {
     let _inside = host.enter();
     let processes = Processes::start();
     let mut database = connect(&processes.database());
-    database.initialise().expect("the server answers");
+    database.initialize().expect("the server answers");
     bridges_and_ports(&processes, &mut database);
     errors_name_the_operation(&mut database);
     controllers(&mut database);

@@ -77,7 +77,7 @@ impl Admission {
                     selectors.push(selector);
                 }
                 Err(refused) => {
-                    // No switch has entries of them yet.
+                    // No switch has entries of these flows yet.
                     selectors.iter().for_each(|selector| self.retract(*selector, pair));
                     let remedies = self.remedies(&demand);
                     // Flows that changed for the first share keep their present classes.

@@ -21,14 +21,14 @@ const PROBES: u64 = 5;
 /// IPv6. The frame of a sample is longer than the sample by more than this.
 const PROBE_LEN: u64 = 130;
 
-/// The longest RTPS message that fits every Ethernet, and the longest that fits an MTU of 1,500
-/// octets by IPv4. Before a writer of Takt sends messages of a length in this range to best-effort
-/// readers, it probes the path to them.
+/// Lengths in octets of the RTPS messages that fit an MTU of 1,500 octets by IPv4, but not by IPv6.
+/// Before a writer of Takt sends messages of a length in this range to best-effort readers, it
+/// probes the path to them.
 const LONG_MESSAGES: std::ops::RangeInclusive<u64> = 1453..=1472;
 
-/// Lengths in octets of RTPS header, INFO_DST, INFO_TS and HEARTBEAT in a message (RTPS 2.5 §9.4),
-/// and of the part of a DATA_FRAG before its fragment.
-const MESSAGE_LEN: u64 = 80;
+/// Length in octets of RTPS header, INFO_DST, INFO_TS and HEARTBEAT in a message (RTPS 2.5 §9.4).
+const MESSAGE_OVERHEAD_LEN: u64 = 80;
+/// Length in octets of the part of a DATA_FRAG before its fragment.
 const FRAGMENT_HEADER_LEN: u64 = 36;
 
 /// Length in octets of a pair of path probes: a short one, and one that fills a frame, with its
@@ -48,8 +48,8 @@ fn probe_burst_samples(sample_len: u64) -> u64 {
 /// with at most `at_once` samples is long.
 fn path_probes(sample_len: u64, at_once: u64, fragment_len: u64) -> u64 {
     let part = sample_len.min(fragment_len).saturating_add(FRAGMENT_HEADER_LEN);
-    let parts = ((LONG_MESSAGES.end() - MESSAGE_LEN) / part.max(1)).clamp(1, at_once.max(1));
-    if MESSAGE_LEN.saturating_add(parts.saturating_mul(part)) < *LONG_MESSAGES.start() {
+    let parts = ((LONG_MESSAGES.end() - MESSAGE_OVERHEAD_LEN) / part.max(1)).clamp(1, at_once.max(1));
+    if MESSAGE_OVERHEAD_LEN.saturating_add(parts.saturating_mul(part)) < *LONG_MESSAGES.start() {
         return 0;
     }
     let fragments = sample_len.div_ceil(fragment_len.max(1)).max(1);
@@ -70,8 +70,8 @@ pub(super) struct Demand {
     hosts: (PairStages, u64),
 }
 
-/// Returns the separation such that a source with it and a burst larger by one covers two sources
-/// with separations `a_ns` and `b_ns`.
+/// Returns the separation of one source that covers two sources with separations `a_ns` and `b_ns`,
+/// if its burst is larger by one.
 fn combined_separation(a_ns: u64, b_ns: u64) -> u64 {
     let (a, b) = (u128::from(a_ns), u128::from(b_ns));
     u64::try_from(a * b / (a + b).max(1)).unwrap_or(u64::MAX)

@@ -217,7 +217,7 @@ impl Admission {
         }
         let Some(flow) = self.flows.get_mut(&selector) else { return };
         let SharedFlow { placed, leaving, refusing_switches: refusing, unreachable, .. } = flow;
-        let is_being_called = |entry: &mut Entry| {
+        let is_omitted = |entry: &mut Entry| {
             entry.is_branch
                 && match presence(entry) {
                     Presence::Refused => refusing.insert(entry.dpid),
@@ -226,7 +226,7 @@ impl Admission {
                 }
         };
         let before = placed.len();
-        leaving.extend(placed.extract_if(.., is_being_called));
+        leaving.extend(placed.extract_if(.., is_omitted));
         if placed.len() < before {
             self.update_flow(selector);
         }

@@ -36,7 +36,7 @@ impl Admission {
         self.free_backup_paths(now, &presence);
         self.release_budgets(now);
         self.deadline = self.next_deadline(now);
-        // Nothing else makes a pair ready.
+        // A pair becomes ready only by a change of one of its flows.
         if self.flows.take_touched() {
             self.release_ready();
         }

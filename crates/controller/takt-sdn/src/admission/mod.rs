@@ -112,7 +112,7 @@ pub struct Application {
     /// Whether the reader announces groups: its writer's participant probes the reader before it
     /// sends to one of them, or by unicast again.
     pub announces_groups: bool,
-    /// Whether the writer probes if long datagrams reach best-effort readers, as writers of Takt
+    /// Whether the writer probes whether long datagrams reach best-effort readers. Writers of Takt
     /// do.
     pub probes_paths: bool,
     /// Multicast groups by which the writer may send samples to the reader.
@@ -220,7 +220,7 @@ pub struct Admission {
     class_changes: ClassChanges,
     protections: Protections,
     broken_paths: BrokenPaths,
-    /// Wait until budgets may fall.
+    /// Wait during which removed flows still influence others, so that no decision lowers budgets.
     removed_influence: RemovedFlowInfluence,
     /// Earliest end of all waits.
     deadline: Option<Instant>,
@@ -325,7 +325,7 @@ impl Admission {
             let flow = self.owners.get(id).and_then(|selector| self.flows.get_mut(selector));
             flow.into_iter().for_each(|flow| flow.must_leave |= flow.is_served && !flow.is_leaving());
         }
-        // Their meters have no shares of dropped pairs.
+        // The meters of rerouted flows have no shares of dropped pairs.
         others.into_iter().for_each(|selector| self.keep_present_state(selector));
         self.allow_branches();
         changed.extend(self.flows.keys().filter(|selector| selector.is_group()));
@@ -433,7 +433,8 @@ impl Admission {
         self.shall_retry = true;
     }
 
-    /// Releases shares that no meter passes and of which no frame is under way.
+    /// Releases the shares of a flow with these request names. No meter passes them, and no frame
+    /// of them is in the network.
     fn release_share(&mut self, request: RequestId, selector: Selector, names: &[String]) {
         if selector.is_group() {
             self.update_group_requests(selector);
@@ -444,7 +445,7 @@ impl Admission {
         self.update_flow(selector);
     }
 
-    /// Frees the share of the network of a flow of which the switches have nothing any more.
+    /// Removes a flow that is in no switch any more, and frees its share of the network.
     fn free(&mut self, selector: Selector) {
         let Some(flow) = self.flows.remove(&selector) else { return };
         self.scheduler.remove(flow.request);
@@ -475,7 +476,7 @@ impl Admission {
         self.flows.contains_key(selector)
     }
 
-    /// Returns a name of a flow for display: its requests, at most the first three.
+    /// Returns a name of a flow for display: the names of its first three requests.
     pub fn flow_name(&self, selector: &Selector) -> String {
         let shares = self.flows.get(selector).into_iter().flat_map(SharedFlow::present);
         let names: BTreeSet<&str> = shares.map(|share| share.demand.request.name.as_str()).collect();

@@ -26,8 +26,8 @@ pub struct Wanted {
 impl Admission {
     /// Returns the meters of flows whose first switch is this one.
     pub fn metered(&self, dpid: u64) -> impl Iterator<Item = (u32, Selector)> {
-        let is_on_this_host = move |flow: &SharedFlow| flow.policed.as_ref().is_some_and(|(at, _)| *at == dpid);
-        self.flows.iter().filter(move |(_, flow)| is_on_this_host(flow)).map(|(selector, flow)| (flow.meter, *selector))
+        let is_policed_here = move |flow: &SharedFlow| flow.policed.as_ref().is_some_and(|(at, _)| *at == dpid);
+        self.flows.iter().filter(move |(_, flow)| is_policed_here(flow)).map(|(selector, flow)| (flow.meter, *selector))
     }
 
     /// Returns the entries that a switch is to have.

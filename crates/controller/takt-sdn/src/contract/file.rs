@@ -6,7 +6,7 @@
 //! type = "Image"         # optional, a pattern too
 //! separation = "5ms"
 //! jitter = "20ms"        # optional; one separation by default
-//! size = 1400            # octets of a serialised sample
+//! size = 1400            # octets of a serialized sample
 //! limit = "1ms"
 //! importance = 7
 //! protected = true       # optional; backup paths for links that fail

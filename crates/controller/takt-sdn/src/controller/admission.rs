@@ -308,11 +308,11 @@ impl Controller {
         let host = self.devices.by_address(vlan, address);
         let host = host.ok_or_else(|| format!("the host of the {what}, {address}, is not known"))?;
         let here = self.devices.get(host).map(|host| host.at);
-        let modelled = self.devices.interface(host.mac);
-        if let Some((here, modelled)) = here.zip(modelled).filter(|(here, modelled)| here != modelled) {
+        let modeled = self.devices.interface(host.mac);
+        if let Some((here, modeled)) = here.zip(modeled).filter(|(here, modeled)| here != modeled) {
             return Err(format!(
                 "the host of the {what}, {host}, is at {here}, and its Ethernet address was seen before in another \
-                 VLAN at {modelled}; give interfaces at different ports different addresses"
+                 VLAN at {modeled}; give interfaces at different ports different addresses"
             ));
         }
         Ok(End { host: model_host(host.mac), vlan, address, trailer_len: trailer_len(vendor) })

@@ -119,7 +119,7 @@ pub enum Event {
         why: String,
     },
     /// The controller starts to correct a switch whose tables have been read.
-    Resynchronised {
+    Resynchronized {
         /// Datapath id of the switch.
         dpid: u64,
         /// Difference between its tables and the wanted ones.
@@ -348,7 +348,7 @@ impl fmt::Display for Event {
             Self::SwitchUp { dpid, ports } => write!(f, "switch {dpid:016x} is up with {ports} ports"),
             Self::SwitchDown { dpid, why } => write!(f, "switch {dpid:016x} is down: {why}"),
             Self::ConnectionRefused { why } => write!(f, "connection refused: {why}"),
-            Self::Resynchronised { dpid, difference: Difference { added, changed, deleted } } => {
+            Self::Resynchronized { dpid, difference: Difference { added, changed, deleted } } => {
                 write!(f, "switch {dpid:016x}: {added} entries added, {changed} changed, {deleted} deleted")
             }
             Self::EntryRefused { dpid, entry, error } => {

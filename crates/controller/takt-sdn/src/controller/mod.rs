@@ -4,7 +4,7 @@
 //! next deadline. It discovers the topology and the hosts, and derives the tables of each switch
 //! from them.
 //!
-//! **Resynchronisation.** When a switch connects, its ports, rules, groups and meters are read.
+//! **Resynchronization.** When a switch connects, its ports, rules, groups and meters are read.
 //! Entries that differ from the wanted ones are changed: meters in a transaction, everything else
 //! in one atomic bundle if the switch supports bundles. Foreign rules are deleted. After a refusal
 //! the state is read again; a refused entry is omitted and reported.
@@ -551,7 +551,7 @@ impl Controller {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         match session.change(now, &mut switch.sync) {
             Ok(None) => switch.is_unchecked &= !session.is_idle(),
-            Ok(Some(difference)) if switch.is_unchecked => self.push(Event::Resynchronised { dpid, difference }),
+            Ok(Some(difference)) if switch.is_unchecked => self.push(Event::Resynchronized { dpid, difference }),
             Ok(Some(_)) => {}
             Err(SendError::NotConnected) => {}
             Err(error) => self.end(id, format!("a change cannot be sent: {error}")),

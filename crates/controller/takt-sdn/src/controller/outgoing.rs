@@ -17,7 +17,7 @@ use takt_openflow::packet::PacketOut;
 use takt_openflow::value::PortNo;
 
 use super::Controller;
-use super::packets::neighbour_of;
+use super::packets::neighbor_of;
 use crate::PortRef;
 use crate::frame::membership::statements;
 use crate::frame::{EtherType, Frame, LLDP, Network, with_dscp};
@@ -74,7 +74,7 @@ impl Controller {
             _ => {}
         }
         let Ok(Network::Ip(packet)) = frame.network() else { return None };
-        if neighbour_of(&packet).is_some() || statements(&packet).is_some() {
+        if neighbor_of(&packet).is_some() || statements(&packet).is_some() {
             return Some(Cause::Learning);
         }
         self.is_discovery(&packet).then_some(Cause::Discovery)

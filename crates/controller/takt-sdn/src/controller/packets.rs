@@ -24,12 +24,12 @@ fn vlan_of(frame: &Frame<'_>) -> Vlan {
 }
 
 /// A neighbor solicitation or advertisement (RFC 4861 §4.3, §4.4).
-pub(super) struct Neighbour {
+pub(super) struct Neighbor {
     is_solicitation: bool,
     target: Ipv6Addr,
 }
 
-pub(super) fn neighbour_of(packet: &IpPacket<'_>) -> Option<Neighbour> {
+pub(super) fn neighbor_of(packet: &IpPacket<'_>) -> Option<Neighbor> {
     // A hop limit of 255 proves that no router forwarded the packet.
     if packet.protocol() != ICMPV6 || packet.fragment().is_some() || packet.hop_limit() != 255 {
         return None;
@@ -41,7 +41,7 @@ pub(super) fn neighbour_of(packet: &IpPacket<'_>) -> Option<Neighbour> {
         _ => return None,
     };
     let target = Ipv6Addr::from(*message[8..].as_array::<16>()?);
-    Some(Neighbour { is_solicitation, target })
+    Some(Neighbor { is_solicitation, target })
 }
 
 impl Controller {
@@ -115,8 +115,8 @@ impl Controller {
                 }
                 self.forward_to_owner(at, frame, packet.target.1.into());
             }
-            Ok(Network::Ip(packet)) => match neighbour_of(&packet) {
-                Some(Neighbour { is_solicitation, target }) => {
+            Ok(Network::Ip(packet)) => match neighbor_of(&packet) {
+                Some(Neighbor { is_solicitation, target }) => {
                     // An advertisement names the owner of the target, a solicitation the owner of
                     // the source.
                     let claimed = if is_solicitation { packet.source() } else { IpAddr::V6(target) };

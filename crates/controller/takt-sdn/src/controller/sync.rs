@@ -1,7 +1,7 @@
 //! Synchronization of a switch: its actual and wanted tables, and the messages that turn one into
 //! the other.
 //!
-//! The actual tables are read from the switch ([`Sync::read`]) and updated by its acknowledgements.
+//! The actual tables are read from the switch ([`Sync::read`]) and updated by its acknowledgments.
 //! They are never assumed: after a failure or a lost reply they are read again.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -363,7 +363,7 @@ fn shown_gap(stream: &Stream, message: &Message<'_>, part: &Part<'_>, gap: &Gap)
         .finish()
 }
 
-/// Translates an acknowledgement to own numbers. Also returns the insertions that it requests.
+/// Translates an acknowledgment to own numbers. Also returns the insertions that it requests.
 fn own_acknack(stream: &Stream, message: &Message<'_>, part: &Part<'_>, it: &AckNack) -> (Action, Vec<usize>) {
     let (base, words, insertions) = stream.own_set(&it.reader_sn_state);
     let mut patch = Patch::new(message.bytes, part).number(at::ACKNACK_BASE, base);

@@ -1,10 +1,10 @@
-//! Set of the own sequence numbers of an SEDP writer whose changes, or GAPs for them, were sent to
-//! a receiver.
+//! Set of the sequence numbers of an SEDP writer that were sent to a receiver, each as a change or
+//! in a GAP.
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of gaps of unsent numbers below the highest sent one. With more, two adjacent
-/// gaps are merged.
+/// Maximum number of gaps of unsent numbers below the highest sent one. With more, the two lowest
+/// gaps are merged, and the sent numbers between them count as unsent.
 const GAPS_MAX: usize = 256;
 
 /// A set of positive numbers, stored as its highest member and the missing intervals below it.
@@ -55,11 +55,11 @@ mod tests {
 
     #[test]
     fn set_contains_numbers_added_in_any_order() {
-        let stretches = [(3, 3), (1, 2), (7, 9), (5, 5), (12, 12), (4, 8), (20, 19), (15, 16)];
-        for rotation in 0..stretches.len() {
+        let intervals = [(3, 3), (1, 2), (7, 9), (5, 5), (12, 12), (4, 8), (20, 19), (15, 16)];
+        for rotation in 0..intervals.len() {
             let (mut sent, mut model) = (SentNumbers::default(), [false; 24]);
-            for index in 0..stretches.len() {
-                let (first, last) = stretches[(index + rotation) % stretches.len()];
+            for index in 0..intervals.len() {
+                let (first, last) = intervals[(index + rotation) % intervals.len()];
                 sent.add(first, last);
                 (first..=last).for_each(|number| model[number as usize] = true);
                 for number in 1..24 {

@@ -53,12 +53,12 @@ pub fn spanning_tree(
 /// paths, the lowest next switch and port decide. Switches for which `is_transit` is false are only
 /// ends of paths.
 pub fn next_hops(links: &BTreeSet<Link>, target: u64, is_transit: impl Fn(u64) -> bool) -> BTreeMap<u64, u32> {
-    let mut neighbours: BTreeMap<u64, BTreeSet<(u64, u32)>> = BTreeMap::new();
+    let mut neighbors: BTreeMap<u64, BTreeSet<(u64, u32)>> = BTreeMap::new();
     for (a, b) in links {
         // Seen from the target: from `near`, the switch `far` is reached, whose own port leads
         // back.
         for (near, far) in [(a, b), (b, a)] {
-            neighbours.entry(near.dpid).or_default().insert((far.dpid, far.port));
+            neighbors.entry(near.dpid).or_default().insert((far.dpid, far.port));
         }
     }
     let mut ports = BTreeMap::new();
@@ -67,7 +67,7 @@ pub fn next_hops(links: &BTreeSet<Link>, target: u64, is_transit: impl Fn(u64) -
         if near != target && !is_transit(near) {
             continue;
         }
-        for (far, port) in neighbours.get(&near).into_iter().flatten() {
+        for (far, port) in neighbors.get(&near).into_iter().flatten() {
             if *far != target && !ports.contains_key(far) {
                 ports.insert(*far, *port);
                 queue.push_back(*far);

@@ -17,7 +17,7 @@ const END: u8 = 0;
 const CHASSIS: u8 = 1;
 const PORT: u8 = 2;
 const TTL: u8 = 3;
-const ORGANISATION: u8 = 127;
+const ORGANIZATION: u8 = 127;
 
 /// Maximum length of the value of a TLV in octets.
 const VALUE_MAX: usize = 511;
@@ -92,13 +92,13 @@ impl<'a> Lldp<'a> {
     }
 
     /// Returns the value of the first TLV of an organization with a subtype.
-    pub fn organisation(&self, oui: [u8; 3], kind: u8) -> Option<&'a [u8]> {
+    pub fn organization(&self, oui: [u8; 3], kind: u8) -> Option<&'a [u8]> {
         let mut rest = self.optional;
         while let Some((found, value, next)) = tlv(rest) {
             let of = value.split_at_checked(4);
             match (found, of) {
                 (END, _) => return None,
-                (ORGANISATION, Some((header, value))) if header[..3] == oui && header[3] == kind => return Some(value),
+                (ORGANIZATION, Some((header, value))) if header[..3] == oui && header[3] == kind => return Some(value),
                 _ => rest = next,
             }
         }
@@ -118,7 +118,7 @@ pub struct LldpFrame<'a> {
     /// Lifetime of the information in seconds.
     pub ttl: u16,
     /// Organizationally specific TLVs: OUI, subtype, value.
-    pub organisation: &'a [([u8; 3], u8, &'a [u8])],
+    pub organization: &'a [([u8; 3], u8, &'a [u8])],
 }
 
 impl LldpFrame<'_> {
@@ -135,8 +135,8 @@ impl LldpFrame<'_> {
         push(CHASSIS, &[&[self.chassis.kind], self.chassis.value])?;
         push(PORT, &[&[self.port.kind], self.port.value])?;
         push(TTL, &[&self.ttl.to_be_bytes()])?;
-        for (oui, kind, value) in self.organisation {
-            push(ORGANISATION, &[oui, &[*kind], value])?;
+        for (oui, kind, value) in self.organization {
+            push(ORGANIZATION, &[oui, &[*kind], value])?;
         }
         push(END, &[])?;
         Some(frame)

@@ -191,7 +191,7 @@ fn lldp_frame() -> Vec<u8> {
         chassis: Identifier { kind: lldp::LOCAL_CHASSIS, value: b"datapath" },
         port: Identifier { kind: lldp::LOCAL_PORT, value: b"\0\0\0\x07" },
         ttl: 120,
-        organisation: &[([1, 2, 3], 4, b"first"), ([1, 2, 3], 5, b"second")],
+        organization: &[([1, 2, 3], 4, b"first"), ([1, 2, 3], 5, b"second")],
     };
     built.build().expect("short")
 }
@@ -203,8 +203,8 @@ fn lldp_round_trips() {
     padded.extend([0; 30]);
     let Ok(Network::Lldp(unit)) = Frame::parse(&padded).expect("a frame").network() else { panic!("LLDP") };
     assert_eq!((unit.chassis().value, unit.port().value, unit.ttl()), (&b"datapath"[..], &b"\0\0\0\x07"[..], 120));
-    assert_eq!(unit.organisation([1, 2, 3], 5), Some(&b"second"[..]));
-    assert_eq!(unit.organisation([1, 2, 4], 5), None);
+    assert_eq!(unit.organization([1, 2, 3], 5), Some(&b"second"[..]));
+    assert_eq!(unit.organization([1, 2, 4], 5), None);
     // The unit is valid without its end TLV of two octets; a cut within a TLV makes it malformed.
     for cut in 14..built.len() {
         let network = Frame::parse(&built[..cut]).expect("a frame").network();
@@ -217,7 +217,7 @@ fn lldp_round_trips() {
         chassis: Identifier { kind: 7, value: &long },
         port: Identifier { kind: 7, value: b"1" },
         ttl: 1,
-        organisation: &[],
+        organization: &[],
     };
     assert_eq!(unit.build(), None);
 }
@@ -231,7 +231,7 @@ fn read_all(octets: &[u8]) {
         let _ = packet.is_udp_fragment();
     }
     if let Ok(Network::Lldp(unit)) = frame.network() {
-        let _ = unit.organisation([1, 2, 3], 4);
+        let _ = unit.organization([1, 2, 3], 4);
     }
     if let Ok(out) = replace_udp_payload(&frame, b"new") {
         let rewritten = Frame::parse(&out).expect("the frame is valid");

@@ -170,7 +170,7 @@ impl Snapshot {
     }
 
     /// Iterates over the ports of a node whose links are up, with the receiving ends.
-    pub fn neighbours(&self, node: Node) -> impl Iterator<Item = (Egress, Node)> {
+    pub fn neighbors(&self, node: Node) -> impl Iterator<Item = (Egress, Node)> {
         let ports = self.ports.get(&node).into_iter().flatten();
         ports.filter_map(|port| Some((*port, self.links.get(port).filter(|link| link.is_up)?.to)))
     }
@@ -363,8 +363,8 @@ mod tests {
         network.set_up(port, false).expect("the port has a link");
         let after = network.snapshot();
         assert!(after.version() > before.version());
-        assert_eq!(before.neighbours(Node::Switch(1)).count(), 1);
-        assert_eq!(after.neighbours(Node::Switch(1)).count(), 0, "both directions are down");
+        assert_eq!(before.neighbors(Node::Switch(1)).count(), 1);
+        assert_eq!(after.neighbors(Node::Switch(1)).count(), 0, "both directions are down");
     }
 
     #[test]

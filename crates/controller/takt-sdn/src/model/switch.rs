@@ -13,7 +13,7 @@ use toml::Spanned;
 /// Maximum length of a model file in octets.
 pub const FILE_MAX: usize = 64 * 1024;
 
-/// Selection of the queue of a class. At least one of both is set.
+/// Selection of the queue of a class. At least one of the two is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueSelection {
     /// Queue number of the OpenFlow action SET_QUEUE.

@@ -66,17 +66,17 @@ pub(super) fn flow_switches(snapshot: &Snapshot, route: &Route, receivers: &Rece
 /// Returns for each further switch the port that sends to it on the shortest path from the switches
 /// of the flow, and its ingress port.
 fn branches(receivers: &Receivers, switches: &[FlowSwitch]) -> BTreeMap<u64, (PortRef, u32)> {
-    let mut neighbours: BTreeMap<u64, BTreeMap<PortRef, PortRef>> = BTreeMap::new();
+    let mut neighbors: BTreeMap<u64, BTreeMap<PortRef, PortRef>> = BTreeMap::new();
     for (a, b) in receivers.links.iter() {
-        neighbours.entry(a.dpid).or_default().insert(*a, *b);
-        neighbours.entry(b.dpid).or_default().insert(*b, *a);
+        neighbors.entry(a.dpid).or_default().insert(*a, *b);
+        neighbors.entry(b.dpid).or_default().insert(*b, *a);
     }
     let mut reached: BTreeSet<u64> =
         switches.iter().map(|switch| switch.dpid).chain(receivers.avoided.iter().copied()).collect();
     let mut open: VecDeque<u64> = switches.iter().map(|switch| switch.dpid).collect();
     let mut branches = BTreeMap::new();
     while let Some(dpid) = open.pop_front() {
-        for (out, input) in neighbours.get(&dpid).into_iter().flatten() {
+        for (out, input) in neighbors.get(&dpid).into_iter().flatten() {
             if reached.insert(input.dpid) {
                 branches.insert(input.dpid, (*out, input.port));
                 open.push_back(input.dpid);

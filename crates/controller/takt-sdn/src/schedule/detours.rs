@@ -37,7 +37,7 @@ pub(super) fn detours(snapshot: &Snapshot, path: &[Egress]) -> Vec<(usize, Vec<E
 fn ports_toward(snapshot: &Snapshot, to: Node, excluded: &BTreeSet<Egress>) -> BTreeMap<Node, Egress> {
     let (mut ports, mut open) = (BTreeMap::new(), VecDeque::from([to]));
     while let Some(node) = open.pop_front() {
-        for (port, before) in snapshot.neighbours(node) {
+        for (port, before) in snapshot.neighbors(node) {
             let Some(back) = snapshot.link(port).map(|link| link.back) else { continue };
             let is_new = before != to && matches!(before, Node::Switch(_)) && !ports.contains_key(&before);
             if is_new && !excluded.contains(&back) {

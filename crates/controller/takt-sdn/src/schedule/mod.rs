@@ -23,7 +23,7 @@
 //! priority at which it keeps its limit. Each assignment is tested by
 //! [`takt_calculus::network::Admission`] together with all admitted flows.
 //!
-//! Not modelled: retransmissions. No queue drops a frame of an admitted flow, so none is
+//! Not modeled: retransmissions. No queue drops a frame of an admitted flow, so none is
 //! retransmitted.
 
 pub mod classes;

@@ -52,18 +52,18 @@ pub(super) struct DecisionState<'a> {
     /// Returns the flows that shared entries before the decision.
     pub(super) shared: classes::Peers<'a>,
     /// Groups of flows that share entries since the decision began, the latest last.
-    pub(super) fresh: Vec<Vec<FlowId>>,
+    pub(super) new_groups: Vec<Vec<FlowId>>,
 }
 
 impl DecisionState<'_> {
-    fn note(&mut self, placed: &Placed) {
-        self.fresh.extend(placed.moved.iter().map(|moved| moved.after.clone()));
-        self.fresh.push(placed.ids.clone());
+    fn record(&mut self, placed: &Placed) {
+        self.new_groups.extend(placed.moved.iter().map(|moved| moved.after.clone()));
+        self.new_groups.push(placed.ids.clone());
     }
 }
 
-fn peers(shared: classes::Peers<'_>, fresh: &[Vec<FlowId>], flow: FlowId) -> Vec<FlowId> {
-    let found = fresh.iter().rev().find(|ids| ids.contains(&flow));
+fn peers(shared: classes::Peers<'_>, new_groups: &[Vec<FlowId>], flow: FlowId) -> Vec<FlowId> {
+    let found = new_groups.iter().rev().find(|ids| ids.contains(&flow));
     found.cloned().unwrap_or_else(|| shared(flow))
 }
 
@@ -122,8 +122,8 @@ fn place_one(
             first.get_or_insert(Reason::TableFull(table_full));
             continue;
         }
-        let DecisionState { shared, fresh, trials, .. } = &mut *state;
-        let peers = |flow: FlowId| peers(*shared, fresh, flow);
+        let DecisionState { shared, new_groups, trials, .. } = &mut *state;
+        let peers = |flow: FlowId| peers(*shared, new_groups, flow);
         let mut further = if n > 0 { trials.take_further() } else { trials.take() };
         let placed = match moves {
             Some(moves) => classes::place_with(network, moves, &peers, &mut further),
@@ -140,7 +140,7 @@ fn place_one(
         }
         let refused = match placed {
             Ok(placed) => {
-                state.note(&placed);
+                state.record(&placed);
                 let Placed { ids, moved } = placed;
                 let (streams, tree) = (bundle.streams, tree.clone());
                 return Ok((PlacedBundle { ids, streams, tree, needs, backups: BackupPaths::default() }, moved));
@@ -189,7 +189,7 @@ fn extend(
         Ok(admitted) => {
             let mut admitted = admitted.into_iter();
             let ids: Vec<FlowId> = ids.into_iter().filter_map(|id| id.or_else(|| admitted.next())).collect();
-            state.fresh.push(ids.clone());
+            state.new_groups.push(ids.clone());
             return Ok((PlacedBundle { ids, streams: bundle.streams, ..before }, Vec::new()));
         }
         Err(refused) => reason(network, state.ports, &name, refused),
@@ -198,8 +198,8 @@ fn extend(
         // A protected flow keeps its classes.
         return Err(Refused { flow: name, reason: refused });
     }
-    let (shared, fresh) = (state.shared, state.fresh.clone());
-    let peers = |flow: FlowId| peers(shared, &fresh, flow);
+    let (shared, new_groups) = (state.shared, state.new_groups.clone());
+    let peers = |flow: FlowId| peers(shared, &new_groups, flow);
     let placed = network.attempt(|network| {
         network.remove_all(&before.ids);
         classes::place(network, flows, &mut state.trials)
@@ -208,7 +208,7 @@ fn extend(
     });
     // The first refusal is more informative.
     let Ok(placed) = placed else { return Err(Refused { flow: name, reason: refused }) };
-    state.note(&placed);
+    state.record(&placed);
     let Placed { ids, moved } = placed;
     Ok((PlacedBundle { ids, streams: bundle.streams, ..before }, moved))
 }

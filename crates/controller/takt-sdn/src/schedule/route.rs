@@ -48,7 +48,7 @@ fn distances(snapshot: &Snapshot, to: HostId) -> BTreeMap<Node, usize> {
     let mut distances = BTreeMap::from([(Node::Host(to), 0)]);
     let mut queue = VecDeque::from([(Node::Host(to), 0)]);
     while let Some((node, distance)) = queue.pop_front() {
-        for (_, next) in snapshot.neighbours(node) {
+        for (_, next) in snapshot.neighbors(node) {
             if matches!(next, Node::Switch(_)) && !distances.contains_key(&next) {
                 distances.insert(next, distance + 1);
                 queue.push_back((next, distance + 1));
@@ -82,7 +82,7 @@ pub fn paths(snapshot: &Snapshot, from: HostId, to: HostId) -> Vec<Vec<Egress>> 
         if steps > STEPS_MAX {
             break;
         }
-        for (port, next) in snapshot.neighbours(node) {
+        for (port, next) in snapshot.neighbors(node) {
             let Some(rest) = distances.get(&next) else { continue };
             let is_known = path.iter().any(|before| before.node() == next) || path.len() + 1 + rest > HOPS_MAX;
             if !is_known {

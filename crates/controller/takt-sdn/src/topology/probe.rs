@@ -67,14 +67,14 @@ impl Probe {
             chassis: Identifier { kind: LOCAL_CHASSIS, value: &self.from.dpid.to_be_bytes() },
             port: Identifier { kind: LOCAL_PORT, value: &self.from.port.to_be_bytes() },
             ttl,
-            organisation: &[(OUI, PROOF, &proof)],
+            organization: &[(OUI, PROOF, &proof)],
         };
         frame.build().expect("its values are short")
     }
 
     /// Parses a probe and verifies its code.
     pub fn read(key: &Key, unit: &Lldp<'_>) -> Result<Self, NoProbe> {
-        let proof = unit.organisation(OUI, PROOF).ok_or(NoProbe::Foreign)?;
+        let proof = unit.organization(OUI, PROOF).ok_or(NoProbe::Foreign)?;
         let (sequence, code_read) = proof.split_first_chunk().ok_or(NoProbe::Forged)?;
         let (chassis, port) = (unit.chassis(), unit.port());
         if (chassis.kind, port.kind) != (LOCAL_CHASSIS, LOCAL_PORT) {

@@ -127,7 +127,7 @@ fn spoofed_frames_of_an_admitted_writer_get_neither_its_class_nor_its_meter() {
 }
 
 /// Builds RTPS messages in the name of the writer's participant: disposals by SPDP and by SEDP.
-fn forged_farewells() -> Vec<Vec<u8>> {
+fn forged_disposes() -> Vec<Vec<u8>> {
     let prefix = GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
     let disposal = |reader: [u8; 4], writer: [u8; 4], entity: [u8; 4]| {
         let mut message = b"RTPS\x02\x05\x01\x7a".to_vec();
@@ -159,7 +159,7 @@ fn forged_discovery_of_an_admitted_writer_changes_nothing() {
     let (group, mac) = (Ipv4Addr::new(239, 255, 0, 1), MacAddress([1, 0, 0x5e, 0x7f, 0, 1]));
     let to_group = |message: &Vec<u8>| fabric.udp_to(&fabric.hosts[ATTACKER], mac, group, 7400, &[], message);
     let to_reader = |message: &Vec<u8>| fabric.udp(ATTACKER, 1, 7410, message);
-    let messages = forged_farewells();
+    let messages = forged_disposes();
     let frames: Vec<_> = messages.iter().flat_map(|message| [to_group(message), to_reader(message)]).collect();
     let before = target.site.fabric.controller.discovery().counters().forged;
     target.attack(frames);

@@ -138,7 +138,8 @@ fn events(interceptor: &mut Interceptor) -> Vec<Event> {
     std::iter::from_fn(|| interceptor.poll_event()).collect()
 }
 
-fn assert_nothing() -> Decision {
+/// Decision to forward nothing.
+fn dropped() -> Decision {
     Decision::Replace(Vec::new())
 }
 
@@ -168,7 +169,7 @@ fn announcements_from_another_port_or_address_are_dropped_and_reported() {
     let stolen = Puppet { address: other.address, port: other.port, ..one };
     for forger in [elsewhere, stolen] {
         for message in [&publication, &one.announcement()] {
-            assert_eq!(forger.send(&mut interceptor, &other, message), assert_nothing());
+            assert_eq!(forger.send(&mut interceptor, &other, message), dropped());
             let expected = Event::Forged {
                 participant: one.prefix,
                 port: forger.port,
@@ -194,7 +195,7 @@ fn spoofed_disposals_of_participants_and_endpoints_change_nothing() {
     let forger = Puppet { address: other.address, port: other.port, ..one };
     for (writer, key) in [(EntityId::SPDP_WRITER, &participant_disposal), (EntityId::SEDP_PUB_WRITER, &disposal)] {
         let message = one.message(|builder| data_of(builder, writer, 2, Payload::Key(key)));
-        assert_eq!(forger.send(&mut interceptor, &other, &message), assert_nothing());
+        assert_eq!(forger.send(&mut interceptor, &other, &message), dropped());
         // The same key is legal in a message of the other participant.
         let message = other.message(|builder| data_of(builder, writer, 2, Payload::Key(key)));
         assert_ne!(other.send(&mut interceptor, &one, &message), Decision::Pass);
@@ -235,7 +236,7 @@ fn participant_without_a_locator_of_its_own_is_refused() {
         metatraffic_unicast: vec![Locator::from(victim.address)],
         ..ParticipantData::default()
     };
-    assert_eq!(one.send(&mut interceptor, &victim, &one.spdp(&data)), assert_nothing());
+    assert_eq!(one.send(&mut interceptor, &victim, &one.spdp(&data)), dropped());
     assert!(matches!(events(&mut interceptor)[..], [Event::Forged { what: Forgery::ForeignLocators, .. }]));
     assert_eq!(interceptor.participants().count(), 0);
 }
@@ -245,7 +246,7 @@ fn endpoints_of_unknown_participants_are_dropped() {
     let mut interceptor = Interceptor::new(Config::default());
     let (one, other) = (puppet(1), puppet(2));
     other.join(&mut interceptor);
-    assert_eq!(one.send(&mut interceptor, &other, &one.publication(1, "Topic", 1)), assert_nothing());
+    assert_eq!(one.send(&mut interceptor, &other, &one.publication(1, "Topic", 1)), dropped());
     assert_eq!(interceptor.counters().unknown_participants, 1);
 }
 
@@ -331,7 +332,7 @@ fn incomplete_fragments_are_discarded_and_never_pass() {
             };
             builder.data_frag(&emit).expect("the buffer has space");
         });
-        assert_eq!(one.send(&mut interceptor, &other, &message), assert_nothing());
+        assert_eq!(one.send(&mut interceptor, &other, &message), dropped());
     }
     assert_eq!(interceptor.counters().unfinished, 91);
     interceptor.handle_timeout(Instant(11_000_000_000));
@@ -378,7 +379,7 @@ fn tagged_frames_and_ipv6_are_treated_like_untagged_ipv4() {
     let frame = one.frame(other.address, &tags, &one.publication(1, "Topic", 1));
     assert_eq!(interceptor.handle(Instant(0), one.port, &frame), Decision::Pass);
     let frame = other.frame(one.address, &tags, &other.subscription(1, "Topic", 1));
-    assert_eq!(interceptor.handle(Instant(0), other.port, &frame), assert_nothing(), "held");
+    assert_eq!(interceptor.handle(Instant(0), other.port, &frame), dropped(), "held");
     let pair = interceptor.pairs().next().expect("the pair matches");
     interceptor.release(Instant(0), pair).expect("the pair is known");
     let emission = interceptor.poll_frame().expect("the announcement");
@@ -447,7 +448,7 @@ fn ip_fragments_of_udp_are_dropped_and_other_frames_pass() {
     let checksum = u32::from(u16::from_be_bytes([frame[24], frame[25]])) + 0x2000;
     let folded = (checksum & 0xffff) as u16 + (checksum >> 16) as u16;
     frame[24..26].copy_from_slice(&folded.to_be_bytes());
-    assert_eq!(interceptor.handle(Instant(1), one.port, &frame), assert_nothing());
+    assert_eq!(interceptor.handle(Instant(1), one.port, &frame), dropped());
     assert_eq!(interceptor.counters().ip_fragments, 1);
     let frame = one.frame(other.address, &[], b"no RTPS at all");
     assert_eq!(interceptor.handle(Instant(1), one.port, &frame), Decision::Pass);

@@ -193,7 +193,7 @@ fn restarted_controller_finds_its_limits_in_the_switches_and_changes_nothing() {
     fabric.restart_with(config(LIMITED), &Default::default());
     fabric.pass(Duration::from_secs(6));
     assert_eq!(fabric.switches[&2].meters, before);
-    let changed = |event: &&Event| matches!(event, Event::Resynchronised { difference, .. } if difference.changed > 0);
+    let changed = |event: &&Event| matches!(event, Event::Resynchronized { difference, .. } if difference.changed > 0);
     assert_eq!(fabric.events.iter().find(changed), None);
     let delivered = flood(&mut fabric, 0, &noise)[1];
     assert!(at_most(UNICAST).contains(&delivered), "{delivered}");

@@ -27,7 +27,7 @@ mod reach;
 mod reconfiguration;
 mod registration;
 mod restart;
-mod resynchronisation;
+mod resynchronization;
 mod schedule;
 mod site;
 mod switch;

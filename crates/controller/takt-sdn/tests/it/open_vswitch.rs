@@ -93,7 +93,7 @@ fn switch_with_the_wanted_tables_is_not_changed_by_a_new_controller() {
     reaches(&sockets[0], &sockets[1], "10.8.0.2:7000", 1);
     let events = running.stop();
     let changed = events.iter().filter_map(|event| match event {
-        Event::Resynchronised { difference, .. } => Some(difference.changed + difference.deleted),
+        Event::Resynchronized { difference, .. } => Some(difference.changed + difference.deleted),
         _ => None,
     });
     assert_eq!(changed.sum::<usize>(), 0, "{events:?}");

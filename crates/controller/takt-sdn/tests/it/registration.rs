@@ -111,9 +111,9 @@ fn registered_pair_is_admitted_with_class_meter_and_bound() {
     assert_eq!(shown.hops.len(), 3);
     assert_eq!(shown.contract.as_ref().map(|contract| contract.sources[0].as_str()), Some("registration"));
     assert!(view(&site).pairs.contains(&shown), "the state shows it among the flows");
-    let has_pending_event =
+    let is_admitted =
         |event: &Event| matches!(event, Event::Registration { state: State::Admitted, id: own, .. } if *own == id);
-    assert_eq!(site.fabric.events.iter().filter(|event| has_pending_event(event)).count(), 1);
+    assert_eq!(site.fabric.events.iter().filter(|event| is_admitted(event)).count(), 1);
     let log = view(&site).log;
     assert_eq!(
         log.last().map(|entry| (entry.decision, entry.writer.as_str())),
@@ -168,9 +168,9 @@ fn failed_link_withdraws_a_registration_and_its_repair_admits_it_again() {
     assert_eq!(site.state(id), Some(State::Withdrawn), "{:?}", site.fabric.events);
     let shown = site.shown(id);
     assert!(shown.decision == Decision::Refused && shown.reason.is_some(), "{shown:?}");
-    let has_pending_event =
+    let is_admitted =
         |event: &Event| matches!(event, Event::Registration { state: State::Withdrawn, outcome: Err(_), .. });
-    assert!(site.fabric.events.iter().any(has_pending_event));
+    assert!(site.fabric.events.iter().any(is_admitted));
     site.fabric.set_cable(port(1, 1), port(2, 2), true);
     site.run(3_000);
     assert_eq!(site.state(id), Some(State::Admitted), "{:?}", site.shown(id).reason);
@@ -301,9 +301,9 @@ fn participant_with_a_reserved_prefix_is_rejected() {
     site.nodes[2] = forged;
     site.run(1_000);
     assert_eq!(site.fabric.controller.discovery().participants().count(), before);
-    let has_pending_event =
+    let is_admitted =
         |event: &Event| matches!(event, Event::Discovery(DiscoveryEvent::Forged { what: Forgery::ReservedPrefix, .. }));
-    assert!(site.fabric.events.iter().any(has_pending_event));
+    assert!(site.fabric.events.iter().any(is_admitted));
     assert_eq!((site.state(id), site.entries(1)), (Some(State::Admitted), entries));
 }
 

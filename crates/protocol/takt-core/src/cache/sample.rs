@@ -236,8 +236,8 @@ pub enum Instances {
     Any,
     /// Instance with this handle.
     Only(InstanceHandle),
-    /// First instance after a handle, or of all, with samples in the requested states. Handles have
-    /// a total order, so the given one need not be known (any more).
+    /// First instance after a handle, or the first of all, with samples in the requested states.
+    /// Handles have a total order, so the reader need not know the given one.
     After(Option<InstanceHandle>),
 }
 
@@ -332,7 +332,7 @@ pub trait SampleQuery {
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 }
 
-/// Sample in the order of a query. To be read before any other operation on its reader.
+/// Sample in the order of a query. It is valid until the next other operation on its reader.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderedSample {
     pub(crate) entry: u32,

@@ -96,7 +96,7 @@ impl Discovery {
         proxy.is_none_or(|proxy| proxy.acked >= announced)
     }
 
-    /// Counts the matches that an acknowledgement from the reader confirms.
+    /// Counts the matches that an acknowledgment from the reader confirms.
     pub(crate) fn confirm_matches(
         &mut self,
         ctx: &mut Context,

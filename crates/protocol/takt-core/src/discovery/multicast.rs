@@ -190,7 +190,7 @@ impl Discovery {
         Some(len)
     }
 
-    /// Handles an acknowledgement of participant messages that may answer a probe. Returns it
+    /// Handles an acknowledgment of participant messages that may answer a probe. Returns it
     /// limited to the written samples, if it extends beyond them.
     pub(crate) fn handle_probe_answer(
         &mut self,
@@ -311,7 +311,7 @@ impl Endpoints {
     ) -> Option<(SequenceNumber, MessageBuilder<'a>)> {
         let writer = self.writers.get_mut(PARTICIPANT_MESSAGES)?;
         let last = ctx.multicast_groups.last_probe.max(writer.history.last_sn());
-        // The acknowledgement of all written samples has the number in between.
+        // The acknowledgment of all written samples has the number in between.
         let number = last.next().next();
         let heartbeat = writer.challenge(EntityId::UNKNOWN, number);
         let mut builder = MessageBuilder::new(frame, &ctx.header).ok()?;

@@ -18,6 +18,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix};
 
 /// SEDP writers that announce writers.
 pub(super) const PUBLICATIONS: [EntityId; 2] = [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_PUB_SECURE_WRITER];
+/// SEDP writers that announce readers.
 pub(super) const SUBSCRIPTIONS: [EntityId; 2] = [EntityId::SEDP_SUB_WRITER, EntityId::SEDP_SUB_SECURE_WRITER];
 
 /// Endpoints in doubt, by the SEDP writer whose history was requested again.

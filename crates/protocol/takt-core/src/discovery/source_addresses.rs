@@ -5,7 +5,7 @@
 //! addresses that it or one of its endpoints announces, and, for a participant on this host, from
 //! all addresses of this host. Ports are not compared. Other messages are counted
 //! (`foreign_datagrams`) and ignored, except those that may validate another address: its
-//! announcement, and acknowledgements of challenges (`super::validation`, `super::moving`).
+//! announcement, and acknowledgments of challenges (`super::validation`, `super::moving`).
 //!
 //! Shared memory has no addresses: the kernel reports the sending user, and the participant has to
 //! be on this host. Messages of a transport without source addresses are accepted.

@@ -426,7 +426,7 @@ impl Discovery {
         }
     }
 
-    /// Handles an acknowledgement that may answer a challenge. A participant that has answered both
+    /// Handles an acknowledgment that may answer a challenge. A participant that has answered both
     /// is validated.
     pub(crate) fn handle_challenge_answer(
         &mut self,

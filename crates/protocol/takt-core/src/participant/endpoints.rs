@@ -59,7 +59,7 @@ pub struct WriterSpec {
     pub max_serialized_len: Option<usize>,
     /// Sockets that send the writer's datagrams.
     pub flows: WriterFlows,
-    /// Own locators of the writer for acknowledgements; empty to use the participant's.
+    /// Own locators of the writer for acknowledgments; empty to use the participant's.
     pub unicast: Vec<Locator>,
     /// Compiler of the filters that readers request; `None` to send every sample.
     pub filters: Option<Arc<dyn FilterFactory>>,

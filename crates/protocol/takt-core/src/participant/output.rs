@@ -191,8 +191,8 @@ impl Participant {
         self.ctx.jobs.first_priority()
     }
 
-    /// Returns the most octets of the next datagram if it carries data: the limit of its path.
-    /// Other datagrams fit into any frame.
+    /// Returns the maximum length of the next datagram in octets if it carries data: the limit of
+    /// its path. Returns 0 for other datagrams, which fit into any frame.
     #[must_use]
     pub fn next_transmit_len_max(&self) -> usize {
         let plain = self.next_plain_len_max();

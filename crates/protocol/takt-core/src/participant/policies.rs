@@ -263,7 +263,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Sets the flow of a reader's acknowledgements, and restricts their locator kinds. The reader
+    /// Sets the flow of a reader's acknowledgments, and restricts their locator kinds. The reader
     /// matches only writers reachable by these kinds. To be called before the reader is enabled.
     ///
     /// # Errors
@@ -379,7 +379,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Sets the priority of a reader's acknowledgements; [`Priority::NORMAL`] by default.
+    /// Sets the priority of a reader's acknowledgments; [`Priority::NORMAL`] by default.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -410,7 +410,7 @@ impl Endpoints {
         Ok(())
     }
 
-    /// Sets the priority of a reader's acknowledgements; [`Priority::NORMAL`] by default.
+    /// Sets the priority of a reader's acknowledgments; [`Priority::NORMAL`] by default.
     pub(crate) fn set_reader_priority(
         &mut self,
         ctx: &mut Context,

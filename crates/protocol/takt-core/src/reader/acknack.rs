@@ -1,4 +1,4 @@
-//! Acknowledgements of a reader (RTPS 2.5 §8.4.12.2).
+//! Acknowledgments of a reader (RTPS 2.5 §8.4.12.2).
 //!
 //! A heartbeat that requests an answer, or that reveals missing samples, is answered at once. The
 //! same samples are not requested more often than every `nack_suppression`, nor while their repair
@@ -80,7 +80,7 @@ impl Reader {
         self.queue_acknack(ctx, index);
     }
 
-    /// Builds the acknowledgement to one writer, with requests for missing fragments.
+    /// Builds the acknowledgment to one writer, with requests for missing fragments.
     pub(crate) fn transmit_acknack(
         &mut self,
         now: Instant,

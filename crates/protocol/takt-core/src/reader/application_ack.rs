@@ -1,10 +1,10 @@
-//! Explicit acknowledgement: readers of durability services acknowledge samples once the
+//! Explicit acknowledgment: readers of durability services acknowledge samples once the
 //! application has stored them, rather than on arrival (DDS 1.4 §2.2.3.4).
 //!
 //! A pass of takes that leaves no sample marks the position of each writer
 //! ([`Reader::mark_taken`]). Once the application has stored these samples,
 //! [`Reader::acknowledge_taken`] acknowledges them. Until then heartbeats are answered with the
-//! previous acknowledgement (RTPS 2.5 §8.3.8.1 allows a reader to acknowledge arbitrarily late).
+//! previous acknowledgment (RTPS 2.5 §8.3.8.1 allows a reader to acknowledge arbitrarily late).
 
 use super::{Reader, WriterProxy};
 use crate::context::Context;
@@ -12,7 +12,7 @@ use takt_wire::SequenceNumber;
 use takt_wire::inline_qos::SampleIdentity;
 
 impl Reader {
-    /// Enables explicit acknowledgement. To be called before a writer is matched.
+    /// Enables explicit acknowledgment. To be called before a writer is matched.
     pub(crate) fn acknowledge_explicitly(&mut self) {
         self.explicit = true;
     }

@@ -95,8 +95,8 @@ impl Reader {
         self.skip(ctx, index, now, owed_from, first)
     }
 
-    /// Reports the complete history once all samples are delivered that the writer had when it was
-    /// first heard.
+    /// Reports the complete history once all samples are delivered that the writer had at its first
+    /// heartbeat.
     pub(super) fn note_history(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.history_end.is_some_and(|end| proxy.expected > Some(end)) {
@@ -109,9 +109,10 @@ impl Reader {
         }
     }
 
-    /// Handles the first HEARTBEAT of a writer: delivery begins with its first sample, or with an
-    /// earlier one that has already arrived. A directed HEARTBEAT states the range of this reader.
-    /// Returns how many samples after the first delivered one are gone.
+    /// Handles the first HEARTBEAT of a writer. Delivery begins with its first sample, after its
+    /// last one if the reader skips history, or with an earlier sample that has already arrived. A
+    /// directed HEARTBEAT states the range of this reader. Returns how many samples after the first
+    /// delivered one are gone.
     fn begin(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) -> u64 {
         let Some(proxy) = self.proxies.get_mut(index) else { return 0 };
         let offered = match proxy.skips_history {
@@ -145,8 +146,7 @@ impl Reader {
         lost
     }
 
-    /// Handles a HEARTBEAT: the samples that the writer has (RTPS 2.5 §8.3.8.6). `directed` if it
-    /// names this reader.
+    /// Handles a HEARTBEAT: the samples that the writer has (RTPS 2.5 §8.3.8.6).
     pub(crate) fn handle_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         self.heartbeat_received(now, ctx, index, heartbeat.liveliness);
         let Some(proxy) = self.proxies.get_mut(index) else { return };

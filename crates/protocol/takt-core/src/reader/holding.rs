@@ -53,9 +53,9 @@ pub(crate) struct Holding {
     pending_info: Option<(SequenceNumber, SequenceNumber)>,
     /// Others wait for this writer. Its heartbeat is requested until it arrives.
     pub(crate) requests_heartbeat: bool,
-    /// The next acknowledgement requests a heartbeat.
+    /// The next acknowledgment requests a heartbeat.
     pub(crate) is_due: bool,
-    /// Group sequence number for which others wait, and the one for which an acknowledgement has
+    /// Group sequence number for which others wait, and the one for which an acknowledgment has
     /// requested a heartbeat.
     wanted: SequenceNumber,
     requested: Option<SequenceNumber>,
@@ -163,7 +163,7 @@ impl Holding {
         }
     }
 
-    /// Takes whether the acknowledgement being sent requests a heartbeat.
+    /// Takes whether the acknowledgment being sent requests a heartbeat.
     pub(super) fn take_request(&mut self) -> bool {
         let is_due = core::mem::take(&mut self.is_due);
         if is_due {

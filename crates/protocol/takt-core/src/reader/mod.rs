@@ -60,11 +60,11 @@ pub(crate) struct Reader {
     /// Announced data. Builtin readers have such data too.
     pub(crate) data: Box<SubscriptionData>,
     pub(crate) is_enabled: bool,
-    /// Flow of its acknowledgements.
+    /// Flow of its acknowledgments.
     pub(crate) flow: FlowTag,
-    /// Locator kinds that its acknowledgements may use.
+    /// Locator kinds that its acknowledgments may use.
     pub(crate) kinds: LocatorKinds,
-    /// Priority of its acknowledgements.
+    /// Priority of its acknowledgments.
     pub(crate) priority: Priority,
     /// Configured limits for the ages of its samples.
     pub(crate) latency_terms: LatencyTerms,

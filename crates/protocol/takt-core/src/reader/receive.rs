@@ -42,7 +42,7 @@ impl Reader {
             Payload::Data(bytes) => (bytes, false),
             Payload::Key(bytes) => (bytes, true),
         };
-        let part = frame.filter(|_| !key_only).and_then(|frame| frame.hold(payload));
+        let part = frame.filter(|_| !key_only).and_then(|frame| frame.reference(payload));
         let loan = part.as_ref().or(loan).filter(|_| !key_only);
         let kept_loan = loan.filter(|loan| self.may_keep_loan(loan));
         let piece = match kept_loan {

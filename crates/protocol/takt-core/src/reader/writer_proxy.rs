@@ -36,7 +36,7 @@ const IRRELEVANT: u32 = u32::MAX - 1;
 pub(crate) struct WriterProxy {
     pub(crate) guid: Guid,
     pub(crate) reliable: bool,
-    /// Path of acknowledgements.
+    /// Path of acknowledgments.
     pub(crate) path: Path,
     /// The history is irrelevant: the reader is volatile, and the writer, of another vendor, does
     /// not state that.
@@ -56,7 +56,7 @@ pub(crate) struct WriterProxy {
     pub(crate) preemptive_acknack_base_zero: bool,
     /// Next sample to deliver; unknown until the first heartbeat of a reliable writer.
     pub(crate) expected: Option<SequenceNumber>,
-    /// Last sample that the writer had when it was first heard; `None` once it was delivered.
+    /// Last sample that the writer had at its first heartbeat; `None` once it was delivered.
     pub(crate) history_end: Option<SequenceNumber>,
     /// A sample after `history_end` will never arrive.
     pub(crate) has_hole: bool,
@@ -85,7 +85,7 @@ pub(crate) struct WriterProxy {
     /// Number of requests for the writer's first heartbeat.
     pub(crate) preemptive_acknacks: u32,
     pub(crate) retry_timer: RetryTimer,
-    /// Whether an acknowledgement is queued.
+    /// Whether an acknowledgment is queued.
     pub(crate) queued: bool,
     /// Delivery waits for room in the history.
     pub(crate) blocked: bool,
@@ -103,12 +103,12 @@ pub(crate) struct WriterProxy {
     pub(crate) may_lack_history: bool,
     /// Delivery waits for the history of services.
     pub(crate) awaits_services: bool,
-    /// With explicit acknowledgements: samples below were taken by the application.
+    /// With explicit acknowledgments: samples below were taken by the application.
     pub(crate) taken: Option<SequenceNumber>,
-    /// With explicit acknowledgements: first arrived sample that cannot be kept. It is never
+    /// With explicit acknowledgments: first arrived sample that cannot be kept. It is never
     /// acknowledged.
     pub(crate) first_unstored: Option<SequenceNumber>,
-    /// With explicit acknowledgements: samples below are acknowledged.
+    /// With explicit acknowledgments: samples below are acknowledged.
     pub(crate) acknowledged: Option<SequenceNumber>,
 }
 
@@ -157,7 +157,7 @@ impl WriterProxy {
         }
     }
 
-    /// Reports whether all samples have been delivered that the writer had when it was first heard.
+    /// Reports whether all samples have been delivered that the writer had at its first heartbeat.
     /// A best-effort writer promises none.
     pub(crate) fn has_history(&self) -> bool {
         !self.reliable || (self.expected.is_some() && self.history_end.is_none())
@@ -300,21 +300,21 @@ impl WriterProxy {
     }
 
     /// Reports whether a heartbeat is needed although nothing is missing; if so, the next
-    /// acknowledgement requests it.
+    /// acknowledgment requests it.
     pub(crate) fn needs_heartbeat(&mut self) -> bool {
         let Some(holding) = self.holding.as_mut().filter(|holding| holding.requests_heartbeat) else { return false };
         holding.is_due = true;
         true
     }
 
-    /// Takes whether the acknowledgement being sent requests a heartbeat. Only those caused by the
+    /// Takes whether the acknowledgment being sent requests a heartbeat. Only those caused by the
     /// timer do, because a mere answer to a heartbeat must not cause the next one.
     pub(crate) fn take_heartbeat_request(&mut self) -> bool {
         self.holding.as_mut().is_some_and(|holding| holding.take_request())
     }
 
     /// Reports whether an announced sample has not arrived. While the next one has arrived and
-    /// waits for something else, only samples count that an acknowledgement can request.
+    /// waits for something else, only samples count that an acknowledgment can request.
     pub(crate) fn misses_samples(&self) -> bool {
         let Some(expected) = self.expected else { return true };
         if self.blocked || expected > self.announced {
@@ -325,28 +325,28 @@ impl WriterProxy {
             || self.requestable(expected).any(|sn| self.arrival(sn) == Arrival::Missing)
     }
 
-    /// Returns the acknowledgement base: everything below is delivered, and stored by the
-    /// application if acknowledgement is explicit.
-    fn acknowledgement_base(&self, expected: SequenceNumber) -> SequenceNumber {
+    /// Returns the acknowledgment base: everything below is delivered, and stored by the
+    /// application if acknowledgment is explicit.
+    fn acknowledgment_base(&self, expected: SequenceNumber) -> SequenceNumber {
         self.acknowledged.map_or(expected, |acknowledged| acknowledged.min(expected))
     }
 
     /// Returns the announced samples from `expected` on that fit into the set of an
-    /// acknowledgement.
+    /// acknowledgment.
     fn requestable(&self, expected: SequenceNumber) -> impl Iterator<Item = SequenceNumber> + use<> {
-        let last = self.announced.0.min(self.acknowledgement_base(expected).0.saturating_add(255));
+        let last = self.announced.0.min(self.acknowledgment_base(expected).0.saturating_add(255));
         (expected.0..=last).map(SequenceNumber)
     }
 
-    /// Returns the acknowledgement: everything below its base is delivered, and stored if
-    /// acknowledgement is explicit. The set contains the samples that have not even begun to arrive
+    /// Returns the acknowledgment: everything below its base is delivered, and stored if
+    /// acknowledgment is explicit. The set contains the samples that have not even begun to arrive
     /// (RTPS 2.5 §8.3.8.1).
     pub(crate) fn state(&self) -> SequenceNumberSet {
         let Some(expected) = self.expected else {
             let base = if self.preemptive_acknack_base_zero { SequenceNumber::ZERO } else { SequenceNumber::FIRST };
             return SequenceNumberSet::new(base);
         };
-        let mut set = SequenceNumberSet::new(self.acknowledgement_base(expected));
+        let mut set = SequenceNumberSet::new(self.acknowledgment_base(expected));
         if self.blocked {
             // There would be no room for requested samples.
             return set;
@@ -369,7 +369,7 @@ mod tests {
     use takt_wire::qos::Liveliness;
 
     #[test]
-    fn acknowledgement_state_marks_missing_samples_up_to_the_last_announced() {
+    fn acknowledgment_state_marks_missing_samples_up_to_the_last_announced() {
         let mut ctx = Context::for_tests();
         let timer = ctx.timers.register(TimerKind::Announce);
         let lease = WriterLease::new(Instant(0), &Liveliness::default(), TimerKind::Announce, &mut ctx);

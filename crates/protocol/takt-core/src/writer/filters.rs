@@ -4,7 +4,7 @@
 //! Every filter evaluates a change once, when it is written; the verdicts are bits of the change.
 //! The change is sent to the readers whose filter accepts it, in datagrams of changes with equal
 //! verdicts. Reliable readers whose filter rejects it get a `GAP` instead: with the next accepted
-//! change, after many rejected ones, or when the writer needs their acknowledgement. A rejected
+//! change, after many rejected ones, or when the writer needs their acknowledgment. A rejected
 //! change therefore costs a reader nothing, and many of them one submessage.
 //!
 //! Changes do not state which filters were applied (`PID_CONTENT_FILTER_INFO`), so readers apply
@@ -233,7 +233,7 @@ impl Writer {
     }
 
     /// Sends a GAP for rejected changes to all readers concerned, and requests their
-    /// acknowledgement.
+    /// acknowledgment.
     pub(super) fn announce_passed_over(&mut self, ctx: &mut Context) {
         if self.filters.count == 0 {
             return;

@@ -1,10 +1,10 @@
 //! Heartbeat scheduling of a writer (RTPS 2.5 §8.4.2.2.3, §8.4.9).
 //!
-//! A heartbeat accompanies data when acknowledgements are needed soon: after
+//! A heartbeat accompanies data when acknowledgments are needed soon: after
 //! [`SAMPLES_PER_HEARTBEAT`] samples, or after an eighth of the writer's sample limit if that is
 //! less and the history fills up; after a quarter of the send window; or when the window is full.
 //! Otherwise a timer sends heartbeats to the lagging readers. Each reader is first sent heartbeats
-//! frequently, then ever less often while it acknowledges nothing more. Acknowledgements of other
+//! frequently, then ever less often while it acknowledges nothing more. Acknowledgments of other
 //! readers do not reset its period, because among many readers one always acknowledges.
 //!
 //! A builtin reader that answered none of [`UNANSWERED_MAX`] heartbeats gets one at most every
@@ -50,7 +50,7 @@ impl HeartbeatRetries {
         self.count = 0;
     }
 
-    /// Records an acknowledgement. An ACKNACK from before the first heartbeat, sent to validate an
+    /// Records an acknowledgment. An ACKNACK from before the first heartbeat, sent to validate an
     /// address, is no answer.
     pub(super) fn record_answer(&mut self) {
         self.has_answered |= self.count > 0;
@@ -138,7 +138,7 @@ impl HeartbeatState {
         self.next_initial_count()
     }
 
-    /// Returns the count of a heartbeat that requests no acknowledgement. The accounting continues.
+    /// Returns the count of a heartbeat that requests no acknowledgment. The accounting continues.
     pub(crate) fn next_initial_count(&mut self) -> i32 {
         self.count = self.count.wrapping_add(1);
         self.count

@@ -66,7 +66,7 @@ pub(crate) struct Change {
     /// Filters that reject the change; see [`super::filters`].
     pub(crate) rejected: Verdicts,
     /// The change ends a coherent set of which no sample is left.
-    is_unprotected: bool,
+    ends_empty_set: bool,
     /// The change is removed as soon as it is acknowledged.
     pub(crate) is_discarded: bool,
     instance: u32,
@@ -141,7 +141,7 @@ pub(crate) struct WriterHistory {
     /// `RESOURCE_LIMITS` (RTPS 2.5 §8.7.6).
     ends: usize,
     /// Ends whose samples are gone, kept for lagging readers.
-    bare_ends: Chain,
+    empty_set_ends: Chain,
     /// Maximum number of entries of `order`, tombstones included.
     order_len_max: usize,
     /// Last change that every reader keeping pace has acknowledged.
@@ -170,7 +170,7 @@ impl WriterHistory {
             order: VecDeque::with_capacity(2 * limits.max_samples + 1),
             live: 0,
             ends: 0,
-            bare_ends: Chain::EMPTY,
+            empty_set_ends: Chain::EMPTY,
             order_len_max: 2 * limits.max_samples,
             acknowledged_upto: SequenceNumber(0),
             last_sn: SequenceNumber(0),
@@ -234,7 +234,7 @@ impl WriterHistory {
         self.limits.max_samples
     }
 
-    /// Reports whether a change of a disposed and unregistered instance waits for acknowledgement,
+    /// Reports whether a change of a disposed and unregistered instance waits for acknowledgment,
     /// which removes the instance.
     pub(crate) fn awaits_end_of_instance(&self) -> bool {
         let start = self.find(self.acknowledged_upto.next()).unwrap_or_else(|position| position);
@@ -472,7 +472,7 @@ impl WriterHistory {
     /// lagging reader gets a `GAP` instead.
     pub(crate) fn append_end(&mut self, position: SetPosition, source_timestamp: Timestamp) -> SequenceNumber {
         if self.ends > self.limits.max_samples
-            && let Some(bare) = self.sn_of(self.bare_ends.oldest)
+            && let Some(bare) = self.sn_of(self.empty_set_ends.oldest)
         {
             self.remove(bare);
         }
@@ -485,17 +485,17 @@ impl WriterHistory {
         self.enlist(change.sn, slot);
         self.ends += 1;
         if self.is_set_gone(change.sn) {
-            self.link_bare_end(slot);
+            self.link_empty_set_end(slot);
         }
         change.sn
     }
 
     /// Records an end of a set whose samples are gone.
-    fn link_bare_end(&mut self, slot: u32) {
-        self.changes[slot as usize].is_unprotected = true;
-        let mut ends = self.bare_ends;
+    fn link_empty_set_end(&mut self, slot: u32) {
+        self.changes[slot as usize].ends_empty_set = true;
+        let mut ends = self.empty_set_ends;
         self.link(&mut ends, slot);
-        self.bare_ends = ends;
+        self.empty_set_ends = ends;
     }
 
     /// Reports whether this is the end of a coherent set of which no sample is left.
@@ -626,14 +626,14 @@ impl WriterHistory {
         while self.order.front().is_some_and(|(_, slot)| *slot == NONE) {
             self.order.pop_front();
         }
-        let Change { payload, position, expiry, is_unprotected, is_discarded, .. } = self.changes[slot as usize];
+        let Change { payload, position, expiry, ends_empty_set, is_discarded, .. } = self.changes[slot as usize];
         self.discarded -= usize::from(is_discarded);
         self.pool.release(payload);
         self.free.push(slot);
-        if is_unprotected {
-            let mut ends = self.bare_ends;
+        if ends_empty_set {
+            let mut ends = self.empty_set_ends;
             self.unlink(&mut ends, slot);
-            self.bare_ends = ends;
+            self.empty_set_ends = ends;
         }
         if position.ends {
             self.ends -= 1;
@@ -658,7 +658,7 @@ impl WriterHistory {
         if end <= self.acknowledged_upto {
             self.remove(end);
         } else if let Ok(position) = self.find(end) {
-            self.link_bare_end(self.order[position].1);
+            self.link_empty_set_end(self.order[position].1);
         }
     }
 
@@ -711,7 +711,7 @@ impl WriterHistory {
             flight_len: payload.len() as u32,
             expiry,
             rejected: 0,
-            is_unprotected: false,
+            ends_empty_set: false,
             is_discarded: false,
             instance: NONE,
             previous_in_instance: NONE,

@@ -4,7 +4,7 @@
 //!
 //! - `matching`: the matched readers.
 //! - `route`: destinations of new samples; `route_change`: its changes; `path_probe`: its MTU.
-//! - `acknowledgements`: answers of the readers.
+//! - `acknowledgments`: answers of the readers.
 //! - `transmit`: datagrams of new samples; `repair`: those for a single reader.
 //!
 //! Invariants:
@@ -18,7 +18,7 @@
 //!   that the send window waits for ([`slow_readers`]).
 //! - `in_flight_bytes` is the sum of `flight_len` of the changes in (`window_start`, `cursor`).
 
-mod acknowledgements;
+mod acknowledgments;
 mod batch;
 mod burst;
 mod expiry;
@@ -397,7 +397,7 @@ impl Writer {
         Error::OutOfResources { limit, value }.into()
     }
 
-    /// Reports whether acknowledgements, the end of a LIFESPAN, or removals by the owner of a relay
+    /// Reports whether acknowledgments, the end of a LIFESPAN, or removals by the owner of a relay
     /// may free room.
     fn may_find_room(&self, ctx: &mut Context) -> bool {
         if !self.keeps_history || self.relays || self.history.next_expiry().is_some() {
@@ -509,7 +509,7 @@ impl Writer {
         Periods::new(&ctx.timing, lagging, if self.entity_id.is_builtin() { ctx.period_multiplier() } else { 1 })
     }
 
-    /// Requests an acknowledgement of all lagging readers, regardless of the last one.
+    /// Requests an acknowledgment of all lagging readers, regardless of the last one.
     pub(super) fn heartbeat_all(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
         self.proxies.iter_mut().for_each(|(_, proxy)| proxy.heartbeat_retries.is_due = true);

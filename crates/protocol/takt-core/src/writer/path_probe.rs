@@ -9,7 +9,7 @@
 //! the long ones does not: the writer sends it shorter datagrams from now on. A participant that
 //! answers neither proves nothing.
 //!
-//! The long probe comes last, because a reader may answer both by one acknowledgement, which names
+//! The long probe comes last, because a reader may answer both by one acknowledgment, which names
 //! the last.
 //!
 //! The result holds for the probed path only. The reader is probed again once samples reach it by

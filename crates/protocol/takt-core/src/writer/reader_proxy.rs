@@ -6,10 +6,10 @@ use super::heartbeat::HeartbeatRetries;
 use super::history::Change;
 use super::path_probe::PathState;
 use super::slow_readers::Silence;
-use crate::bits::Window;
 use crate::count::{Age, LastCount};
 use crate::multicast_group::MulticastReachability;
 use crate::path::{NARROW_LEN, Path};
+use crate::sequence_window::SequenceWindow;
 use crate::time::Instant;
 use takt_wire::{FragmentNumberSet, Guid, SequenceNumber, SequenceNumberSet};
 
@@ -49,7 +49,7 @@ pub(crate) struct ReaderProxy {
     /// Change up to which the reader has acknowledged all changes.
     pub(crate) acked: SequenceNumber,
     /// Changes that the reader requests and that were not sent since.
-    pub(crate) requested: Window,
+    pub(crate) requested: SequenceWindow,
     /// Fragments that the reader requests, by change.
     fragment_requests: [Option<(SequenceNumber, FragmentNumberSet)>; FRAGMENT_REQUESTS_MAX],
     /// Fragmented change being repaired and its next fragment; change zero if there is none.
@@ -90,7 +90,7 @@ impl ReaderProxy {
             filter: None,
             relevant_below: SequenceNumber::MAX,
             acked: first_relevant.prev(),
-            requested: Window::EMPTY,
+            requested: SequenceWindow::EMPTY,
             fragment_requests: [None; FRAGMENT_REQUESTS_MAX],
             repair_position: (SequenceNumber::ZERO, 1),
             push_next: (wants_history && !reliable && sent >= SequenceNumber::FIRST).then_some(SequenceNumber::FIRST),
@@ -189,7 +189,7 @@ impl ReaderProxy {
             }
         }
         let lowest = self.requested.lowest();
-        self.requested = Window::from_set(state);
+        self.requested = SequenceWindow::from_set(state);
         self.requested.clear_from(unsent);
         if self.requested.lowest() != lowest {
             self.reset_repair();
@@ -300,7 +300,7 @@ impl ReaderProxy {
     }
 
     fn clear_requests(&mut self) {
-        self.requested = Window::EMPTY;
+        self.requested = SequenceWindow::EMPTY;
         self.fragment_requests = [None; FRAGMENT_REQUESTS_MAX];
         self.reset_repair();
     }

@@ -26,7 +26,7 @@ const INLINE_QOS_LEN: usize = 132;
 const DIRECTED_PER_CALL: u32 = 4;
 
 /// Maximum number of samples of one datagram. Several datagrams fill the window, so that
-/// acknowledgements of the first arrive while the last are in transit.
+/// acknowledgments of the first arrive while the last are in transit.
 pub(super) const SAMPLES_PER_DATAGRAM: i64 = REORDER_WINDOW / 4;
 
 /// Minimum fragment length for gathering, where the caller sends fragments from the history. Many
@@ -91,7 +91,7 @@ struct Datagram {
     /// Filters that reject its changes, once it contains one.
     rejected: Option<Verdicts>,
     audience: Audience,
-    /// The next change waits for acknowledgements.
+    /// The next change waits for acknowledgments.
     stalled: bool,
     /// Number of changes for which every reader was visited.
     directed: u32,
@@ -263,7 +263,7 @@ impl Writer {
     }
 
     /// Sets the destinations of a complete datagram of new samples, and adds a heartbeat if
-    /// acknowledgements are needed.
+    /// acknowledgments are needed.
     fn address(&mut self, message: &mut Message<'_>, datagram: &Datagram, ctx: &mut Context) {
         if datagram.stalled {
             self.announce_passed_over(ctx);
@@ -460,9 +460,9 @@ impl Writer {
         self.heartbeat.sent(1, change.flight_len as usize);
     }
 
-    /// Reports whether the change must wait for acknowledgements. A change larger than the window
+    /// Reports whether the change must wait for acknowledgments. A change larger than the window
     /// is sent alone. A window that was full opens when there is room for a whole datagram.
-    /// Otherwise each acknowledgement would release only as many samples as it covers, and these
+    /// Otherwise each acknowledgment would release only as many samples as it covers, and these
     /// would be acknowledged alone.
     fn is_stalled(&self, change: &Change, window_bytes: usize) -> bool {
         let len = change.flight_len as usize;
@@ -504,7 +504,7 @@ impl Writer {
         true
     }
 
-    /// Reports whether missing acknowledgements are about to block the application.
+    /// Reports whether missing acknowledgments are about to block the application.
     pub(super) fn is_nearly_full(&self) -> bool {
         self.data.qos.history == History::KeepAll && self.history.is_half_full()
     }
@@ -570,8 +570,8 @@ impl Writer {
         }
         ctx.work.steps(4 * self.proxies.len());
         let (last, asserting, has_gsn) = (self.history.last_sn(), self.heartbeat.asserts, self.take_unsent_gsn());
-        let is_requested = |proxy: &ReaderProxy| proxy.heartbeat_retries.is_due && proxy.acked < last;
-        let is_addressed = |proxy: &ReaderProxy| asserting || (proxy.reliable && (has_gsn || is_requested(proxy)));
+        let is_retry_due = |proxy: &ReaderProxy| proxy.heartbeat_retries.is_due && proxy.acked < last;
+        let is_addressed = |proxy: &ReaderProxy| asserting || (proxy.reliable && (has_gsn || is_retry_due(proxy)));
         let group = self.multicast_group_of_heartbeat(is_addressed);
         let group = group.and_then(|at| ctx.multicast_groups.list.get(at).map(|group| (at, group.locator)));
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| is_addressed(proxy)) {

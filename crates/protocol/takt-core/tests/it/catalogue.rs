@@ -35,7 +35,7 @@ pub enum Trace {
     Key,
     /// Sample far beyond the next one.
     OutOfWindow,
-    /// Acknowledgement of samples that were never sent.
+    /// Acknowledgment of samples that were never sent.
     Stale,
     /// No counter: the datagram is valid, or has no content.
     Nothing,
@@ -399,7 +399,7 @@ fn control(peer: &Puppet, cases: &mut Vec<Case>) {
     put(cases, "rustdds-281-set-of-ones", one, peer, &[acknack(vec![0xff; 48])]);
     put(cases, "set-shorter-than-its-bits", one, peer, &[acknack(raw_set(1, 256, &[1]))]);
     put(cases, "set-beyond-the-last-number", one, peer, &[acknack(raw_set(i64::MAX, 1, &[u32::MAX]))]);
-    put(cases, "acknowledgement-of-what-was-never-sent", Trace::Stale, peer, &[acknack(raw_set(1_000_000, 0, &[]))]);
+    put(cases, "acknowledgment-of-what-was-never-sent", Trace::Stale, peer, &[acknack(raw_set(1_000_000, 0, &[]))]);
     put(cases, "cve-2023-39534-gap-from-zero", one, peer, &[raw_gap(0, &raw_set(2, 0, &[]))]);
     put(cases, "cve-2023-39534-gap-from-below-zero", one, peer, &[raw_gap(-5, &raw_set(2, 0, &[]))]);
     put(
@@ -603,7 +603,7 @@ pub fn trace_of(before: &Counters, after: &Counters) -> Trace {
         (Trace::Key, moved(|c| c.undecodable_keys)),
         (Trace::Unmatched, moved(|c| c.unmatched_data)),
         (Trace::OutOfWindow, moved(|c| c.out_of_window)),
-        (Trace::Stale, moved(|c| c.stale_acknowledgements)),
+        (Trace::Stale, moved(|c| c.stale_acknowledgments)),
     ];
     traces.iter().find(|(_, moved)| *moved > 0).map_or(Trace::Nothing, |(trace, _)| *trace)
 }

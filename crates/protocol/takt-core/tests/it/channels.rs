@@ -351,7 +351,7 @@ fn liveliness_assertions_arrive_between_probes() {
     let qos = DataReaderQos { liveliness, ..keep_all_reader() };
     let reader = fan.network.reader(1, reader_spec("L", false, qos));
     fan.network.await_match((0, writer), (1, reader));
-    let stale = fan.network.nodes[0].counters().stale_acknowledgements;
+    let stale = fan.network.nodes[0].counters().stale_acknowledgments;
     let (probes, changed) = (fan.probes_sent(), |fan: &mut Fan| {
         let status = fan.network.nodes[1].liveliness_changed_status(reader).expect("the reader exists");
         (status.alive_count, status.not_alive_count)
@@ -360,7 +360,7 @@ fn liveliness_assertions_arrive_between_probes() {
     assert!(fan.probes_sent() - probes >= 4);
     assert_eq!(changed(&mut fan), (1, 0));
     assert!(fan.is_multicast(), "and the answers are still understood");
-    assert_eq!(fan.network.nodes[0].counters().stale_acknowledgements, stale);
+    assert_eq!(fan.network.nodes[0].counters().stale_acknowledgments, stale);
 }
 
 /// Waits until three participants have acknowledged that they receive the group.

@@ -74,9 +74,9 @@ fn deletion_of_the_only_endpoint_is_detected_by_a_participant_that_was_lost_mean
     assert_eq!((status.current_count, status.total_count), (0, 1));
 }
 
-/// Its acknowledgements are new to the writer, regardless of earlier counts.
+/// Its acknowledgments are new to the writer, regardless of earlier counts.
 #[test]
-fn acknowledgements_of_a_rediscovering_reader_are_accepted_at_once() {
+fn acknowledgments_of_a_rediscovering_reader_are_accepted_at_once() {
     let mut network = network_with_short_lease();
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
     let writer = network.writer(1, writer_spec("T", false, keep_all_writer()));

@@ -114,7 +114,7 @@ impl World {
         taken
     }
 
-    /// Returns how many acknowledgements are sent in that time.
+    /// Returns how many acknowledgments are sent in that time.
     fn acknacks_of_three_seconds(&mut self) -> u64 {
         let sent = |network: &Network| network.nodes[1].counters().acknacks_sent;
         let before = sent(&self.network);
@@ -492,7 +492,7 @@ fn heartbeat_requests_become_rarer_when_they_bring_no_information() {
     t.network.nodes[0].suspend_writer(t.writers[0], true).expect("it exists");
     t.write(&[0, 1]);
     let acknacks = t.acknacks_of_three_seconds();
-    // One acknowledgement for each heartbeat, every 100 ms, and one request every 128 ms; more at
+    // One acknowledgment for each heartbeat, every 100 ms, and one request every 128 ms; more at
     // the beginning.
     assert!((30..=120).contains(&acknacks), "{acknacks} in 3 s");
     assert_eq!(t.take_in_order(), (1..=SEND_WINDOW as u32).collect::<Vec<_>>(), "the rest waits");
@@ -542,11 +542,8 @@ fn all_sets_that_become_due_at_once_are_presented() {
         t.end();
     }
     t.network.events(1);
-    let has_pending_event = |event: &Event| matches!(event, Event::DataAvailable(_));
-    assert!(
-        t.network.run_until(1_000, |network| network.events(1).iter().any(has_pending_event)),
-        "what was lost has come"
-    );
+    let is_available = |event: &Event| matches!(event, Event::DataAvailable(_));
+    assert!(t.network.run_until(1_000, |network| network.events(1).iter().any(is_available)), "what was lost has come");
     // Nothing else arrives that could trigger the presentation of the rest, and no access is
     // closed.
     t.network.cut = vec![0, 1];

@@ -177,7 +177,7 @@ fn taken_of(node: &mut Participant, now: Instant, subscriber: SubscriberHandle, 
     taken
 }
 
-/// Returns whether an acknowledgement to the writer requests a heartbeat.
+/// Returns whether an acknowledgment to the writer requests a heartbeat.
 fn requests_heartbeat(sent: &[(Vec<Locator>, Vec<u8>)], writer: EntityId) -> bool {
     let requests = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(it) if it.writer == writer && !it.is_final);
     count(sent, requests) > 0

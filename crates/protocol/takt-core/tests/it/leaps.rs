@@ -179,7 +179,7 @@ fn missing_fragments_are_sent_after_a_request_with_a_forged_count() {
 }
 
 #[test]
-fn forged_acknowledgements_of_unwritten_samples_acknowledge_nothing() {
+fn forged_acknowledgments_of_unwritten_samples_acknowledge_nothing() {
     let mut writer_qos = keep_all_writer();
     writer_qos.resource_limits.max_samples = Some(8);
     let mut pair = Pair::with(writer_qos, keep_all_reader());
@@ -189,7 +189,7 @@ fn forged_acknowledgements_of_unwritten_samples_acknowledge_nothing() {
         pair.network.write(0, pair.writer, &payload(BEFORE + number, 20)).expect("write accepted");
     }
     pair.network.run(10);
-    let stale = pair.network.nodes[0].counters().stale_acknowledgements;
+    let stale = pair.network.nodes[0].counters().stale_acknowledgments;
     for base in [20, FAR, i64::MAX] {
         let acknack = AckNack {
             reader,
@@ -207,12 +207,12 @@ fn forged_acknowledgements_of_unwritten_samples_acknowledge_nothing() {
     }
     assert_eq!(pair.network.nodes[0].is_acknowledged(pair.writer, None), Ok(false));
     assert!(pair.network.write(0, pair.writer, &payload(19, 20)).is_err(), "nothing has made room");
-    assert_eq!(pair.network.nodes[0].counters().stale_acknowledgements - stale, 6);
+    assert_eq!(pair.network.nodes[0].counters().stale_acknowledgments - stale, 6);
     pair.network.cut = vec![];
     pair.written += 8;
     pair.network.run(1_000);
     pair.write(20);
-    pair.has_all("acknowledgements");
+    pair.has_all("acknowledgments");
 }
 
 #[test]

@@ -34,7 +34,7 @@ mod liveliness;
 mod match_status;
 mod memory;
 mod moving;
-mod neighbours;
+mod neighbors;
 mod network;
 mod outbound;
 mod ownership;

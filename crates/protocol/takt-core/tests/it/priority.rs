@@ -18,7 +18,7 @@ fn drain(network: &mut Network, node: usize) -> Vec<i32> {
 }
 
 #[test]
-fn data_and_acknowledgements_have_the_priority_of_their_endpoint() {
+fn data_and_acknowledgments_have_the_priority_of_their_endpoint() {
     let mut network = Network::new(2, 1);
     let mut endpoints = Vec::new();
     for (topic, priority) in [("Log", -5), ("Camera", 0), ("Brake", 40)] {

@@ -257,7 +257,7 @@ pub fn challenge_in(datagram: &[u8]) -> Vec<Heartbeat> {
     heartbeats.flatten().filter(is_challenge).collect()
 }
 
-/// Returns the acknowledgement of a reader that has everything such a heartbeat offers.
+/// Returns the acknowledgment of a reader that has everything such a heartbeat offers.
 pub fn answer(challenge: &Heartbeat) -> AckNack {
     AckNack {
         reader: challenge.reader,

@@ -101,7 +101,7 @@ fn rediscovering_volatile_reader_gets_later_samples() {
 /// Other implementations restart their counts with each match. A repetition from the network
 /// belongs to no new match.
 #[test]
-fn acknowledgements_with_restarted_counts_are_accepted_and_repetitions_are_not() {
+fn acknowledgments_with_restarted_counts_are_accepted_and_repetitions_are_not() {
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("valid configuration");
     let handle = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("created");

@@ -1,5 +1,5 @@
 //! Durability services: relayed samples with their original writer, history before new samples, and
-//! explicit acknowledgements.
+//! explicit acknowledgments.
 
 use crate::network::*;
 use std::time::Duration;
@@ -324,7 +324,7 @@ fn forged_original_number_does_not_change_the_announced_one_and_can_be_removed()
             got.extend(numbers(network, 1, reader));
             got.len() == 5
         }),
-        "a reader with explicit acknowledgements gets what its writers wrote, despite forged messages: {got:?}"
+        "a reader with explicit acknowledgments gets what its writers wrote, despite forged messages: {got:?}"
     );
     assert_eq!(network.nodes[1].last_announced(reader, origin).expect("it exists"), Some(SequenceNumber(3)));
     // Everything of the relay is acknowledged, so the relay can remove it.
@@ -494,7 +494,7 @@ fn waiting_samples_are_not_requested_again() {
     let (writer, reader) = followed(&mut network);
     let origin = guid(&mut network, 0, writer);
     let service = prepare_relay(&mut network, 1);
-    // More samples than one acknowledgement can request.
+    // More samples than one acknowledgment can request.
     relay_samples(&mut network, 1, service, origin, 1_000..1_600);
     let now = network.now;
     network.nodes[1].enable_writer(now, service).expect("it can be enabled");
@@ -503,7 +503,7 @@ fn waiting_samples_are_not_requested_again() {
     let before = acknacks(&network);
     network.run(10_000);
     let times = acknacks(&network) - before;
-    assert!(times <= 10 * ANSWERS_PER_SECOND, "{times} acknowledgements of samples that wait");
+    assert!(times <= 10 * ANSWERS_PER_SECOND, "{times} acknowledgments of samples that wait");
     // Delivery of the waiting samples continues once their writer is deleted.
     let now = network.now;
     network.nodes[0].delete_writer(now, writer).expect("it exists");

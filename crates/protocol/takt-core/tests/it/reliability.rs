@@ -408,5 +408,5 @@ fn repeated_heartbeats_are_sent_only_to_lagging_readers() {
     network.run(1_000);
     let after = sent(&network);
     assert_eq!(after[0], before[0], "that reader has acknowledged everything");
-    assert!(after[1] > before[1], "the other one is probed for its acknowledgement");
+    assert!(after[1] > before[1], "the other one is probed for its acknowledgment");
 }

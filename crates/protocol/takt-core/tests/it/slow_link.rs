@@ -7,32 +7,34 @@ use std::collections::BinaryHeap;
 use takt_core::*;
 use takt_wire::qos::*;
 
+/// Transmission time of an octet at 10 Mbit/s, in ns.
 const NS_PER_OCTET: u64 = 800;
-const BACK_NS: u64 = 200_000;
-const SECOND: u64 = 1_000_000_000;
+/// Transit time of a datagram to node 0.
+const RETURN_NS: u64 = 200_000;
+const SECOND_NS: u64 = 1_000_000_000;
 
-/// Maximum number of octets that wait for the link; further datagrams are lost. Large enough that
-/// none is.
+/// Maximum number of octets that wait for the link. The link drops further datagrams; the queue is
+/// large enough that it drops none.
 const QUEUE_LEN: u64 = 1 << 20;
 
-/// Arrival, order, sender, receiver, octets.
+/// Arrival in ns, order, sender, receiver, octets.
 type Datagram = (u64, u64, usize, usize, Vec<u8>);
 
-/// Network in which node 0 sends to the others over one link of 10 Mbit/s. They answer within 0.2
-/// ms.
+/// Network in which node 0 sends to the others over one link of 10 Mbit/s. Their datagrams arrive
+/// after 0.2 ms.
 struct SlowLink {
     now: Instant,
     nodes: Vec<Participant>,
-    is_free_at: u64,
-    under_way: BinaryHeap<Reverse<Datagram>>,
+    free_at_ns: u64,
+    in_flight: BinaryHeap<Reverse<Datagram>>,
     sent: u64,
 }
 
 impl SlowLink {
     fn new(nodes: usize) -> Self {
-        let now = Instant(SECOND);
+        let now = Instant(SECOND_NS);
         let nodes = (0..nodes).map(|node| Participant::new(config(node, 1500), now).expect("it is valid")).collect();
-        Self { now, nodes, is_free_at: 0, under_way: BinaryHeap::new(), sent: 0 }
+        Self { now, nodes, free_at_ns: 0, in_flight: BinaryHeap::new(), sent: 0 }
     }
 
     fn transmit(&mut self) {
@@ -46,18 +48,18 @@ impl SlowLink {
                     let receivers: Vec<_> = others
                         .filter(|node| address(*node) == to || to.ip().is_some_and(|ip| ip.is_multicast()))
                         .collect();
-                    let mut arrival = self.now.0 + BACK_NS;
+                    let mut arrival = self.now.0 + RETURN_NS;
                     if from == 0 && !receivers.is_empty() {
-                        let start = self.is_free_at.max(self.now.0);
+                        let start = self.free_at_ns.max(self.now.0);
                         if (start - self.now.0) / NS_PER_OCTET > QUEUE_LEN {
                             continue;
                         }
-                        self.is_free_at = start + len as u64 * NS_PER_OCTET;
-                        arrival = self.is_free_at;
+                        self.free_at_ns = start + len as u64 * NS_PER_OCTET;
+                        arrival = self.free_at_ns;
                     }
                     for to in receivers {
                         self.sent += 1;
-                        self.under_way.push(Reverse((arrival, self.sent, from, to, frame[..len].to_vec())));
+                        self.in_flight.push(Reverse((arrival, self.sent, from, to, frame[..len].to_vec())));
                     }
                 }
             }
@@ -66,14 +68,14 @@ impl SlowLink {
 
     /// Returns false if the time is up before `done` holds.
     fn run_until(&mut self, seconds: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
-        let end = self.now.0 + seconds * SECOND;
+        let end = self.now.0 + seconds * SECOND_NS;
         loop {
             self.transmit();
             if done(self) {
                 return true;
             }
             let timer = self.nodes.iter().filter_map(Participant::poll_timeout).min().map_or(end, |due| due.0);
-            let arrival = self.under_way.peek().map_or(end, |Reverse((arrival, ..))| *arrival);
+            let arrival = self.in_flight.peek().map_or(end, |Reverse((arrival, ..))| *arrival);
             let next = timer.min(arrival).max(self.now.0);
             if next >= end {
                 self.now = Instant(end);
@@ -81,7 +83,7 @@ impl SlowLink {
             }
             self.now = Instant(next);
             if arrival <= next {
-                let Reverse((_, _, from, to, bytes)) = self.under_way.pop().expect("it was seen");
+                let Reverse((_, _, from, to, bytes)) = self.in_flight.pop().expect("it was seen");
                 let received = Received { source: address(from), multicast: false };
                 self.nodes[to].handle_datagram(self.now, received, &bytes);
             } else {

@@ -21,23 +21,22 @@ fn matches_are_counted_when_they_begin_and_end() {
         network.await_match((0, writer), (node, reader));
     }
     network.run(1_000);
-    let known_to_writer =
-        |network: &mut Network| network.nodes[0].publication_matched_status(writer).expect("it exists");
-    let known_to_reader =
+    let writer_status = |network: &mut Network| network.nodes[0].publication_matched_status(writer).expect("it exists");
+    let reader_status =
         |network: &mut Network| network.nodes[2].subscription_matched_status(readers[1]).expect("present");
-    assert_eq!(numbers(known_to_writer(&mut network)), [2, 2, 2, 2]);
-    assert_eq!(numbers(known_to_reader(&mut network)), [1, 1, 1, 1]);
+    assert_eq!(numbers(writer_status(&mut network)), [2, 2, 2, 2]);
+    assert_eq!(numbers(reader_status(&mut network)), [1, 1, 1, 1]);
 
     let deleted = network.nodes[1].reader_guid(readers[0]).expect("it exists");
     network.nodes[1].delete_reader(network.now, readers[0]).expect("it exists");
     network.run(1_000);
-    let status = known_to_writer(&mut network);
+    let status = writer_status(&mut network);
     assert_eq!((numbers(status), status.last_peer), ([2, 0, 1, -1], Some(deleted)));
-    assert_eq!(numbers(known_to_writer(&mut network)), [2, 0, 1, 0], "it was read");
+    assert_eq!(numbers(writer_status(&mut network)), [2, 0, 1, 0], "it was read");
 
     network.nodes[0].delete_writer(network.now, writer).expect("it exists");
     network.run(1_000);
-    assert_eq!(numbers(known_to_reader(&mut network)), [1, 0, 0, -1]);
+    assert_eq!(numbers(reader_status(&mut network)), [1, 0, 0, -1]);
 }
 
 #[test]
@@ -116,9 +115,9 @@ fn endpoints_of_another_type_are_counted_on_both_sides() {
     }
     network.run(1_000);
     for change in [2 * others, 0] {
-        let known_to_writer = network.nodes[0].writer_inconsistent_topic_status(writer).expect("it exists");
-        let known_to_reader = network.nodes[1].reader_inconsistent_topic_status(reader).expect("it exists");
-        for status in [known_to_writer, known_to_reader] {
+        let writer_status = network.nodes[0].writer_inconsistent_topic_status(writer).expect("it exists");
+        let reader_status = network.nodes[1].reader_inconsistent_topic_status(reader).expect("it exists");
+        for status in [writer_status, reader_status] {
             assert_eq!((status.total_count, status.total_count_change), (2 * others, change));
         }
     }

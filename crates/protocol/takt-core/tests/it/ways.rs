@@ -80,7 +80,7 @@ fn user_data_use_ethernet_while_discovery_uses_udp() {
     let before = [0, 1].map(|node| sent_to(&network, address(node)));
     assert!(before[0] > 0 && before[1] > 0);
     exchange(&mut network, writer, reader);
-    // Samples travel in one direction, acknowledgements in the other.
+    // Samples travel in one direction, acknowledgments in the other.
     assert!(sent_to(&network, mac(1)) >= 20 && sent_to(&network, mac(0)) >= 1, "{:?}", network.sent_to);
     assert_eq!([0, 1].map(|node| sent_to(&network, address(node))), before, "discovery has nothing to say meanwhile");
 }
@@ -118,7 +118,7 @@ fn endpoint_without_a_common_locator_kind_is_refused_as_unreachable() {
 }
 
 #[test]
-fn acknowledgements_use_the_flow_of_their_reader() {
+fn acknowledgments_use_the_flow_of_their_reader() {
     let mut network = with_both(|node| vec![address(node)]);
     let (now, spec) = (network.now, reader_spec("T", false, keep_all_reader()));
     let reader = network.nodes[1].prepare_reader(spec).expect("the reader is valid");

@@ -97,7 +97,7 @@ fn each_submessage_of_a_full_datagram_is_a_unit() {
 }
 
 #[test]
-fn acknowledgements_of_many_readers_in_one_datagram_stay_within_the_bound() {
+fn acknowledgments_of_many_readers_in_one_datagram_stay_within_the_bound() {
     let now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
     let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is valid");

@@ -1,4 +1,4 @@
-//! Parsing of structs and unions.
+//! Parser of IDL structs and unions, with their forward declarations.
 
 use std::collections::BTreeSet;
 

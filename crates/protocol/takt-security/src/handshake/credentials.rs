@@ -113,9 +113,9 @@ impl Credentials {
 
     /// Takes over the announcement and the message sequence number of the replaced credentials of
     /// the same participant.
-    pub(crate) fn succeed(&mut self, before: &mut Self) {
-        self.participant_data = std::mem::take(&mut before.participant_data);
-        *self.sequence_number.get_mut() = *before.sequence_number.get_mut();
+    pub(crate) fn take_state_of(&mut self, replaced: &mut Self) {
+        self.participant_data = std::mem::take(&mut replaced.participant_data);
+        *self.sequence_number.get_mut() = *replaced.sequence_number.get_mut();
     }
 
     /// Returns the GUID of the participant.

@@ -64,7 +64,9 @@ impl Counters {
             SealError::NoKey => &mut self.seal_without_key,
             SealError::Malformed => &mut self.seal_malformed,
             SealError::Transform(error) => match error {
-                TransformError::TableFull | TransformError::TooLong => &mut self.seal_without_room,
+                TransformError::BufferTooSmall | TransformError::TooManyReceivers | TransformError::TooLong => {
+                    &mut self.seal_without_room
+                }
                 TransformError::KeyExhausted => &mut self.seal_without_key,
                 TransformError::Library => &mut self.library_failures,
                 _ => &mut self.seal_malformed,

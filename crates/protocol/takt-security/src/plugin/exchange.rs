@@ -134,11 +134,11 @@ impl Plugin {
         }
         let source = message.identity.source;
         if source.prefix != from {
-            return Err(refused(format!("message of {source}")));
+            return Err(refused(format!("its source {source} belongs to another participant")));
         }
         let (destination, own) = (message.destination_participant, participant_guid(self.prefix));
         if destination != own && destination != Guid::UNKNOWN {
-            return Err(refused(format!("message for {destination}, the participant is {own}")));
+            return Err(refused(format!("its destination is {destination}, this participant is {own}")));
         }
         match message.class_id {
             CLASS_RENEWAL => return self.handle_renewal(from, &message.tokens),
@@ -156,7 +156,7 @@ impl Plugin {
             }
             CLASS_WRITER_CRYPTO_TOKENS => true,
             CLASS_READER_CRYPTO_TOKENS => false,
-            other => return Err(refused(format!("message class \"{other}\""))),
+            other => return Err(refused(format!("unknown message class \"{other}\""))),
         };
         if remote.prefix != from || local.prefix != self.prefix {
             return Err(refused(format!("tokens of {remote} for {local}")));
@@ -212,7 +212,7 @@ impl Plugin {
         }
         for (material, uses) in keys {
             if material.sender_key_id() == [0; 4] {
-                return Err(refused("key id zero, which is reserved for the volatile channel"));
+                return Err(refused("a key has the id zero, which is reserved for the volatile channel"));
             }
             let (owner, receiver) = (remote.entity_id, local);
             let key = NewKey { sender, owner, receiver, material: material.clone(), uses, replays };

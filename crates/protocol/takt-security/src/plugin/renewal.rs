@@ -17,8 +17,8 @@
 //! The governance stays, since protection depends on it. The identity token in discovery stays as
 //! well, since receivers treat it as a hint.
 //!
-//! INTEROP(CycloneDDS 0.10, Fast DDS 2.9): use the certificate of the handshake until they discover
-//! the participant again.
+//! INTEROP(CycloneDDS 0.10, Fast DDS 2.9): use the certificate of the handshake until they
+//! discover the participant again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -102,11 +102,11 @@ impl Plugin {
     /// Applies waiting documents.
     pub(super) fn take_renewal(&mut self) {
         // A held lock means that new documents are being stored; the next timeout finds them.
-        let taken = self.renewals.slot.0.try_lock().ok().and_then(|mut slot| slot.take()); // tidy-allow(dropped-cause): see above
+        let taken = self.renewals.slot.0.try_lock().ok().and_then(|mut slot| slot.take()); // tidy-allow(dropped-cause): the next timeout tries again
         let Some(documents) = taken else { return };
         let before = self.own_validity;
         let Documents { mut local, access, permissions, validity } = *documents;
-        local.succeed(&mut self.local);
+        local.take_state_of(&mut self.local);
         (self.local, self.access, self.permissions) = (local, access, permissions);
         self.own_validity = validity;
         let wall = self.wall();
@@ -167,11 +167,11 @@ impl Plugin {
         let next = self.renewals.to_send.pop_front();
         let late = || self.renewals.unaccepted.iter().find(|(_, due)| **due <= self.now.at).map(|(prefix, _)| *prefix);
         let Some(prefix) = next.or_else(late) else { return };
-        let shown = match next {
+        let result = match next {
             Some(_) => self.send_renewal(prefix),
             None => self.authenticate_again(prefix),
         };
-        if let Err(error) = shown {
+        if let Err(error) = result {
             let text = format!("new certificate for {}: {error}", describe(prefix, self.remotes.get(&prefix)));
             self.log(Severity::Error, text);
         }
@@ -198,7 +198,8 @@ impl Plugin {
 
     /// Handles a renewed certificate of a remote participant.
     pub(super) fn handle_renewal(&mut self, from: GuidPrefix, tokens: &[Token<'_>]) -> Result<()> {
-        let malformed = || SecurityError::new(ErrorKind::Malformed, format!("{} tokens of a renewal", tokens.len()));
+        let malformed =
+            || SecurityError::new(ErrorKind::Malformed, format!("a renewal has {} tokens, expected 1", tokens.len()));
         let [token] = tokens else { return Err(malformed()) };
         let wall = self.wall();
         let Some(session) = self.remotes.get(&from).and_then(|remote| remote.session()) else { return Ok(()) };

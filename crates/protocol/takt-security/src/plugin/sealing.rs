@@ -140,7 +140,7 @@ impl Layout<'_> {
 
     fn put_at(&mut self, start: usize, octets: &[u8]) -> Result<Range<usize>, SealError> {
         let end = start + octets.len();
-        self.frame.get_mut(start..end).ok_or(TransformError::TableFull)?.copy_from_slice(octets);
+        self.frame.get_mut(start..end).ok_or(TransformError::BufferTooSmall)?.copy_from_slice(octets);
         self.at = end;
         Ok(start..end)
     }
@@ -251,7 +251,7 @@ impl Plugin {
         let view = MessageView::parse(message)?;
         let class = class_of(message)?;
         if class == Class::Clear {
-            frame.get_mut(..message.len()).ok_or(TransformError::TableFull)?.copy_from_slice(message);
+            frame.get_mut(..message.len()).ok_or(TransformError::BufferTooSmall)?.copy_from_slice(message);
             return Ok(message.len());
         }
         let protects_whole = class == Class::Other && self.message.is_some();

@@ -29,9 +29,9 @@ impl Sealer {
         plain: Range<usize>,
         receivers: Receivers,
     ) -> Result<Range<usize>> {
-        let header = message_header(frame.get(plain.clone()).ok_or(TransformError::TableFull)?)?;
+        let header = message_header(frame.get(plain.clone()).ok_or(TransformError::BufferTooSmall)?)?;
         let headroom = Form::Message.headroom(self.material().kind());
-        let start = plain.start.checked_sub(headroom).ok_or(TransformError::TableFull)?;
+        let start = plain.start.checked_sub(headroom).ok_or(TransformError::BufferTooSmall)?;
         // INFO_SRC is longer than the RTPS header that it replaces.
         let info_src = plain.start + RTPS_HEADER_LEN - INFO_SRC_LEN;
         put_submessage_header(&mut frame[info_src..], SMID_INFO_SRC, INFO_SRC_LEN - SUBMESSAGE_HEADER_LEN);
@@ -56,7 +56,7 @@ impl Opener {
     /// differs from the protected one, or the memory is too short.
     pub fn open_message(&mut self, message: &[u8], memory: &mut [u8]) -> Result<Opened> {
         let header = message_header(message)?;
-        let memory = memory.get_mut(RTPS_HEADER_LEN..).ok_or(TransformError::TableFull)?;
+        let memory = memory.get_mut(RTPS_HEADER_LEN..).ok_or(TransformError::BufferTooSmall)?;
         let mut opened =
             self.open_between(&message[RTPS_HEADER_LEN..], memory, IDS, |plain| check_source(plain, &header))?;
         opened.plain = RTPS_HEADER_LEN + INFO_SRC_LEN + opened.plain.start..RTPS_HEADER_LEN + opened.plain.end;

@@ -49,8 +49,10 @@ pub enum TransformError {
     ReceiverCode,
     /// The message was received before, or is older than the replay window.
     Replay,
-    /// The buffer has too little room before or after the plain octets.
-    TableFull,
+    /// The buffer is too small for the plain octets with their headers and codes.
+    BufferTooSmall,
+    /// The sealer has [`RECEIVERS_MAX`] receivers.
+    TooManyReceivers,
     /// The plain octets exceed [`BODY_LEN_MAX`].
     TooLong,
     /// Every session of the master key is exhausted.
@@ -67,7 +69,8 @@ impl fmt::Display for TransformError {
             Self::Authentication => "authentication code does not match",
             Self::ReceiverCode => "no valid authentication code for this receiver",
             Self::Replay => "seen before, or older than the replay window",
-            Self::TableFull => "no room in the buffer for protection",
+            Self::BufferTooSmall => "the buffer is too small for the protected octets",
+            Self::TooManyReceivers => "too many receivers with receiver-specific codes",
             Self::TooLong => "too long for an encrypted submessage",
             Self::KeyExhausted => "all sessions of the master key are used",
             Self::Library => "OpenSSL failed",

@@ -151,9 +151,9 @@ impl Opener {
         check: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<Opened> {
         let is_decrypted = protection.header.kind.is_encrypted();
-        let content = octets.get(plain.clone()).ok_or(TransformError::TableFull)?;
+        let content = octets.get(plain.clone()).ok_or(TransformError::BufferTooSmall)?;
         let memory = match is_decrypted {
-            true => memory.get_mut(plain.clone()).ok_or(TransformError::TableFull)?,
+            true => memory.get_mut(plain.clone()).ok_or(TransformError::BufferTooSmall)?,
             false => &mut [],
         };
         self.open_content(protection, content, memory, check)?;

@@ -69,7 +69,8 @@ pub(super) fn room(frame: &[u8], plain: &Range<usize>, headroom: usize, tailroom
     if plain.is_empty() || !plain.len().is_multiple_of(4) {
         return Err(TransformError::Malformed("plaintext is empty or its length is not a multiple of four"));
     }
-    let start = plain.start.checked_sub(headroom).ok_or(TransformError::TableFull)?;
-    let end = plain.end.checked_add(tailroom).filter(|end| *end <= frame.len()).ok_or(TransformError::TableFull)?;
+    let start = plain.start.checked_sub(headroom).ok_or(TransformError::BufferTooSmall)?;
+    let end =
+        plain.end.checked_add(tailroom).filter(|end| *end <= frame.len()).ok_or(TransformError::BufferTooSmall)?;
     Ok(start..end)
 }

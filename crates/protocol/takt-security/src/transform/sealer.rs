@@ -102,7 +102,7 @@ impl Sealer {
             return Err(TransformError::Malformed("key material without the key of a receiver, or of another kind"));
         }
         if self.receivers.len() == RECEIVERS_MAX {
-            return Err(TransformError::TableFull);
+            return Err(TransformError::TooManyReceivers);
         }
         let cipher = Session::receiver(&material, self.session.id)?;
         if let Some(next) = &mut self.next {

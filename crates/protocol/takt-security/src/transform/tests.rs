@@ -461,8 +461,8 @@ fn missing_room_and_wrong_lengths_are_errors() {
                 }
             };
             assert_eq!(run(head, tail, octets.len()), Ok(0..head + octets.len() + tail));
-            assert_eq!(run(head - 1, tail, octets.len()), Err(TransformError::TableFull), "{kind:?} {form:?}");
-            assert_eq!(run(head, tail - 1, octets.len()), Err(TransformError::TableFull), "{kind:?} {form:?}");
+            assert_eq!(run(head - 1, tail, octets.len()), Err(TransformError::BufferTooSmall), "{kind:?} {form:?}");
+            assert_eq!(run(head, tail - 1, octets.len()), Err(TransformError::BufferTooSmall), "{kind:?} {form:?}");
             assert!(matches!(run(head, tail, octets.len() - 1), Err(TransformError::Malformed(_))));
             assert!(matches!(run(head, tail, 0), Err(TransformError::Malformed(_))));
         }

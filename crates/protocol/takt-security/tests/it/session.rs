@@ -102,7 +102,7 @@ fn builtin_endpoints_wait_until_the_participant_acknowledges_the_keys() {
     }
     let writer = network.writer(0, writer_spec(TOPIC));
     let reader = network.reader(1, reader_spec(TOPIC));
-    // A key token is longer than heartbeats and acknowledgements of the volatile endpoints.
+    // A key token is longer than heartbeats and acknowledgments of the volatile endpoints.
     let is_token = |datagram: &Datagram| datagram.octets.len() > 250 && has_submessage(datagram, id::SEC_PREFIX);
     network.fault = Some(Box::new(move |datagram: &mut Datagram| datagram.from != address(0) || !is_token(datagram)));
     network.run(2_000);

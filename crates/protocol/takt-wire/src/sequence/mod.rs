@@ -1,4 +1,4 @@
-//! Sequence numbers, fragment numbers, and the sets of them in acknowledgements
+//! Sequence numbers, fragment numbers, and the sets of them in acknowledgments
 //! (RTPS 2.5 §8.3.5.4, §9.4.2).
 
 use core::fmt;

@@ -131,7 +131,7 @@ pub struct TypesEmitter {
     /// Positions of the delimiters of the two unions, the outer one first.
     unions: [Option<usize>; 2],
     /// Positions of the length words that enclose the types, the outer one first.
-    places: [usize; 3],
+    length_positions: [usize; 3],
     /// Position of the word with the number of types.
     number: usize,
     pairs: Vec<(EquivalenceId, EquivalenceId)>,
@@ -157,8 +157,8 @@ impl TypesEmitter {
         let member = out.reserve();
         let sequence = out.reserve();
         let number = out.reserve();
-        let (unions, places) = ([returned, result], [members, member, sequence]);
-        Self { out, len_max, count: 0, unions, places, number, pairs: Vec::new() }
+        let (unions, length_positions) = ([returned, result], [members, member, sequence]);
+        Self { out, len_max, count: 0, unions, length_positions, number, pairs: Vec::new() }
     }
 
     /// Adds a type: its `TypeObject` in little endian, starting at the delimiter, and its minimal
@@ -188,7 +188,7 @@ impl TypesEmitter {
     /// Returns the payload.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
-        let [members, member, sequence] = self.places;
+        let [members, member, sequence] = self.length_positions;
         let mut out = self.out;
         out.set(self.number, self.count);
         out.close(sequence);

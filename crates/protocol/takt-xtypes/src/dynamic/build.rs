@@ -367,12 +367,12 @@ fn enumeration(object: &complete::Enum) -> Result<Node, TypeError> {
     }
     all_differ(literals.iter().map(|(name, _)| name), "two literals with the same name")?;
     let default = object.literal_seq.iter().position(|literal| literal.common.flags.contains(MemberFlag::IS_DEFAULT));
-    let is_written = [TypeFlag::IS_FINAL, TypeFlag::IS_APPENDABLE, TypeFlag::IS_MUTABLE]
+    let has_extensibility = [TypeFlag::IS_FINAL, TypeFlag::IS_APPENDABLE, TypeFlag::IS_MUTABLE]
         .into_iter()
         .any(|flag| object.enum_flags.contains(flag));
     Ok(Node::Enum(Enum {
         name: name(&object.header.detail.type_name)?,
-        extensibility: if is_written { Some(extensibility(object.enum_flags)?) } else { None },
+        extensibility: if has_extensibility { Some(extensibility(object.enum_flags)?) } else { None },
         bit_bound,
         literals,
         default,

@@ -222,8 +222,8 @@ impl Struct {
 impl Union {
     /// Returns the case that a discriminator selects.
     pub(super) fn select(&self, discriminator: i128) -> Option<&Case> {
-        let labelled = |case: &&Case| case.labels.iter().any(|&label| i128::from(label) == discriminator);
-        self.cases.iter().find(labelled).or_else(|| self.cases.iter().find(|case| case.default))
+        let labeled = |case: &&Case| case.labels.iter().any(|&label| i128::from(label) == discriminator);
+        self.cases.iter().find(labeled).or_else(|| self.cases.iter().find(|case| case.default))
     }
 
     /// Returns a discriminator that selects a case: its first label, or the smallest number that is

@@ -276,9 +276,9 @@ impl<S: AsRef<str>> Binder<'_, S> {
             Predicate::Compare { left, operator, right } => {
                 let (left_operand, right_operand) = self.pair(left, right)?;
                 if let Operator::Like | Operator::Match = operator {
-                    for (placed, operand) in [(left, &left_operand), (right, &right_operand)] {
+                    for (positioned, operand) in [(left, &left_operand), (right, &right_operand)] {
                         if !matches!(kind(operand), FieldKind::Text | FieldKind::Char) {
-                            return Err(error(placed.position, "LIKE and MATCH apply to strings only"));
+                            return Err(error(positioned.position, "LIKE and MATCH apply to strings only"));
                         }
                     }
                 }
@@ -322,31 +322,31 @@ impl<S: AsRef<str>> Binder<'_, S> {
     }
 
     /// Returns the field that a term names; `None` for a constant.
-    fn field(&self, placed: &Positioned) -> Option<Result<Field, SqlError>> {
-        match &placed.term {
-            Term::Name(path) => Some(self.ty.field(path).map_err(|wrong| error(placed.position, wrong.what))),
+    fn field(&self, positioned: &Positioned) -> Option<Result<Field, SqlError>> {
+        match &positioned.term {
+            Term::Name(path) => Some(self.ty.field(path).map_err(|wrong| error(positioned.position, wrong.what))),
             _ => None,
         }
     }
 
-    fn parameter(&self, placed: &Positioned, number: usize) -> Result<&str, SqlError> {
+    fn parameter(&self, positioned: &Positioned, number: usize) -> Result<&str, SqlError> {
         match self.parameters.get(number) {
             Some(text) => Ok(text.as_ref()),
-            None => Err(error(placed.position, format!("parameter %{number} has no value"))),
+            None => Err(error(positioned.position, format!("parameter %{number} has no value"))),
         }
     }
 
     /// Returns a constant of the field's type.
-    fn literal(&self, placed: &Positioned, field: &Field) -> Result<Literal, SqlError> {
-        let found = match &placed.term {
+    fn literal(&self, positioned: &Positioned, field: &Field) -> Result<Literal, SqlError> {
+        let found = match &positioned.term {
             Term::Name(path) => match path.as_slice() {
                 [FieldPart::Name(word)] => field.literal(self.ty, word).map(Literal::Enum),
                 _ => None,
             },
             Term::Parameter(number) => {
-                let text = self.parameter(placed, *number)?;
+                let text = self.parameter(positioned, *number)?;
                 let what = || format!("parameter %{number} = {text} is not {}", name(field.kind()));
-                return self.parameter_literal(field, text).ok_or_else(|| error(placed.position, what()));
+                return self.parameter_literal(field, text).ok_or_else(|| error(positioned.position, what()));
             }
             Term::Bool(value) => (field.kind() == FieldKind::Bool).then_some(Literal::Bool(*value)),
             Term::Integer(value) => match field.kind() {
@@ -358,13 +358,13 @@ impl<S: AsRef<str>> Binder<'_, S> {
             }
             Term::Text(text) => self.quoted_literal(field, text),
         };
-        match (&placed.term, found) {
+        match (&positioned.term, found) {
             (_, Some(literal)) => Ok(literal),
             (Term::Name(path), None) => match self.ty.field(path) {
-                Err(wrong) => Err(error(placed.position, wrong.what)),
-                Ok(_) => Err(error(placed.position, format!("expected {}", name(field.kind())))),
+                Err(wrong) => Err(error(positioned.position, wrong.what)),
+                Ok(_) => Err(error(positioned.position, format!("expected {}", name(field.kind())))),
             },
-            (_, None) => Err(error(placed.position, format!("expected {}", name(field.kind())))),
+            (_, None) => Err(error(positioned.position, format!("expected {}", name(field.kind())))),
         }
     }
 
@@ -406,15 +406,15 @@ impl<S: AsRef<str>> Binder<'_, S> {
     }
 
     /// Returns a constant by its syntax.
-    fn constant(&self, placed: &Positioned) -> Result<Literal, SqlError> {
-        Ok(match &placed.term {
+    fn constant(&self, positioned: &Positioned) -> Result<Literal, SqlError> {
+        Ok(match &positioned.term {
             Term::Integer(value) => Literal::Integer(*value),
             Term::Float(value) => Literal::Float(*value),
             Term::Text(text) => Literal::Text(text.clone()),
             Term::Bool(value) => Literal::Bool(*value),
-            Term::Name(_) => return Err(error(placed.position, "expected a literal")),
+            Term::Name(_) => return Err(error(positioned.position, "expected a literal")),
             Term::Parameter(parameter) => {
-                let text = self.parameter(placed, *parameter)?;
+                let text = self.parameter(positioned, *parameter)?;
                 match number(text.trim()) {
                     Some(Token::Integer(value)) => Literal::Integer(value),
                     Some(Token::Float(value)) => Literal::Float(value),
@@ -447,7 +447,8 @@ fn kind(operand: &Operand) -> FieldKind {
     }
 }
 
-/// DDS 1.4 annex B, "Type compatibility in predicate".
+/// Reports whether values of two kinds can be compared: DDS 1.4 annex B, "Type compatibility in
+/// predicate".
 fn kinds_agree(a: FieldKind, b: FieldKind) -> bool {
     use FieldKind::{Bool, Char, Enum, Float, Integer, Text};
     matches!(

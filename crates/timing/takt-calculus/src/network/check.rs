@@ -275,7 +275,7 @@ fn check_flow(
     flow: &Flow,
 ) -> Result<(), &'static str> {
     let bound_claim = certificate.bounds[number];
-    for path in ways(flow) {
+    for path in paths(flow) {
         let times = path.iter().map(|hop| {
             let delay_ns = certificate.ports[hop.port].delay_ns;
             u128::from(certificate.queues[hop.port][hop.class].delay_ns) + u128::from(delay_ns)
@@ -294,7 +294,7 @@ fn check_flow(
 }
 
 /// Returns the hops to each receiver. A hop leads to a receiver if no other hop follows it.
-fn ways(flow: &Flow) -> Vec<Vec<Hop>> {
+fn paths(flow: &Flow) -> Vec<Vec<Hop>> {
     let mut paths: Vec<Vec<Hop>> = Vec::new();
     let mut is_followed = alloc::vec![false; flow.hops.len()];
     for (n, hop) in flow.hops.iter().enumerate() {

@@ -17,7 +17,7 @@
 //! | [`check`] | the checker of a [`NetworkCertificate`], with arithmetic of its own |
 //!
 //! Methods: Le Boudec, Thiran, "Network Calculus" (2001), chapters 1 and 6 (FIFO and strict
-//! priority servers, packetisers); Thomas, Le Boudec, Mifdaoui, "On Cyclic Dependencies and
+//! priority servers, packetizers); Thomas, Le Boudec, Mifdaoui, "On Cyclic Dependencies and
 //! Regulators in Time-Sensitive Networks" (RTSS 2019) for the induction; Grieu (2004) for the rate
 //! of the input link as an arrival bound.
 //!

@@ -56,7 +56,7 @@ impl PortView<'_> {
     pub(super) fn bound_in(&self, class: usize, intervals: &[Interval]) -> Result<QueueClaim, QueueFault> {
         let own: Vec<&Load> = self.loads.iter().filter(|load| load.class == class).collect();
         let Some(shortest_ns) = own.iter().map(|load| load.shortest_ns).min() else { return Ok(QueueClaim::default()) };
-        let is_bounded = self.utilisation_ppm(class) <= 1_000_000 + self.loads.iter().count() as u64;
+        let is_bounded = self.utilization_ppm(class) <= 1_000_000 + self.loads.iter().count() as u64;
         if !is_bounded {
             return Err(OVERLOAD);
         }
@@ -109,7 +109,7 @@ impl PortView<'_> {
 
     /// Returns the utilization of the port by this class and the higher ones, in parts of a
     /// million, rounded up.
-    pub(super) fn utilisation_ppm(&self, class: usize) -> u64 {
+    pub(super) fn utilization_ppm(&self, class: usize) -> u64 {
         let above = self.loads.iter().filter(|load| load.class <= class);
         above.fold(0_u64, |sum, load| sum.saturating_add(load.share_ppm))
     }

@@ -109,7 +109,7 @@ fn stages_before_and_after_the_network_may_share_a_certificate() {
         let stages = vec![stage(0, 40_000, 0), stage(2, 0, network_ns), stage(2, 0, 20_000), stage(1, 70_000, 0)];
         let flow = takt_calculus::Flow { name: "steering".into(), arrivals: Some(ARRIVALS), stages, limit_ns: None };
         let resources = ["pub", "sub", "network"].map(Resource::new).to_vec();
-        let certificate = takt_calculus::analyse(&System { resources, flows: vec![flow] }).expect("bounded");
+        let certificate = takt_calculus::analyze(&System { resources, flows: vec![flow] }).expect("bounded");
         assert_eq!(takt_calculus::verify(&certificate), Ok(()));
         certificate
     };

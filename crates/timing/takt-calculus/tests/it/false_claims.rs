@@ -2,7 +2,7 @@
 
 use takt_calculus::server::Point;
 use takt_calculus::system::Server;
-use takt_calculus::{Certificate, MeasuredJobs, MeasuredTime, analyse, verify};
+use takt_calculus::{Certificate, MeasuredJobs, MeasuredTime, analyze, verify};
 
 use super::random::{Random, system};
 
@@ -11,11 +11,11 @@ fn certificate() -> Certificate {
         system.flows.len() > 4 && system.resources.len() == 2 && system.flows.iter().any(|flow| flow.stages.len() == 3)
     });
     let mut system = found.expect("enough systems exist");
-    let certificate = analyse(&system).expect("bounded");
+    let certificate = analyze(&system).expect("bounded");
     for (flow, claim) in system.flows.iter_mut().zip(&certificate.flows) {
         flow.limit_ns = claim.bound_ns;
     }
-    analyse(&system).expect("bounded")
+    analyze(&system).expect("bounded")
 }
 
 /// Checks that the certificate is not proven after `change`.
@@ -132,11 +132,11 @@ fn extreme_numbers_are_refused_or_proven() {
             _ => lie.system.flows[flow].arrivals.as_mut().expect("limited").jitter_ns = extreme,
         }
         if verify(&lie).is_ok() {
-            let again = analyse(&lie.system).map(|certificate| certificate.is_kept());
+            let again = analyze(&lie.system).map(|certificate| certificate.is_kept());
             assert_eq!(again, Ok(true), "proven bounds can be computed");
         }
         // Any result is acceptable, as long as it terminates without panic.
-        drop(analyse(&lie.system));
+        drop(analyze(&lie.system));
     }
 }
 

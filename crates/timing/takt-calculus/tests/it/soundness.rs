@@ -1,6 +1,6 @@
 //! Soundness tests: no simulated event exceeds its bound, and the bounds are tight.
 
-use takt_calculus::{System, analyse, verify};
+use takt_calculus::{System, analyze, verify};
 
 use super::random::{Random, system};
 use super::simulation::{ArrivalPattern, longest};
@@ -26,7 +26,7 @@ fn no_event_exceeds_its_bound_in_a_thousand_systems() {
     for seed in 0..SYSTEMS {
         let mut random = Random(seed);
         let system = system(&mut random);
-        let Ok(certificate) = analyse(&system) else { continue };
+        let Ok(certificate) = analyze(&system) else { continue };
         bounded += 1;
         verify(&certificate).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         for (flow, (seen, claim)) in worst(&system, &mut random).into_iter().zip(&certificate.flows).enumerate() {
@@ -60,7 +60,7 @@ fn bound_of_one_resource_without_blocking_is_tight_for_every_flow() {
             flow.stages[0].resource = 0;
             flow.stages[0].priority = 1;
         }
-        let Ok(certificate) = analyse(&system) else { continue };
+        let Ok(certificate) = analyze(&system) else { continue };
         for (flow, claim) in certificate.flows.iter().enumerate() {
             let seen = longest(&system, 30_000, ArrivalPattern::WorstFor(flow), &mut random)[flow];
             assert_eq!(Some(seen), claim.bound_ns, "seed {seed}, flow {flow}: {system:#?}");

@@ -2,7 +2,7 @@
 
 use takt_calculus::link::{UDP_HEADERS, frame_time_ns};
 use takt_calculus::system::Infeasible;
-use takt_calculus::{Arrivals, Flow, Resource, Stage, System, Unbounded, advice, analyse, verify};
+use takt_calculus::{Arrivals, Flow, Resource, Stage, System, Unbounded, advice, analyze, verify};
 
 const GIGABIT: u64 = 1_000_000_000;
 
@@ -30,7 +30,7 @@ fn system(limit_ns: u64) -> System {
 
 #[test]
 fn bound_is_the_sum_of_execution_and_blocking_times() {
-    let certificate = analyse(&system(300_000)).expect("bounded");
+    let certificate = analyze(&system(300_000)).expect("bounded");
     assert_eq!(verify(&certificate), Ok(()));
     let times: Vec<_> = certificate.flows[0].stages.iter().map(|stage| stage.response_ns).collect();
     // Each stage: its own time, and one blocking callback or frame, or the callbacks of the logger
@@ -45,7 +45,7 @@ fn bound_is_the_sum_of_execution_and_blocking_times() {
 #[test]
 fn flow_that_makes_the_system_infeasible_is_named() {
     let tight = system(200_000);
-    let certificate = analyse(&tight).expect("bounded");
+    let certificate = analyze(&tight).expect("bounded");
     assert_eq!(certificate.violations().collect::<Vec<_>>(), [0]);
     assert!(verify(&certificate).is_err(), "the limit is not kept");
     assert_eq!(advice::first_infeasible_flow(&tight), Ok(Some(2)), "alone with the flood it would fit");
@@ -63,9 +63,9 @@ fn headroom_and_shortest_period_are_reported() {
     assert!(period_ns > 15_000 && period_ns < 500_000, "{period_ns}");
     let mut faster = loose.clone();
     faster.flows[0].arrivals = Some(Arrivals::sporadic(period_ns));
-    assert!(analyse(&faster).expect("bounded").is_kept());
+    assert!(analyze(&faster).expect("bounded").is_kept());
     faster.flows[0].arrivals = Some(Arrivals::sporadic(period_ns - 1));
-    assert!(analyse(&faster).is_ok_and(|certificate| !certificate.is_kept()) || analyse(&faster).is_err());
+    assert!(analyze(&faster).is_ok_and(|certificate| !certificate.is_kept()) || analyze(&faster).is_err());
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn flood_of_equal_priority_leaves_no_bound() {
     let mut system = system(300_000);
     system.flows[1].stages[0].priority = 7;
     let why = Infeasible::Unbounded { flow: 0, stage: 1, why: Unbounded::Overload };
-    assert_eq!(analyse(&system), Err(why));
+    assert_eq!(analyze(&system), Err(why));
     assert_eq!(advice::first_infeasible_flow(&system), Ok(Some(1)));
 }
 
@@ -82,7 +82,7 @@ fn invalid_description_is_refused() {
     let refused = |change: fn(&mut System)| {
         let mut system = system(300_000);
         change(&mut system);
-        matches!(analyse(&system), Err(Infeasible::InvalidDescription { flow: 0, .. }))
+        matches!(analyze(&system), Err(Infeasible::InvalidDescription { flow: 0, .. }))
     };
     assert!(refused(|system| system.flows[0].stages.clear()));
     assert!(refused(|system| system.flows[0].arrivals = Some(Arrivals::sporadic(0))));

@@ -179,8 +179,8 @@ mod tests {
     fn kernel_reports_its_clock() {
         let timex = kernel().expect("any user may call adjtimex");
         let quality = ClockQuality::now();
-        let is_synchronised = timex.status & libc::STA_UNSYNC == 0 || quality.source == Source::Chrony;
-        assert_eq!(quality.offset_uncertainty_ns.is_some(), is_synchronised, "{quality:?}");
-        assert_eq!(quality.source == Source::None, !is_synchronised, "{quality:?}");
+        let is_synchronized = timex.status & libc::STA_UNSYNC == 0 || quality.source == Source::Chrony;
+        assert_eq!(quality.offset_uncertainty_ns.is_some(), is_synchronized, "{quality:?}");
+        assert_eq!(quality.source == Source::None, !is_synchronized, "{quality:?}");
     }
 }

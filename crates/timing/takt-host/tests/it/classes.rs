@@ -55,7 +55,7 @@ fn tree(plan: &Plan) -> &str {
 
 /// Returns a plan with one tree.
 fn of_tree(tree: &str) -> Plan {
-    let setting = "qdisc/takt0".parse().expect("a knob");
+    let setting = "qdisc/takt0".parse().expect("a setting");
     let change = Change { setting, from: String::new(), to: tree.to_owned(), why: String::new() };
     Plan { changes: vec![change], missing_features: Vec::new() }
 }

@@ -49,7 +49,7 @@ impl Card {
     }
 
     fn change(&self, name: &str, to: &str) -> Change {
-        let setting = format!("ethtool/{}/{name}", self.name).parse().expect("a knob");
+        let setting = format!("ethtool/{}/{name}", self.name).parse().expect("a setting");
         Change { setting, from: String::new(), to: to.to_owned(), why: String::new() }
     }
 }

@@ -19,7 +19,7 @@ fn plan(tree: &Tree) -> Plan {
 }
 
 fn change(setting: &str, to: &str) -> Change {
-    Change { setting: setting.parse().expect("a knob"), from: String::new(), to: to.into(), why: String::new() }
+    Change { setting: setting.parse().expect("a setting"), from: String::new(), to: to.into(), why: String::new() }
 }
 
 fn reverted(tree: &Tree) {
@@ -321,7 +321,7 @@ fn fill_journal() {
 fn failures_to_revert_are_reported_if_the_journal_cannot_be_written() {
     let why = std::io::Error::from(ErrorKind::StorageFull);
     let left = takt_host::apply::Failure {
-        setting: "/proc/sys/vm/stat_interval".parse().expect("a knob"),
+        setting: "/proc/sys/vm/stat_interval".parse().expect("a setting"),
         wanted: "1".to_owned(),
         why: ErrorKind::PermissionDenied.into(),
     };

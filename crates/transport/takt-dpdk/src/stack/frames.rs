@@ -28,18 +28,18 @@ impl WaitingFrame {
 pub(super) struct WaitingFrames {
     queue: VecDeque<WaitingFrame>,
     free: Vec<WaitingFrame>,
-    per_neighbour: usize,
+    per_neighbor: usize,
 }
 
 impl WaitingFrames {
     /// Allocates `count` frames of `frame_len` octets, of which one neighbor can have
-    /// `per_neighbour`.
-    pub(super) fn new(count: usize, per_neighbour: usize, frame_len: usize) -> Self {
+    /// `per_neighbor`.
+    pub(super) fn new(count: usize, per_neighbor: usize, frame_len: usize) -> Self {
         let new_frame = || WaitingFrame { bytes: vec![0; frame_len].into(), len: 0, to: None, since: Duration::ZERO };
         Self {
             queue: VecDeque::with_capacity(count),
             free: std::iter::repeat_with(new_frame).take(count).collect(),
-            per_neighbour,
+            per_neighbor,
         }
     }
 
@@ -61,7 +61,7 @@ impl WaitingFrames {
         write: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> bool {
         let of_same = self.queue.iter().filter(|frame| to.is_some() && frame.to == to).count();
-        if of_same >= self.per_neighbour {
+        if of_same >= self.per_neighbor {
             return false;
         }
         let Some(mut frame) = self.free.pop() else {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_neighbour_cannot_take_all_the_room() {
+    fn one_neighbor_cannot_take_all_the_room() {
         let mut frames = WaitingFrames::new(5, 3, 8);
         let pushed: Vec<bool> = (0..5).map(|n| push(&mut frames, A, n)).collect();
         assert_eq!(pushed, [true, true, true, false, false]);

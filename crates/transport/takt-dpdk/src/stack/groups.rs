@@ -1,5 +1,5 @@
 //! IGMP membership in the multicast group: version 3 (RFC 3376), or version 2 (RFC 2236) while a
-//! router queries by that. Queries of version 1 are answered by version 2.
+//! router sends queries of version 2 or 1.
 //!
 //! A report is sent at the start, again a second later, and in reply to each query, after a part of
 //! its maximum response time.
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use takt_packet::{IgmpMessage, MacAddress};
 
-/// Time for which version 2 is used after a version 2 query (RFC 3376 §8.12 with the default
-/// values).
+/// Time for which version 2 is used after a query of version 2 or 1 (RFC 3376 §8.12 with the
+/// default values).
 const V2_ROUTER_TIMEOUT: Duration = Duration::from_secs(260);
 
 /// Interval between the first two reports.
@@ -20,8 +20,9 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Membership {
     group: Ipv4Addr,
-    /// Spreads the replies of hosts over time.
-    spread: u32,
+    /// State of a linear congruential generator, whose numbers spread the replies of hosts over
+    /// time.
+    random: u32,
     /// Time until which version 2 is used.
     v2_until: Option<Duration>,
     due: Option<Duration>,
@@ -32,7 +33,7 @@ pub(super) struct Membership {
 impl Membership {
     pub(super) fn new(group: Ipv4Addr, own: MacAddress, now: Duration) -> Self {
         let [.., b, c, d, e] = own.0;
-        Self { group, spread: u32::from_be_bytes([b, c, d, e]), v2_until: None, due: Some(now), initial_reports: 2 }
+        Self { group, random: u32::from_be_bytes([b, c, d, e]), v2_until: None, due: Some(now), initial_reports: 2 }
     }
 
     /// Returns the report that is due now, if any.
@@ -59,9 +60,9 @@ impl Membership {
                 if version < 3 {
                     self.v2_until = Some(now + V2_ROUTER_TIMEOUT);
                 }
-                self.spread = self.spread.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let within = Duration::from_millis(u64::from(max_response) * 100);
-                let reply_at = now + within.mul_f32((self.spread >> 16) as f32 / 65_536.0);
+                let reply_at = now + within.mul_f32((self.random >> 16) as f32 / 65_536.0);
                 self.due = Some(self.due.map_or(reply_at, |due| due.min(reply_at)));
             }
             // Another member has replied already, and in version 2 one reply suffices

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `wire` | conversion between frames and their contents |
-//! | `neighbours` | hardware addresses, with resolution and aging |
+//! | `neighbors` | hardware addresses, with resolution and aging |
 //! | `groups` | membership in the multicast group |
 //! | `frames` | waiting frames |
 //! | `reassembly` | fragmented packets |
@@ -16,7 +16,7 @@
 mod flows;
 mod frames;
 mod groups;
-mod neighbours;
+mod neighbors;
 mod reassembly;
 mod transport;
 mod wire;
@@ -36,13 +36,13 @@ use crate::config::UdpStackConfig;
 use flows::{FlowHeader, Flows};
 use frames::WaitingFrames;
 use groups::Membership;
-use neighbours::Neighbours;
+use neighbors::Neighbors;
 use reassembly::Reassembly;
 use wire::{Datagram, End, FrameContent, Refused};
 
 /// Maximum number of datagrams that wait for hardware addresses, in total and for one neighbor.
 const WAITING_MAX: usize = 64;
-const WAITING_PER_NEIGHBOUR: usize = 16;
+const WAITING_PER_NEIGHBOR: usize = 16;
 
 /// Maximum time that a datagram waits.
 const WAITING_TIME: Duration = Duration::from_secs(3);
@@ -105,7 +105,7 @@ pub struct UdpStack<P: FramePort> {
     multicast: Option<Multicast>,
     multicast_ttl: u8,
     flows: Flows,
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     reassembly: Reassembly,
     /// Received datagrams, sorted by urgency.
     urgency_buffer: UrgencyBuffer,
@@ -204,10 +204,10 @@ impl<P: FramePort> UdpStack<P> {
             multicast,
             multicast_ttl: config.multicast_ttl,
             flows: Flows::new(ports.unicast[0], ports.unicast[1]),
-            neighbours: Neighbours::new(&config.neighbours),
+            neighbors: Neighbors::new(&config.neighbors),
             reassembly: Reassembly::new(),
             urgency_buffer: UrgencyBuffer::default(),
-            waiting: WaitingFrames::new(WAITING_MAX, WAITING_PER_NEIGHBOUR, frame_len),
+            waiting: WaitingFrames::new(WAITING_MAX, WAITING_PER_NEIGHBOR, frame_len),
             replies: WaitingFrames::new(REPLIES_MAX, REPLIES_MAX, frame_len),
             has_resolved: false,
             loaned: false,
@@ -274,7 +274,7 @@ impl<P: FramePort> UdpStack<P> {
     fn retry_requests(&mut self) {
         let mut requests = [None; WAITING_MAX];
         let mut count = 0;
-        let Self { waiting, neighbours, counters, stats, now, .. } = self;
+        let Self { waiting, neighbors, counters, stats, now, .. } = self;
         waiting.remove_if(|frame| {
             let Some(to) = frame.to else { return true };
             if now.saturating_sub(frame.since) >= WAITING_TIME {
@@ -282,7 +282,7 @@ impl<P: FramePort> UdpStack<P> {
                 stats.send_errors.host_unreachable += 1;
                 return true;
             }
-            if neighbours.lookup(to, *now).must_request && count < WAITING_MAX {
+            if neighbors.lookup(to, *now).must_request && count < WAITING_MAX {
                 requests[count] = Some(to);
                 count += 1;
             }
@@ -316,7 +316,7 @@ impl<P: FramePort> UdpStack<P> {
             return;
         }
         self.has_resolved = false;
-        let Self { port, replies, waiting, neighbours, stats, headers_len, has_resolved, .. } = self;
+        let Self { port, replies, waiting, neighbors, stats, headers_len, has_resolved, .. } = self;
         let mut send = |bytes: &[u8], to: Option<MacAddress>| {
             let frame = port.loan();
             frame[..bytes.len()].copy_from_slice(bytes);
@@ -327,7 +327,7 @@ impl<P: FramePort> UdpStack<P> {
         };
         replies.remove_if(|frame| send(frame.bytes(), None));
         waiting.remove_if(|frame| {
-            let mac = frame.to.and_then(|to| neighbours.known(to));
+            let mac = frame.to.and_then(|to| neighbors.known(to));
             // If the port has no free frame, this frame and those behind it are retried at the next
             // call.
             if mac.is_none() || *has_resolved || !send(frame.bytes(), mac) {
@@ -452,7 +452,7 @@ impl<P: FramePort> UdpStack<P> {
         // A host that does not know its own address yet sends from the unspecified one
         // (RFC 5227 §1.1).
         if !ip.is_unspecified() && !ip.is_multicast() && self.is_on_link(ip) {
-            self.neighbours.record(ip, mac, is_for_us, self.now);
+            self.neighbors.record(ip, mac, is_for_us, self.now);
             self.has_resolved |= !self.waiting.is_empty();
         }
         if is_for_us && packet.operation == ArpOperation::Request {
@@ -539,7 +539,7 @@ impl<P: FramePort> UdpStack<P> {
     /// Returns the hardware address of a neighbor for which no datagram waits, requesting it if
     /// necessary; else the neighbor to wait for.
     fn resolve(&mut self, hop: Ipv4Addr) -> Result<MacAddress, Ipv4Addr> {
-        let found = self.neighbours.lookup(hop, self.now);
+        let found = self.neighbors.lookup(hop, self.now);
         if found.must_request {
             self.send_arp_request(found.mac.unwrap_or(MacAddress::BROADCAST), hop);
         }

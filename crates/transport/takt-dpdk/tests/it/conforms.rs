@@ -13,7 +13,7 @@ fn udp(bench: &Bench) -> UdpStack<DpdkPort> {
     let (n, port) = bench.port();
     let address = |n| Ipv4Addr::new(10, 78, 0, n);
     let config = UdpStackConfig {
-        neighbours: (1..12).map(|n| (address(n), mac(n))).collect(),
+        neighbors: (1..12).map(|n| (address(n), mac(n))).collect(),
         ..UdpStackConfig::new(0, address(n), 24)
     };
     UdpStack::new(&config, port).expect("the address is valid")

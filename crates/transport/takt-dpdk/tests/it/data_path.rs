@@ -60,8 +60,8 @@ fn udp_datagram_is_not_copied_and_takes_no_system_call() {
     let [mut here, mut there] = pair().map(|port| {
         n += 1;
         let address = |n| Ipv4Addr::new(10, 78, 0, n);
-        let neighbours = [1, 2].map(|n| (address(n), mac(n))).to_vec();
-        let config = UdpStackConfig { neighbours, multicast: false, ..UdpStackConfig::new(0, address(n), 24) };
+        let neighbors = [1, 2].map(|n| (address(n), mac(n))).to_vec();
+        let config = UdpStackConfig { neighbors, multicast: false, ..UdpStackConfig::new(0, address(n), 24) };
         UdpStack::new(&config, port).expect("the address is valid")
     });
     exchange(&mut here, &mut there);

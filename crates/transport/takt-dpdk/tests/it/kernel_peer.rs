@@ -1,4 +1,4 @@
-//! Tests with the kernel's UDP at the other end, which sees no difference.
+//! Tests of the DPDK transport with the kernel's UDP as its peer.
 
 use std::net::Ipv4Addr;
 use std::process::Command;

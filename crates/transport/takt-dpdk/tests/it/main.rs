@@ -3,7 +3,7 @@
 //! without it.
 
 mod memory;
-mod stack_behaviour;
+mod stack_behavior;
 mod stack_conforms;
 
 #[cfg(feature = "dpdk")]
@@ -23,10 +23,10 @@ mod participants_helper;
 #[cfg(feature = "dpdk")]
 mod ports;
 #[cfg(feature = "dpdk")]
-#[path = "../../../takt-xdp/tests/it/resident.rs"]
-mod resident;
-#[cfg(feature = "dpdk")]
 mod switch;
+#[cfg(feature = "dpdk")]
+#[path = "../../../takt-xdp/tests/it/transport_on_host.rs"]
+mod transport_on_host;
 
 #[cfg(feature = "dpdk")]
 use takt_testkit::{counting_calls, network};

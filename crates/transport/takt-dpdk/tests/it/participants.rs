@@ -10,7 +10,7 @@ use super::devices::{config, lock_devices, mac, unique_name};
 use super::kernel_peer::{by_dpdk, by_kernel};
 use super::network::Network;
 use super::participants_helper::{self, participant_from};
-use super::resident::TransportOnHost;
+use super::transport_on_host::TransportOnHost;
 
 /// Exchanges samples between participants with only these transports.
 fn exchange(here: Box<dyn Transport>, there: Box<dyn Transport>) {

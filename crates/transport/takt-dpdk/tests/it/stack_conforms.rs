@@ -15,7 +15,7 @@ fn opener(vlan: Option<VlanTag>) -> impl Fn() -> UdpStack<MemoryPort> {
         count.set(count.get() + 1);
         let config = UdpStackConfig {
             vlan,
-            neighbours: (1..12).map(|n| (Ipv4Addr::new(10, 77, 0, n), mac(n))).collect(),
+            neighbors: (1..12).map(|n| (Ipv4Addr::new(10, 77, 0, n), mac(n))).collect(),
             ..UdpStackConfig::new(0, Ipv4Addr::new(10, 77, 0, count.get()), 24)
         };
         UdpStack::new(&config, memory.port()).expect("the address is valid")

@@ -68,8 +68,8 @@ fn datagram_to_a_static_neighbor_is_sent_and_counted() {
         let targets =
             [IpAddr::V4(Ipv4Addr::new(10, 77, 0, 99)), IpAddr::V6(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 0x99))];
         for target in targets {
-            netlink.set_neighbour(index, target, [2, 8, 8, 8, 8, 8]).expect("root has the permission");
-            netlink.set_neighbour(index, target, mac).expect("the entry is replaced");
+            netlink.set_neighbor(index, target, [2, 8, 8, 8, 8, 8]).expect("root has the permission");
+            netlink.set_neighbor(index, target, mac).expect("the entry is replaced");
         }
         let text = output("ip", &["neigh"]);
         for target in targets {

@@ -48,8 +48,8 @@ impl ShmConfig {
     /// Describes the value that is out of bounds, and its bounds, in words.
     pub fn check(&self) -> Result<(), String> {
         let bounds = [
-            ("lane_bytes", self.ring_bytes, Self::RING_BYTES),
-            ("lanes_max", self.connections_max, Self::CONNECTIONS_MAX),
+            ("ring_bytes", self.ring_bytes, Self::RING_BYTES),
+            ("connections_max", self.connections_max, Self::CONNECTIONS_MAX),
             ("segment_bytes", self.segment_bytes, Self::SEGMENT_BYTES),
             ("segment_slots", self.segment_slots, Self::SEGMENT_SLOTS),
         ];
@@ -98,8 +98,8 @@ mod tests {
         assert_eq!((smallest.ring_words(), smallest.segment_slots()), ([32_768; 2], 512));
         assert_eq!((largest.ring_words(), largest.segment_slots()), ([8 << 20, 1 << 20], 65_536));
         for (wrong, name) in [
-            (ShmConfig { ring_bytes: (64 << 20) + 1, ..valid.clone() }, "lane_bytes"),
-            (ShmConfig { connections_max: 65_537, ..valid.clone() }, "lanes_max"),
+            (ShmConfig { ring_bytes: (64 << 20) + 1, ..valid.clone() }, "ring_bytes"),
+            (ShmConfig { connections_max: 65_537, ..valid.clone() }, "connections_max"),
             (ShmConfig { segment_bytes: 65_535, ..valid.clone() }, "segment_bytes"),
             (ShmConfig { segment_slots: 0, ..valid.clone() }, "segment_slots"),
         ] {

@@ -3,7 +3,7 @@
 //! Each ring within a process has a [`HandOver`]: a record in the ring states which object belongs
 //! to its datagram. Writer and reader find it by their two names when the connection is made
 //! ([`offer`], [`accept`]), after the kernel has confirmed that the peer is this process. Objects
-//! that were not taken are dropped with it.
+//! that were not taken are dropped with the connection.
 //!
 //! A lock protects the queue while one object is added or removed.
 
@@ -125,7 +125,7 @@ mod tests {
         fn release(&self, _: &Piece) {}
     }
 
-    fn lent(value: u64) -> SharedPayload {
+    fn payload(value: u64) -> SharedPayload {
         SharedPayload::new(Arc::new(Object(Arc::new(value))), Piece { slot: 0, generation: 1, grain: 0, len: 8 })
     }
 
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn each_datagram_gets_its_object() {
         let handover = HandOver::new();
-        let pieces: Vec<Piece> = (0..5).map(|number| handover.put(&lent(number))).collect();
+        let pieces: Vec<Piece> = (0..5).map(|number| handover.put(&payload(number))).collect();
         assert_eq!(handover.take(&pieces[0]).as_ref().map(value), Some(0));
         // Urgent datagrams are taken first.
         for number in [3, 1, 2] {
@@ -145,7 +145,7 @@ mod tests {
         assert!(handover.take(&pieces[1]).is_none() && handover.take(&pieces[3]).is_none(), "the pieces are gone");
         handover.remove_last();
         assert!(handover.take(&pieces[4]).is_none());
-        assert_eq!(handover.put(&lent(9)), pieces[4], "a datagram that could not be sent leaves no object");
+        assert_eq!(handover.put(&payload(9)), pieces[4], "a datagram that could not be sent leaves no object");
         assert!(handover.take(&Piece { slot: 3, ..pieces[4] }).is_none(), "no object");
         assert_eq!(handover.take(&pieces[4]).as_ref().map(value), Some(9));
     }

@@ -359,8 +359,8 @@ impl Incoming {
                     .map(|count| usize::try_from(count).unwrap_or(usize::MAX));
                 let rings = Mapping::map_remote(memory.as_fd(), [not_urgent, urgent], slots).ok()?;
                 let segment = Mapping::map_remote_segment(segment.as_fd(), segment_words, slots).ok()?;
-                let is_on_this_host = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process());
-                let handovers = if is_on_this_host { handover::accept(hello.name, self.own_name) } else { None };
+                let is_same_process = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process());
+                let handovers = if is_same_process { handover::accept(hello.name, self.own_name) } else { None };
                 let lender = Arc::new(Lender::new(rings, segment));
                 Some(RingPair { from: hello.name, lender, handovers, heads: [Head::default(), Head::choosing()] })
             });

@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn two_mappings_share_one_memory() {
         let (ours, file) = Mapping::create(RINGS, SLOTS).expect("memory");
-        let theirs = Mapping::map_remote(file.as_fd(), RINGS, SLOTS).expect("a lane");
+        let theirs = Mapping::map_remote(file.as_fd(), RINGS, SLOTS).expect("the rings can be mapped");
         drop(file);
         let is_zero = |words: &[AtomicU64]| words.iter().all(|word| word.load(Ordering::Relaxed) == 0);
         let parts = |mapping: &Mapping| {

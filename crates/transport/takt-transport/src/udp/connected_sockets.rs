@@ -71,7 +71,7 @@ impl ConnectedSockets {
                 && let Some(address) = SockAddr::of_locator(to, family)
             {
                 // tidy-allow(dropped-cause): if the kernel refuses, only the speedup is lost.
-                entry.socket = syscall::connected_twin(unconnected, family, &address).ok();
+                entry.socket = syscall::connected_socket(unconnected, family, &address).ok();
             }
         }
         entry.socket.as_ref().filter(|_| !entry.failed).map(AsRawFd::as_raw_fd)

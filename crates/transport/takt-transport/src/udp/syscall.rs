@@ -67,7 +67,7 @@ pub(crate) fn connect(fd: BorrowedFd<'_>, peer: &SockAddr) -> io::Result<()> {
 
 /// Opens a socket that sends from the address of `unconnected`, with the same buffer size, but to
 /// `peer` alone. The caller keeps `unconnected` open meanwhile.
-pub(crate) fn connected_twin(unconnected: RawFd, family: Family, peer: &SockAddr) -> io::Result<OwnedFd> {
+pub(crate) fn connected_socket(unconnected: RawFd, family: Family, peer: &SockAddr) -> io::Result<OwnedFd> {
     // SAFETY: the caller keeps the descriptor open.
     let unconnected = unsafe { BorrowedFd::borrow_raw(unconnected) };
     let connected = udp_socket(family)?;

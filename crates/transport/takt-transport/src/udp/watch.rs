@@ -9,14 +9,14 @@ use super::syscall;
 /// Maximum number of affected interfaces that are remembered; beyond that, all count as affected.
 const AFFECTED_MAX: usize = 64;
 
-/// Size of the portions in which messages are read, in bytes.
+/// Size of the buffer of one read, in bytes.
 const READ_LEN: usize = 8192;
 
-/// Maximum number of portions that one call reads. The socket stays readable if there is more.
+/// Maximum number of reads of one call. The socket stays readable if messages remain.
 const READS_MAX: usize = 16;
 
-/// `struct nlmsghdr`: length, type, flags, sequence number, port.
-const HEADER: usize = 16;
+/// Length of `struct nlmsghdr` in bytes: length, type, flags, sequence number, port.
+const HEADER_LEN: usize = 16;
 
 /// Netlink socket that receives changes of interfaces.
 #[derive(Debug)]
@@ -57,17 +57,17 @@ impl InterfaceChanges {
         }
     }
 
-    /// Parses a portion of messages. An unreadable message may concern any interface.
+    /// Parses the messages of one read. A malformed message may concern any interface.
     fn read(&mut self, mut bytes: &[u8]) {
-        while let Some((header, _)) = bytes.split_first_chunk::<HEADER>() {
+        while let Some((header, _)) = bytes.split_first_chunk::<HEADER_LEN>() {
             let len = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
             let kind = u16::from_ne_bytes([header[4], header[5]]);
-            let Some(body) = bytes.get(HEADER..len) else {
+            let Some(body) = bytes.get(HEADER_LEN..len) else {
                 self.all = true;
                 return;
             };
             if [libc::RTM_NEWLINK, libc::RTM_DELLINK, libc::RTM_NEWADDR, libc::RTM_DELADDR].contains(&kind) {
-                // Both `ifinfomsg` and `ifaddrmsg` have the index at their fourth byte.
+                // Both `ifinfomsg` and `ifaddrmsg` have the index at offset 4.
                 match body.get(4..8) {
                     Some(&[a, b, c, d]) => self.add(u32::from_ne_bytes([a, b, c, d])),
                     _ => self.all = true,
@@ -90,7 +90,7 @@ impl Watch {
             match syscall::read_interface_events(self.fd.as_fd(), &mut buffer) {
                 Ok(len) => self.changes.read(&buffer[..len]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                // The socket's buffer overflowed.
+                // Messages are lost: the receive buffer overflowed (ENOBUFS), or the read failed.
                 Err(_) => self.changes.all = true,
             }
         }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn truncated_or_too_many_messages_affect_all_interfaces() {
         let full = message(libc::RTM_NEWLINK, 3);
-        for len in HEADER..full.len() {
+        for len in HEADER_LEN..full.len() {
             let mut changes = InterfaceChanges::none();
             changes.read(&full[..len]);
             assert!(changes.affects(9), "{len} bytes");

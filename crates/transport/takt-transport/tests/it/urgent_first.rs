@@ -42,7 +42,7 @@ fn urgent_datagram_overtakes_those_already_taken_from_the_kernel() {
     let default = to.status().locators.default_unicast[0];
     let (brake, to_brake) = urgent(&mut to, 46);
     (0..100).for_each(|number| send(&mut from, &[number], FlowId::DEFAULT, &[default]));
-    // In batches by now.
+    // The transport receives in batches by now.
     (0..10).for_each(|number| assert_eq!(next(&mut to, Scan::All), Some((number, FlowId::DEFAULT))));
     send(&mut from, &[200], FlowId::DEFAULT, &[to_brake]);
     assert_eq!(next_urgent(&mut to, 0), Some((200, brake)));

@@ -19,7 +19,7 @@ use crate::sockets::umem::{Frame, Shape, Umem};
 use crate::syscall;
 
 /// Maximum number of queues of one participant: each has a descriptor to wait for.
-pub(crate) const QUEUES_OF_ONE: usize = 32;
+pub(crate) const QUEUES_PER_PARTICIPANT_MAX: usize = 32;
 
 /// Fraction of the received chunks that can be held at a time: one in this many.
 const HELD_DIVISOR: usize = 4;
@@ -274,7 +274,9 @@ fn check(candidates: &[u32], count: usize, there: u32) -> io::Result<()> {
     let distinct = candidates.iter().enumerate().all(|(at, queue)| !candidates[..at].contains(queue));
     let why = match candidates.iter().find(|queue| **queue >= there) {
         Some(none) => format!("the interface has no queue {none}: it has {there}"),
-        None if count > QUEUES_OF_ONE => format!("{count} queues requested; the maximum is {QUEUES_OF_ONE}"),
+        None if count > QUEUES_PER_PARTICIPANT_MAX => {
+            format!("{count} queues requested; the maximum is {QUEUES_PER_PARTICIPANT_MAX}")
+        }
         None if count == 0 => "no queue requested".into(),
         None if count > candidates.len() => format!("{count} queues requested; it has {there}"),
         None if !distinct => "a queue is requested twice".into(),

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use takt_xdp::{XdpCounters, XdpTransport};
 
 use super::network::Host;
-use super::resident::TransportOnHost;
+use super::transport_on_host::TransportOnHost;
 
 /// Wraps a transport. When it is dropped, asserts that there were no invalid entries, and sends its
 /// counters to `sender`.

@@ -8,8 +8,8 @@ mod exchange;
 mod lifetime;
 mod network;
 mod participants_helper;
-mod resident;
 mod test_networks;
+mod transport_on_host;
 
 use takt_testkit::counting_calls;
 

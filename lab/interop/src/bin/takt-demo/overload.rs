@@ -254,7 +254,7 @@ fn picture(programs: &[Program; 2], phases: [&Phase; 2], refusal: &str) -> Resul
         let lines: Vec<_> = cells.iter().map(|cell| cumulative(name(cell), &cell.series)).collect();
         body.push_str(&html::figure(updates, &lines, "Cumulative updates against time").map_err(of_bench)?);
         let lines: Vec<_> = cells.iter().map(|cell| normalised(name(cell), &cell.series)).collect();
-        let caption = "Normalised latency of each update; gaps are updates that were lost";
+        let caption = "Normalized latency of each update; gaps are updates that were lost";
         body.push_str(&html::figure(latency, &lines, caption).map_err(of_bench)?);
         body.push_str(&html::runs(cells.iter()));
     }

@@ -15,7 +15,7 @@ const ACKNOWLEDGMENTS_MAX: takt::Duration = takt::Duration::from_secs(1);
 /// Runs the publisher until it is done or stopped.
 pub fn run(session: &Session) -> Result<(), Failure> {
     let publisher = session.participant.create_publisher(publisher_qos(&session.options));
-    let publisher = publisher.map_err(Failure::initialise("create publisher"))?;
+    let publisher = publisher.map_err(Failure::initialize("create publisher"))?;
     let writers = create_writers(session, &publisher)?;
     let mut instances = instances(&session.options);
     let mut motion = Motion::random();
@@ -72,7 +72,7 @@ fn create_writers(session: &Session, publisher: &Publisher) -> Result<Vec<DataWr
         let color = options.color.as_deref().unwrap_or_default();
         session.print(format!("Create writer for topic: {} color: {color}", topic.name()));
         let writer = publisher.create_datawriter(topic, writer_qos(options));
-        writers.push(writer.map_err(Failure::initialise("create writer"))?);
+        writers.push(writer.map_err(Failure::initialize("create writer"))?);
     }
     Ok(writers)
 }

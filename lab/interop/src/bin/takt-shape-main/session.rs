@@ -34,7 +34,7 @@ pub struct Failure {
 
 impl Failure {
     /// Creates the failure of an entity that cannot be created.
-    pub fn initialise(what: &str) -> impl Fn(takt::Error) -> Self {
+    pub fn initialize(what: &str) -> impl Fn(takt::Error) -> Self {
         move |error| Self { exit_code: 2, what: format!("failed to {what}: {error}") }
     }
 
@@ -59,20 +59,20 @@ impl Session {
         if !options.announcement_period.is_zero() {
             builder = builder.announcement_period(options.announcement_period);
         }
-        let participant = builder.build().map_err(Failure::initialise("create participant"))?;
+        let participant = builder.build().map_err(Failure::initialize("create participant"))?;
         if options.verbose {
             for warning in participant.diagnostics().warnings() {
                 output.report(format!("warning: {}", warning.what.replace(['[', ']'], "")));
             }
         }
         let reporter = Box::new(Reporter { output: output.clone() });
-        participant.set_listener(reporter).map_err(Failure::initialise("create participant"))?;
+        participant.set_listener(reporter).map_err(Failure::initialize("create participant"))?;
         let mut session = Self { options, output, participant, topics: Vec::new() };
         for index in 0..session.options.topics {
             let name = numbered(&session.options.topic, index);
             session.print(format!("Create topic: {name}"));
             let topic = session.participant.create_topic::<ShapeType>(&name, TopicQos::default());
-            session.topics.push(topic.map_err(Failure::initialise("create topic"))?);
+            session.topics.push(topic.map_err(Failure::initialize("create topic"))?);
         }
         Ok(session)
     }

@@ -19,7 +19,7 @@ struct Source {
 /// Runs the subscriber until it is done or stopped.
 pub fn run(session: &Session) -> Result<(), Failure> {
     let subscriber = session.participant.create_subscriber(subscriber_qos(&session.options));
-    let subscriber = subscriber.map_err(Failure::initialise("create subscriber"))?;
+    let subscriber = subscriber.map_err(Failure::initialize("create subscriber"))?;
     let sources: Vec<Source> =
         session.topics.iter().map(|topic| create_reader(session, &subscriber, topic)).collect::<Result<_, _>>()?;
     let mut iteration = 0;
@@ -40,7 +40,7 @@ fn create_reader(session: &Session, subscriber: &Subscriber, topic: &Topic<Shape
         Some(filtered) => subscriber.create_datareader(filtered, qos),
         None => subscriber.create_datareader(topic, qos),
     };
-    let reader = reader.map_err(Failure::initialise("create reader"))?;
+    let reader = reader.map_err(Failure::initialize("create reader"))?;
     Ok(Source { name, reader })
 }
 
@@ -52,7 +52,7 @@ fn create_filter(
     let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
     let name = format!("{}{FILTERED}", topic.name());
     let created = session.participant.create_contentfilteredtopic(&name, topic, expression, &parameters);
-    created.map(Some).map_err(Failure::initialise("create content filtered topic"))
+    created.map(Some).map_err(Failure::initialize("create content filtered topic"))
 }
 
 /// Returns the filter expression of the options and its parameters.

@@ -125,7 +125,7 @@ public final class Options {
         throw wrong(key, "expected a number from 0 to 1e9");
     }
 
-    /** The error of a value that cannot be honoured. */
+    /** The error of a value that cannot be honored. */
     public IllegalArgumentException wrong(String key, String why) {
         return new IllegalArgumentException(key + "=" + values.getOrDefault(key, "") + ": " + why);
     }

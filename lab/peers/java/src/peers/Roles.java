@@ -83,7 +83,7 @@ final class Roles {
     private void pong(Link link) throws Exception {
         Link.Listener answer = sample -> {
             sample.touch(options.touch);
-            link.write(options.acknowledges ? sample.acknowledgement() : sample);
+            link.write(options.acknowledges ? sample.acknowledgment() : sample);
         };
         link.open(TOPIC_PONG, TOPIC_PING, listens ? answer : null);
         Lines.say("ready");

@@ -31,7 +31,7 @@ public final class Sample {
         }
     }
 
-    /** Keeps the reads of {@link #touch} from being optimised away. */
+    /** Keeps the reads of {@link #touch} from being optimized away. */
     public static volatile int touched;
 
     /** Null in a complex sample. */
@@ -120,7 +120,7 @@ public final class Sample {
     }
 
     /** The first four octets of the payload; of a complex sample the number of its first item, without a name. */
-    public Sample acknowledgement() {
+    public Sample acknowledgment() {
         if (groups == null) {
             return new Sample(Arrays.copyOf(octets, 4));
         }

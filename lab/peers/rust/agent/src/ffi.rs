@@ -1,5 +1,9 @@
 //! Rust declarations of the structures and functions of `kit/agent.h`.
+
 use std::ffi::{c_char, c_int, c_void};
+
+/// `AGENT_COMPLEX` of `enum agent_type`.
+pub const TYPE_COMPLEX: c_int = 1;
 
 pub type Handler = unsafe extern "C" fn(*mut c_void, *const Message);
 

@@ -2,6 +2,7 @@
 //! in C.
 //!
 //! The kit (`lab/peers/kit`) implements the arguments, the roles, the payloads and the output.
+
 mod ffi;
 mod glue;
 
@@ -10,8 +11,10 @@ use std::time::Duration;
 
 pub use glue::run;
 
+/// How an application learns of received samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notify {
+    /// The default of the system.
     Auto,
     Listener,
     Waitset,
@@ -37,6 +40,8 @@ pub struct Options {
 }
 
 impl Options {
+    /// Copies the options of the kit.
+    ///
     /// # Safety
     /// `given` points to options of the kit.
     unsafe fn of(given: *const ffi::Options) -> Options {
@@ -48,7 +53,7 @@ impl Options {
             reliable: given.reliable,
             depth: (given.depth > 0).then_some(given.depth as u32),
             notify: [Notify::Auto, Notify::Listener, Notify::Waitset, Notify::Poll][given.notify as usize],
-            complex: given.kind == 1,
+            complex: given.kind == ffi::TYPE_COMPLEX,
             max_size: given.max_size,
             n: given.n as usize,
             domain: given.domain as u32,
@@ -82,8 +87,9 @@ pub struct Sink {
     context: *mut std::ffi::c_void,
 }
 
-// The kit allows calls of its handler from any thread.
+// SAFETY: the kit allows calls of its handler from any thread.
 unsafe impl Send for Sink {}
+// SAFETY: the same.
 unsafe impl Sync for Sink {}
 
 impl Sink {
@@ -102,11 +108,12 @@ impl Sink {
                 number,
             },
         };
-        // The message outlives the call, as the kit requires.
+        // SAFETY: the message outlives the call, as the kit requires.
         unsafe { (self.handler)(self.context, &message) }
     }
 }
 
+/// Result of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
     Accepted,

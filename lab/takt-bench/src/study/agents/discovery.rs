@@ -1,4 +1,5 @@
-//! Jobs of discovery and memory of many participants, with the roles `crowd`, `seek` and `mesh`.
+//! Measurements of discovery traffic, discovery time and memory with many participants: the agent
+//! roles `crowd`, `seek` and `mesh`.
 
 use super::{Measurement, READY_LIMIT, RUN_LIMIT, Report, number};
 use crate::error::Result;
@@ -6,16 +7,19 @@ use crate::study::site::Traffic;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time for which messages after a match are counted.
+/// Time after the match in which messages still count.
 const TRAFFIC_AFTER: Duration = Duration::from_millis(500);
 
 impl Measurement<'_> {
+    /// Measures a participant (`seek`) that joins a domain of many (`crowd`): time until it
+    /// matches, and traffic.
     pub(super) fn discovery(&self) -> Result<Report> {
         let place = self.launcher.place;
         let before = place.traffic(0)?;
         let mut crowd = self.start("crowd", 1, &[])?;
         crowd.child.wait_for("ready", RUN_LIMIT)?;
-        // Until then the participants of the crowd discover one another.
+        // The crowd prints its result after the warm-up, in which its participants discover one
+        // another.
         crowd.child.wait_for("result", self.stream_limit())?;
         let until_newcomer = place.traffic(0)?;
         let mut seek = self.start("seek", 0, &[self.started()])?;
@@ -38,6 +42,8 @@ impl Measurement<'_> {
         Ok(self.report(figures, commands))
     }
 
+    /// Measures many processes of one participant each (`mesh`): time until the last one matches
+    /// all others, and traffic.
     pub(super) fn mesh(&self) -> Result<Report> {
         let before = self.launcher.place.traffic(0)?;
         let started = self.started();
@@ -58,6 +64,7 @@ impl Measurement<'_> {
         Ok(self.report(figures.map(|(name, value)| (name.to_owned(), value)).into(), commands))
     }
 
+    /// Measures the memory of a process with many participants, endpoints and instances (`crowd`).
     pub(super) fn memory(&self) -> Result<Report> {
         let mut crowd = self.start("crowd", 0, &[])?;
         crowd.child.wait_for("ready", READY_LIMIT.max(RUN_LIMIT))?;

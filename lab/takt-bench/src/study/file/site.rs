@@ -221,7 +221,7 @@ impl LabSite {
     /// one.
     fn own_network(&self) -> String {
         let queue = self.queue.unwrap_or(QUEUE);
-        let mut text = format!("static_neighbours = true\n[[classes]]\nname = \"all\"\nframes = {queue}\n");
+        let mut text = format!("static_neighbors = true\n[[classes]]\nname = \"all\"\nframes = {queue}\n");
         for (host, address) in HOSTS {
             text += &format!("[hosts.{host}]\n{INTERFACE} = [\"{address}/24\"]\n");
         }

@@ -11,12 +11,12 @@ use takt_testkit::not_run;
 /// success criterion 1.4.3).
 const CONTRAST: &str = "(() => {
   const channel = value => { value /= 255; return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4; };
-  const parts = colour => colour.match(/[\\d.]+/g).map(Number);
-  const light = colour => { const [r, g, b] = parts(colour); return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b); };
+  const parts = color => color.match(/[\\d.]+/g).map(Number);
+  const light = color => { const [r, g, b] = parts(color); return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b); };
   const behind = element => {
     for (let one = element; one; one = one.parentElement) {
-      const colour = getComputedStyle(one).backgroundColor;
-      if ((parts(colour)[3] ?? 1) > 0) return colour;
+      const color = getComputedStyle(one).backgroundColor;
+      if ((parts(color)[3] ?? 1) > 0) return color;
     }
     return 'rgb(255, 255, 255)';
   };

@@ -188,7 +188,7 @@ impl<'a> FigureContext<'a> {
             }
         }
         let rest = rests.iter().position(|rest| *rest == self.rest(pool)).unwrap_or(0);
-        LineStyle { colour: system, dash: system / 6 + rest, shape: line }
+        LineStyle { color: system, dash: system / 6 + rest, shape: line }
     }
 
     /// Returns the notes on the figure as a whole.

@@ -254,7 +254,7 @@ fn failed_cells_are_listed_and_in_no_figure() {
 }
 
 /// Returns the legend key of a line style.
-fn look_of(style: crate::page::chart::LineStyle) -> String {
+fn style_of(style: crate::page::chart::LineStyle) -> String {
     crate::page::chart::legend_key(style, true)
 }
 
@@ -266,11 +266,12 @@ fn forty_systems_are_drawn_with_distinct_line_styles() {
     let lines = render(&many, "Lines");
     assert_eq!(lines.plots.iter().map(|plot| plot.legend.len()).collect::<Vec<_>>(), [10; 8]);
     for plot in &lines.plots {
-        let styles: std::collections::BTreeSet<String> = plot.legend.iter().map(|(style, _)| look_of(*style)).collect();
+        let styles: std::collections::BTreeSet<String> =
+            plot.legend.iter().map(|(style, _)| style_of(*style)).collect();
         assert_eq!(styles.len(), 10, "{}", plot.name);
     }
     let styles: std::collections::BTreeSet<String> =
-        render(&many, "Ecdf").plots[0].legend.iter().map(|(style, _)| look_of(*style)).collect();
+        render(&many, "Ecdf").plots[0].legend.iter().map(|(style, _)| style_of(*style)).collect();
     assert_eq!(styles.len(), 8);
     let page = html(&many).unwrap();
     assert!(page.len() < 8 << 20, "{}", page.len());

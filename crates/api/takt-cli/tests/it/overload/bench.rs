@@ -112,7 +112,7 @@ fn missing_open_vswitch_is_named_with_its_package() {
     if let Err(why) = require::root() {
         return not_run(why);
     }
-    let (text, code) = Takt::start_in(SHORT, &[("PATH", "/nonexistent".to_owned())]).complaint();
+    let (text, code) = Takt::start_in(SHORT, &[("PATH", "/nonexistent".to_owned())]).error_text();
     assert!(text.contains("Open vSwitch") && text.contains("openvswitch-switch"), "{text}");
     assert_ne!(code, Some(0));
 }
@@ -125,7 +125,7 @@ fn invalid_options_are_refused_with_the_expected_form() {
         ("--categories fast", "reliable-DEPTH"),
         ("--ring --switches 2", "cannot be used with"),
     ] {
-        let (text, code) = Takt::start(&format!("bench sdn-overload {option}")).complaint();
+        let (text, code) = Takt::start(&format!("bench sdn-overload {option}")).error_text();
         assert!(text.contains(expected) && code == Some(2), "{option}: {text}");
     }
 }

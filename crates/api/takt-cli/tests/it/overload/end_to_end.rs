@@ -210,12 +210,8 @@ fn reader(participant: &DomainParticipant, topic: &str) -> DataReader<Command> {
     subscriber.create_datareader(&topic, qos).expect("reader")
 }
 
-fn is_long() -> bool {
-    std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1")
-}
-
 fn length() -> Duration {
-    Duration::from_secs(if is_long() { 600 } else { 12 })
+    Duration::from_secs(if takt_testkit::is_full_length() { 600 } else { 12 })
 }
 
 /// Returns the state of the pair in the controller.
@@ -388,7 +384,7 @@ fn pair_with_host_stages_keeps_its_certified_bound_under_a_flood() {
     // Half of the flood is lost. Meters drop samples of a writer that is delayed by more than its
     // jitter.
     assert!(ages.len() as u64 * 10 >= written * 9, "{} of {written}", ages.len());
-    if is_long() {
+    if takt_testkit::is_full_length() {
         assert_eq!(unexplained, [], "nanoseconds above the bound, and of these explained");
         assert!(ages.len() as u64 * 1000 >= written * 999, "{} of {written}", ages.len());
     }

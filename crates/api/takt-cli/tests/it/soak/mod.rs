@@ -26,8 +26,7 @@ const CALM_SAMPLES: usize = 40;
 /// Returns the duration of the disturbances, and the period of a writer. A history holds 4096
 /// samples.
 fn lengths() -> (Duration, Duration) {
-    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1");
-    if is_long {
+    if takt_testkit::is_full_length() {
         (Duration::from_secs(600), Duration::from_millis(200))
     } else {
         (Duration::from_secs(8), Duration::from_millis(50))

@@ -83,7 +83,7 @@ pub(crate) struct Driver {
     /// Priorities above normal of flows that have a receive port of their own.
     urgent: PrioritySet,
     /// Index of the transport that is polled first for a datagram of normal priority.
-    next_common: usize,
+    next_not_urgent: usize,
     /// Number of datagrams built.
     built: u64,
     /// Receive attempts while spinning.
@@ -143,7 +143,7 @@ impl Driver {
             last_receiver: 0,
             last_priority: Priority::NORMAL,
             urgent: PrioritySet::default(),
-            next_common: 0,
+            next_not_urgent: 0,
             built: 0,
             attempts: 0,
             attempts_before_departure: 0,

@@ -129,15 +129,15 @@ impl Driver {
 
     /// Receives one datagram of normal priority, polling the transports round-robin. Returns true
     /// if there was one. `ready` is as in [`receive`](Self::receive).
-    pub(crate) fn receive_common(&mut self, scan: Scan, ready: Ready) -> bool {
+    pub(crate) fn receive_not_urgent(&mut self, scan: Scan, ready: Ready) -> bool {
         let waits = self.core.has_departures();
         let (scan, ready) = self.scan_before_departure(scan, ready);
-        let received = self.receive_common_once(scan, ready) || (waits && self.receive_above(None));
+        let received = self.receive_not_urgent_once(scan, ready) || (waits && self.receive_above(None));
         self.conclude_departure(received)
     }
 
-    fn receive_common_once(&mut self, scan: Scan, ready: Ready) -> bool {
-        let (count, first) = (self.transports.len(), self.next_common);
+    fn receive_not_urgent_once(&mut self, scan: Scan, ready: Ready) -> bool {
+        let (count, first) = (self.transports.len(), self.next_not_urgent);
         self.attempts = self.attempts.wrapping_add(1);
         let polls_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
         for is_before_first in [false, true] {
@@ -148,12 +148,12 @@ impl Driver {
                 } else {
                     scan_after_sleep(scan, self.descriptor_counts[index], &mut ready)
                 };
-                let is_requested = polls_all || index == self.last_receiver || self.scan_memory[index];
-                if (index < first) != is_before_first || !is_requested {
+                let is_polled = polls_all || index == self.last_receiver || self.scan_memory[index];
+                if (index < first) != is_before_first || !is_polled {
                     continue;
                 }
                 if self.receive_from(index, Receive::NotUrgent(scan)) {
-                    (self.last_receiver, self.next_common) = (index, (index + 1) % count);
+                    (self.last_receiver, self.next_not_urgent) = (index, (index + 1) % count);
                     return true;
                 }
             }
@@ -177,6 +177,6 @@ impl Driver {
 /// none of them is readable. Removes its descriptors from `ready`.
 fn scan_after_sleep(scan: Scan, count: usize, ready: &mut Ready) -> Scan {
     let is_quiet = count > 0 && !ready.is_any_of(count);
-    *ready = ready.behind(count);
+    *ready = ready.without_first(count);
     if is_quiet { Scan::Taken } else { scan }
 }

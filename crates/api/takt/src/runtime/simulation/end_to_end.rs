@@ -12,12 +12,12 @@ use std::fmt;
 use takt_calculus::composition::{EndToEnd, HostFlow, HostPart, Unproven, check};
 use takt_calculus::link::frame_time_ns;
 use takt_calculus::network::NetworkCertificate;
-use takt_calculus::network::simulation::{ArrivalPattern as NetworkManner, run_given};
-use takt_calculus::{Arrivals, Resource, Stage, analyse};
+use takt_calculus::network::simulation::{ArrivalPattern as NetworkPattern, run_given};
+use takt_calculus::{Arrivals, Resource, Stage, analyze};
 use takt_sdn::model::Snapshot;
 use takt_sdn::schedule::{HostStages, Plan, Request, Scheduler};
 use takt_sdn::simulation::{network, request};
-use takt_testkit::Random;
+use takt_testkit::{Random, is_full_length};
 
 use super::report::median;
 use super::system;
@@ -35,11 +35,11 @@ const PASSES: usize = 2;
 /// Maximum number of seeds tried for each required pair.
 const SEEDS_EACH: u64 = 20;
 
-/// Event of the pair at the writer's host.
+/// Times at which an event of the pair is written and leaves the writer's host.
 #[derive(Clone, Copy)]
-struct Left {
+struct Departure {
     written_ns: u64,
-    left_ns: u64,
+    departed_ns: u64,
 }
 
 /// Event that exceeded its claimed bound.
@@ -91,7 +91,7 @@ struct Case {
 
 /// Simulates the writer's host. Returns its description and the events that leave it in several
 /// runs.
-fn writer(seed: u64, arrivals: Arrivals, random: &mut Random) -> (HostFlow, Vec<Vec<Left>>) {
+fn writer(seed: u64, arrivals: Arrivals, random: &mut Random) -> (HostFlow, Vec<Vec<Departure>>) {
     let plan = system::host(seed, None, arrivals);
     let mut test_bench = TestBench::new(plan.clone());
     let mut system = plan.described(&test_bench.pieces());
@@ -102,15 +102,15 @@ fn writer(seed: u64, arrivals: Arrivals, random: &mut Random) -> (HostFlow, Vec<
     let mut runs = Vec::new();
     for pattern in plan.releasers().into_iter().map(ArrivalPattern::Critical).chain([ArrivalPattern::Random]) {
         test_bench.run(pattern, HOST_NS, random);
-        let mut leave = |(written_ns, done_ns)| Left {
+        let mut leave = |(written_ns, done_ns)| Departure {
             written_ns,
-            left_ns: done_ns + if random.one_in(2) { stack_ns } else { random.between(0, stack_ns) },
+            departed_ns: done_ns + if random.one_in(2) { stack_ns } else { random.between(0, stack_ns) },
         };
-        let mut left: Vec<Left> = test_bench.done_of_first().into_iter().map(&mut leave).collect();
-        left.sort_by_key(|event| event.left_ns);
-        runs.push(left);
+        let mut departures: Vec<Departure> = test_bench.done_of_first().into_iter().map(&mut leave).collect();
+        departures.sort_by_key(|event| event.departed_ns);
+        runs.push(departures);
     }
-    runs.retain(|left| !left.is_empty());
+    runs.retain(|departures| !departures.is_empty());
     (HostFlow { system, flow: 0 }, runs)
 }
 
@@ -153,27 +153,27 @@ fn compose(case: &Case, mistake: Option<Mistake>) -> Option<EndToEnd> {
         source.system.flows.pop();
     }
     let stages = HostStages { source: Some(source), sinks: [(own.destinations[0], case.sink.clone())].into() };
-    let mut plan = Plan::new(&own, &stages).ok()?; // tidy-allow(dropped-cause): the caller counts what fits.
+    let mut plan = Plan::new(&own, &stages).ok()?; // tidy-allow(dropped-cause): not admitted
     let mut scheduler = Scheduler::default();
     admit_others(case, &mut random, &mut scheduler);
     if case.is_tight {
-        let first = scheduler.admit(&case.snapshot, plan.request.clone()).ok()?; // tidy-allow(dropped-cause): the same.
+        let first = scheduler.admit(&case.snapshot, plan.request.clone()).ok()?; // tidy-allow(dropped-cause): not admitted
         scheduler.remove(first.id);
         let hosts_ns = own.contract.limit_ns - plan.request.contract.limit_ns;
         own.contract.limit_ns = hosts_ns + first.bound_ns + first.bound_ns / 20;
-        plan = Plan::new(&own, &stages).ok()?; // tidy-allow(dropped-cause): the same.
+        plan = Plan::new(&own, &stages).ok()?; // tidy-allow(dropped-cause): not admitted
     }
     if mistake == Some(Mistake::SourceJitter) {
         plan.request.contract.jitter_ns = case.arrivals.jitter_ns;
     }
-    let admitted = scheduler.admit(&case.snapshot, plan.request.clone()).ok()?; // tidy-allow(dropped-cause): the same.
+    let admitted = scheduler.admit(&case.snapshot, plan.request.clone()).ok()?; // tidy-allow(dropped-cause): not admitted
     admit_others(case, &mut random, &mut scheduler);
     let claims = plan.certificates(&scheduler, &case.snapshot, admitted.id).expect("it is admitted");
     let mut claim = claims.into_values().next().expect("one reader");
     if mistake == Some(Mistake::NetworkJitter) {
         let mut system = case.sink.system.clone();
         system.flows[0].arrivals = Some(claim.network.flows[claim.flow].arrivals);
-        let certificate = analyse(&system).expect("it has a bound with more jitter");
+        let certificate = analyze(&system).expect("it has a bound with more jitter");
         claim.sink = Some(HostPart { certificate, flow: 0, stages: None });
         let limit_ns = claim.network.flows[claim.flow].limit_ns;
         claim.bound_ns = bound_ns(&claim.source) + limit_ns + bound_ns(&claim.sink);
@@ -196,7 +196,7 @@ fn anchor(times: &[u64], random: &mut Random) -> usize {
 
 /// Simulates the network for events with ascending arrival times. Returns the arrival times,
 /// shifted to the network's clock, and the reception times.
-fn pass(claim: &EndToEnd, left: &[u64], random: &mut Random) -> Result<(Vec<u64>, Vec<u64>), Exceeded> {
+fn pass(claim: &EndToEnd, departures: &[u64], random: &mut Random) -> Result<(Vec<u64>, Vec<u64>), Exceeded> {
     let NetworkCertificate { ports, flows, bounds, .. } = &claim.network;
     let own = &flows[claim.flow];
     let hop = random.below(own.hops.len());
@@ -205,9 +205,9 @@ fn pass(claim: &EndToEnd, left: &[u64], random: &mut Random) -> Result<(Vec<u64>
         frame_time_ns(own.frames[0].len, port.rate_bps).expect("a rate") + port.delay_ns_min
     };
     let first_ns = CRITICAL_INSTANT_NS.saturating_sub(own.hops[..hop].iter().map(lead).sum());
-    let times: Vec<u64> = left.iter().map(|time| time - left[0] + first_ns).collect();
+    let times: Vec<u64> = departures.iter().map(|time| time - departures[0] + first_ns).collect();
     let pattern =
-        if random.one_in(4) { NetworkManner::Random } else { NetworkManner::Aligned { flow: claim.flow, hop } };
+        if random.one_in(4) { NetworkPattern::Random } else { NetworkPattern::Aligned { flow: claim.flow, hop } };
     let flooded = random.one_in(2);
     let mut draw = |low, high| random.between(low, high);
     let (seen, received) = run_given((ports, flows), (pattern, flooded), NETWORK_NS, (claim.flow, &times), &mut draw);
@@ -241,19 +241,21 @@ fn enter(flow: &HostFlow, received: &[u64], random: &mut Random) -> Vec<u64> {
 fn simulate(
     case: &Case,
     claim: &EndToEnd,
-    runs: &[Vec<Left>],
+    runs: &[Vec<Departure>],
     (test_bench, plan): (&mut TestBench, &system::Plan),
 ) -> Result<u64, Exceeded> {
     let mut random = Random(case.seed ^ 0x0f1e);
     let (source_ns, sink_ns) = (bound_ns(&claim.source), bound_ns(&claim.sink));
     let mut worst_ns = 0;
-    for left in runs.iter().flat_map(|left| [left; PASSES]) {
-        left.iter().try_for_each(|event| within("writer's host", event.left_ns - event.written_ns, source_ns))?;
-        let departures: Vec<u64> = left.iter().map(|event| event.left_ns).collect();
-        let from = anchor(&departures, &mut random);
-        let left = &left[from..];
-        let (sent, received) = pass(claim, &departures[from..], &mut random)?;
-        let mut events: Vec<usize> = (0..left.len()).collect();
+    for departures in runs.iter().flat_map(|departures| [departures; PASSES]) {
+        departures
+            .iter()
+            .try_for_each(|event| within("writer's host", event.departed_ns - event.written_ns, source_ns))?;
+        let times: Vec<u64> = departures.iter().map(|event| event.departed_ns).collect();
+        let from = anchor(&times, &mut random);
+        let departures = &departures[from..];
+        let (sent, received) = pass(claim, &times[from..], &mut random)?;
+        let mut events: Vec<usize> = (0..departures.len()).collect();
         events.sort_by_key(|event| received[*event]);
         let arrivals: Vec<u64> = events.iter().map(|event| received[*event]).collect();
         let mut through: Vec<(u64, usize)> =
@@ -271,10 +273,10 @@ fn simulate(
         let done = test_bench.done_of_first();
         assert_eq!(done.len(), given.len(), "seed {}: every event is received", case.seed);
         for ((entered_ns, event), (came_ns, done_ns)) in through[from..].iter().zip(done) {
-            let Left { written_ns, left_ns } = left[*event];
+            let Departure { written_ns, departed_ns } = departures[*event];
             let in_reader_ns = (entered_ns - received[*event]) + (done_ns - came_ns);
             within("reader's host", in_reader_ns, sink_ns)?;
-            let took_ns = (left_ns - written_ns) + (received[*event] - sent[*event]) + in_reader_ns;
+            let took_ns = (departed_ns - written_ns) + (received[*event] - sent[*event]) + in_reader_ns;
             within("all", took_ns, claim.bound_ns)?;
             worst_ns = worst_ns.max(took_ns);
         }
@@ -328,17 +330,13 @@ fn print_ratios(what: &str, mut ratios: Vec<f64>) {
     );
 }
 
-fn is_long() -> bool {
-    std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1")
-}
-
 /// Simulates 300 pairs with `TAKT_TEST_LONG=1`, else 20.
 #[test]
 fn latency_from_write_to_callback_never_exceeds_the_composed_bound() {
-    let wanted = if is_long() { 300 } else { 20 };
+    let wanted = if is_full_length() { 300 } else { 20 };
     let ratios: Vec<(bool, f64)> = (0..wanted as u64 * SEEDS_EACH).filter_map(ratio).take(wanted).collect();
     let of = |tight: bool| ratios.iter().filter(|(is_tight, _)| *is_tight == tight).map(|(_, ratio)| *ratio).collect();
-    print_ratios("pairs with limits of what is needed", of(true));
+    print_ratios("pairs with tight limits", of(true));
     print_ratios("pairs with other limits", of(false));
     print_ratios("pairs in all", ratios.iter().map(|(_, ratio)| *ratio).collect());
     assert_eq!(ratios.len(), wanted, "too few pairs fit");
@@ -369,10 +367,10 @@ fn check_mistake(mistake: Mistake, wanted: usize) -> (usize, Vec<Exceeded>) {
 
 #[test]
 fn checker_and_simulation_detect_wrong_compositions() {
-    let wanted = if is_long() { 300 } else { 30 };
+    let wanted = if is_full_length() { 300 } else { 30 };
     for mistake in [Mistake::SourceJitter, Mistake::NetworkJitter, Mistake::BlockingJob] {
         let (checked, found) = check_mistake(mistake, wanted);
-        let first = found.first().map_or_else(|| "nothing exceeds a claim".to_owned(), ToString::to_string);
+        let first = found.first().map_or_else(|| "no event exceeds a claim".to_owned(), ToString::to_string);
         println!("{mistake:?}: {} of {checked} pairs exceed a claim; the first one: {first}", found.len());
         assert_eq!(checked, wanted, "too few pairs fit");
         // Events of one flow rarely meet behind a network, so only the checker must detect that

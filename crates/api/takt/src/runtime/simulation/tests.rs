@@ -1,6 +1,6 @@
 //! Simulation tests: no response time of the executor exceeds its bound.
 
-use takt_calculus::{Arrivals, analyse, verify};
+use takt_calculus::{Arrivals, analyze, verify};
 use takt_testkit::Random;
 
 use super::Releaser;
@@ -16,7 +16,7 @@ const RUN_NS: u64 = 120_000_000;
 fn simulate(seed: u64, plan: &Plan) -> Option<Vec<f64>> {
     let mut test_bench = TestBench::new(plan.clone());
     let pieces = test_bench.pieces();
-    let certificate = analyse(&plan.described(&pieces)).ok()?; // tidy-allow(dropped-cause): counted by the caller.
+    let certificate = analyze(&plan.described(&pieces)).ok()?; // tidy-allow(dropped-cause): counted by the caller.
     verify(&certificate).unwrap_or_else(|reason| panic!("{} {seed}: {reason}", plan.class));
     let mut random = Random(seed);
     let bounds: Vec<u64> = certificate.flows.iter().filter_map(|claim| claim.bound_ns).collect();

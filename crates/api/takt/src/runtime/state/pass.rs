@@ -178,9 +178,9 @@ impl State {
     /// Runs a job that receives one datagram of normal priority or, if `any` is true, an urgent one
     /// that was found instead.
     fn receive_job(&mut self, scan: Scan, ready: Ready, any: bool) -> Result<Step> {
-        let ready = ready.behind(self.first_descriptor);
+        let ready = ready.without_first(self.first_descriptor);
         let driver = self.driver()?;
-        let has_received = driver.receive_common(scan, ready) || (any && driver.receive_above(None));
+        let has_received = driver.receive_not_urgent(scan, ready) || (any && driver.receive_above(None));
         if !has_received {
             return Ok(Step::Idle);
         }
@@ -224,7 +224,7 @@ impl State {
         if self.driver()?.core.has_transmit() {
             self.transmit_all(if scan == Scan::Hot { clock::now() } else { now })?;
         }
-        let received = self.receive(scan, ready.behind(self.first_descriptor))?;
+        let received = self.receive(scan, ready.without_first(self.first_descriptor))?;
         self.active |= received;
         let mut more = received;
         // Received datagrams delay timers, but not indefinitely.

@@ -38,7 +38,7 @@ impl Wake for Unpark {
 fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Unpark::here());
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return output;
@@ -111,13 +111,13 @@ fn ping_pong_wakes_both_participants_each_time() {
 }
 
 #[test]
-fn cancelled_receive_loses_no_sample_and_leaves_no_waker() {
+fn canceled_receive_loses_no_sample_and_leaves_no_waker() {
     let pair = shared_pair::<Shape>();
     let waker = Unpark::here();
     for x in 0..200 {
         {
-            let mut cancelled = pin!(pair.reader.recv());
-            assert!(poll_once(cancelled.as_mut(), &waker).is_pending());
+            let mut canceled = pin!(pair.reader.recv());
+            assert!(poll_once(canceled.as_mut(), &waker).is_pending());
         }
         assert_eq!(Arc::strong_count(&waker), 1, "the reader has forgotten the waker");
         let mut waits = pin!(pair.reader.recv());
@@ -125,7 +125,7 @@ fn cancelled_receive_loses_no_sample_and_leaves_no_waker() {
         pair.writer.write(&Shape::new("RED", x)).expect("room");
         pair.wait_until("wake-up", || waker.wakes() as i32 > x);
         if x % 2 == 0 {
-            // Cancelled after the wakeup but before the sample was taken.
+            // Canceled after the wakeup but before the sample was taken.
             assert_eq!(x_of(block_on(pair.reader.recv()).expect("open")), x);
         } else {
             assert_eq!(x_of(block_on(waits).expect("open")), x);

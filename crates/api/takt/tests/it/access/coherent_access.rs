@@ -7,7 +7,7 @@ use crate::support::*;
 use takt::qos::*;
 use takt::*;
 
-const COLOURS: [&str; 4] = ["BLUE", "GREEN", "RED", "YELLOW"];
+const COLORS: [&str; 4] = ["BLUE", "GREEN", "RED", "YELLOW"];
 const TOPICS: [&str; 3] = ["Circle", "Square", "Triangle"];
 
 struct World {
@@ -65,8 +65,8 @@ fn write_set(world: &World, round: i32) {
     world.publisher.begin_coherent_changes().expect("open");
     for x in 0..3 {
         for writer in &world.writers {
-            for colour in COLOURS {
-                writer.write(&Shape::new(colour, round * 3 + x)).expect("room");
+            for color in COLORS {
+                writer.write(&Shape::new(color, round * 3 + x)).expect("room");
             }
         }
     }
@@ -81,7 +81,7 @@ fn coherent_set_of_thirty_six_changes_becomes_visible_at_once() {
             write_set(&world, round);
             // All samples have arrived, but none is visible.
             let acknowledged = || world.writers.iter().all(is_acknowledged);
-            world.wait_until("acknowledgements", acknowledged);
+            world.wait_until("acknowledgments", acknowledged);
             assert!(world.take().iter().all(Vec::is_empty), "{runtime:?}");
             world.publisher.end_coherent_changes().expect("it was begun");
             let mut taken = Vec::new();
@@ -91,9 +91,9 @@ fn coherent_set_of_thirty_six_changes_becomes_visible_at_once() {
             });
             for topic in &taken {
                 assert_eq!(topic.len(), 12, "{runtime:?}: {taken:?}");
-                let mut of_colour = BTreeMap::<_, Vec<_>>::new();
-                topic.iter().for_each(|shape| of_colour.entry(shape.color.as_str()).or_default().push(shape.x));
-                assert!(of_colour.values().all(|xs| *xs == [0, 1, 2].map(|x| round * 3 + x)), "{of_colour:?}");
+                let mut of_color = BTreeMap::<_, Vec<_>>::new();
+                topic.iter().for_each(|shape| of_color.entry(shape.color.as_str()).or_default().push(shape.x));
+                assert!(of_color.values().all(|xs| *xs == [0, 1, 2].map(|x| round * 3 + x)), "{of_color:?}");
             }
         }
     }
@@ -112,7 +112,7 @@ fn scope_topic_forms_one_coherent_set_per_writer() {
     let presentation = Presentation { access_scope: AccessScope::Topic, coherent_access: true, ordered_access: false };
     let world = world(Runtime::Inline, presentation, &TOPICS);
     write_set(&world, 0);
-    world.wait_until("acknowledgements", || world.writers.iter().all(is_acknowledged));
+    world.wait_until("acknowledgments", || world.writers.iter().all(is_acknowledged));
     let peek = |reader: &DataReader<Shape>| reader.read(usize::MAX).expect("access need not be open").len();
     assert!(world.readers.iter().all(|reader| peek(reader) == 0));
     world.publisher.end_coherent_changes().expect("it was begun");
@@ -156,8 +156,8 @@ fn ordered_access_orders_by_instance_or_by_topic() {
         let presentation = Presentation { access_scope, coherent_access: false, ordered_access: true };
         let world = world(Runtime::Shared, presentation, &["Square"]);
         for x in 0..3 {
-            for colour in COLOURS {
-                world.writers[0].write(&Shape::new(colour, x)).expect("room");
+            for color in COLORS {
+                world.writers[0].write(&Shape::new(color, x)).expect("room");
             }
         }
         world.wait_until("samples", || world.readers[0].read(usize::MAX).expect("open").len() == 12);

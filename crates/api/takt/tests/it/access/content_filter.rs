@@ -40,7 +40,7 @@ impl Filtered {
     /// Waits until the reader has received or rejected all samples written.
     fn await_delivery(&self) {
         let mut is_acknowledged = || self.pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok();
-        self.pair.wait_until("acknowledgement", &mut is_acknowledged);
+        self.pair.wait_until("acknowledgment", &mut is_acknowledged);
     }
 
     /// Waits until the writer's participant knows these parameters. Until then it may omit samples
@@ -198,7 +198,7 @@ fn dynamic_readers_filter_by_content() {
     wait_until(&all, "match", || writer.matched_subscriptions().expect("open").len() == 1);
     let receive = |numbers: &[i32], count| {
         numbers.iter().for_each(|&x| writer.write(&Shape::new("RED", x)).expect("room"));
-        wait_until(&all, "acknowledgement", || writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+        wait_until(&all, "acknowledgment", || writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
         assert_eq!(reader.take(10).expect("open").len(), count);
     };
     receive(&[1, 2, 3, 4], 2);

@@ -93,7 +93,7 @@ impl World {
 
     /// Takes the joined samples of everything written.
     fn taken(&self) -> Vec<(String, f64, String)> {
-        self.wait_until("acknowledgement", || {
+        self.wait_until("acknowledgment", || {
             let none = takt::Duration::ZERO;
             self.positions.wait_for_acknowledgments(none).is_ok()
                 && self.plans.wait_for_acknowledgments(none).is_ok()

@@ -183,7 +183,7 @@ fn keep_last_keeps_the_last_sample_of_each_instance() {
             pair.writer.write(&Shape::new("RED", x)).expect("room");
             pair.writer.write(&Shape::new("BLUE", x)).expect("room");
         }
-        pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+        pair.wait_until("acknowledgment", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
         assert_eq!(xs(&pair.reader.take(usize::MAX).expect("open")), [4, 4], "{runtime:?}");
     }
 }

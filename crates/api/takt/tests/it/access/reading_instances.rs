@@ -5,17 +5,17 @@ use takt::dcps::ReadOperations;
 use takt::qos::*;
 use takt::*;
 
-fn filled(runtime: Runtime, colours: &[&str]) -> Pair<Shape> {
+fn filled(runtime: Runtime, colors: &[&str]) -> Pair<Shape> {
     let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
-    for (x, colour) in colours.iter().enumerate() {
-        pair.writer.write(&Shape::new(colour, x as i32)).expect("room");
+    for (x, color) in colors.iter().enumerate() {
+        pair.writer.write(&Shape::new(color, x as i32)).expect("room");
     }
     let unread = |count| pair.reader.read(usize::MAX).expect("open").len() == count;
-    pair.wait_until("samples", || unread(colours.len()));
+    pair.wait_until("samples", || unread(colors.len()));
     pair
 }
 
-fn colours(samples: &[Sample<Shape>]) -> Vec<&str> {
+fn colors(samples: &[Sample<Shape>]) -> Vec<&str> {
     samples.iter().filter_map(|sample| sample.data.as_ref()).map(|shape| shape.color.as_str()).collect()
 }
 
@@ -78,10 +78,10 @@ fn key_of(pair: &Pair<Shape>, instance: InstanceHandle) -> Shape {
 fn read_instance_returns_samples_of_one_instance_only() {
     let pair = filled(Runtime::Shared, &["RED", "BLUE", "RED"]);
     let red = pair.reader.lookup_instance(&Shape::new("RED", 0)).expect("a key");
-    assert_eq!(colours(&pair.reader.read_instance(red, 1).expect("open")), ["RED"]);
-    assert_eq!(colours(&pair.reader.take_instance(red, usize::MAX).expect("open")), ["RED", "RED"]);
+    assert_eq!(colors(&pair.reader.read_instance(red, 1).expect("open")), ["RED"]);
+    assert_eq!(colors(&pair.reader.take_instance(red, usize::MAX).expect("open")), ["RED", "RED"]);
     assert_eq!(pair.reader.take_instance(red, usize::MAX).expect("open"), []);
-    assert_eq!(colours(&pair.reader.take(usize::MAX).expect("open")), ["BLUE"]);
+    assert_eq!(colors(&pair.reader.take(usize::MAX).expect("open")), ["BLUE"]);
 }
 
 #[test]

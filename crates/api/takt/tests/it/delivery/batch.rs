@@ -15,7 +15,7 @@ fn data<T: TypeSupport + Clone>(samples: &[Sample<T>]) -> Vec<T> {
     samples.iter().filter_map(|sample| sample.data.clone()).collect()
 }
 
-fn places<T: TypeSupport>(count: usize) -> Vec<Sample<T>> {
+fn slots<T: TypeSupport>(count: usize) -> Vec<Sample<T>> {
     (0..count).map(|_| Sample::default()).collect()
 }
 
@@ -86,7 +86,7 @@ fn batch_timeout_reports_the_number_of_samples_written() {
         assert_eq!(stopped.written, 4, "{runtime:?}");
         assert!(matches!(stopped.error, Error::Timeout { .. }), "{runtime:?}: {stopped}");
         assert_eq!(data(&pair.take(4)), shapes(0..4), "{runtime:?}");
-        pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+        pair.wait_until("acknowledgment", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
         assert_eq!(pair.writer.write_batch(shapes(4..8)).expect("room again"), 4);
         assert_eq!(data(&pair.take(4)), shapes(4..8), "{runtime:?}");
     }
@@ -178,8 +178,8 @@ fn batch_belongs_to_the_open_coherent_set() {
 
     publisher.begin_coherent_changes().expect("open");
     assert_eq!(writer.write_batch(shapes(0..40)).expect("room"), 40);
-    wait("acknowledgement", &mut || writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
-    let mut slots = places(100);
+    wait("acknowledgment", &mut || writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+    let mut slots = slots(100);
     assert!(reader.take_batch(&mut slots).expect("open").is_empty(), "the set is not complete");
     publisher.end_coherent_changes().expect("it was begun");
     let mut taken = Vec::new();
@@ -207,7 +207,7 @@ fn content_filter_applies_to_each_sample_of_a_batch() {
             && !pair.reader.matched_publications().expect("open").is_empty()
     });
     assert_eq!(pair.writer.write_batch(shapes(0..40)).expect("room"), 40);
-    pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+    pair.wait_until("acknowledgment", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
     assert_eq!(data(&pair.reader.take(usize::MAX).expect("open")), shapes(21..40));
 }
 
@@ -217,9 +217,9 @@ fn take_batch_fills_slots_with_data_and_instance_changes() {
         Pair::<Shape>::new(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     pair.writer.write_batch(shapes(0..6)).expect("room");
     pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
-    pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+    pair.wait_until("acknowledgment", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
 
-    let mut slots = places(10);
+    let mut slots = slots(10);
     let read = pair.reader.read_batch(&mut slots[..4]).expect("open");
     assert_eq!(data(read), shapes(0..4), "at most the number of slots");
     assert_eq!(read[0].info.sample_rank, 1, "one more red one follows");
@@ -243,7 +243,7 @@ fn take_each_passes_samples_one_by_one() {
     let pair =
         Pair::<Shape>::new(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     pair.writer.write_batch(shapes(0..6)).expect("room");
-    pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+    pair.wait_until("acknowledgment", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
     let (mut shape, mut seen) = (Shape::default(), Vec::new());
     let read = pair.reader.read_each(2, &mut shape, |shape, info| seen.push((shape.clone(), info.sample_state)));
     assert_eq!(read.expect("open"), 2);

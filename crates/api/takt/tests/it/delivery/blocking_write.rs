@@ -49,7 +49,7 @@ fn write_times_out_with_full_history_and_loses_nothing() {
         assert!(error.starts_with(&format!("timeout: topic \"Topic\": {unacknowledged}")), "{error}");
         assert_eq!(accepted, ROOM as i32, "{runtime:?}");
         pair.take(ROOM as usize);
-        pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+        pair.wait_until("acknowledgment", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
         pair.writer.write(&Shape::new("RED", accepted)).expect("room again");
         assert_eq!(pair.take(1)[0].data, Some(Shape::new("RED", accepted)), "{runtime:?}");
     }
@@ -116,7 +116,7 @@ fn wait_for_acknowledgments_returns_when_all_are_acknowledged() {
         let result = pair.writer.wait_for_acknowledgments(takt::Duration::from_millis(10));
         assert!(matches!(result, Err(Error::Timeout { .. })), "{runtime:?}: {result:?}");
         pair.take(1);
-        pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+        pair.wait_until("acknowledgment", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
     }
 }
 

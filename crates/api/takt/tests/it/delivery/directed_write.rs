@@ -21,7 +21,7 @@ fn directed_sample_reaches_only_its_reader() {
         assert_eq!(others, [Shape::new("RED", 2), Shape::new("RED", 3)], "{runtime:?}");
         let own: Vec<_> = pair.take(2).into_iter().filter_map(|sample| sample.data).collect();
         assert_eq!(own, [Shape::new("RED", 1), Shape::new("RED", 3)], "{runtime:?}");
-        pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+        pair.wait_until("acknowledgment", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
     }
 }
 

@@ -47,7 +47,7 @@ impl Host {
         let (sender, receiver) = mpsc::channel();
         let task = move || sender.send(task()).expect("somebody waits");
         self.tasks.send(Box::new(task)).expect("the host is up");
-        receiver.recv_timeout(PATIENCE).expect("the host is up")
+        receiver.recv_timeout(TIMEOUT).expect("the host is up")
     }
 
     fn ip(&self, arguments: &'static str) {
@@ -96,7 +96,7 @@ struct Scene {
     expected: u32,
 }
 
-const TURN: takt::Duration = takt::Duration::from_millis(5);
+const DRIVE_TIME: takt::Duration = takt::Duration::from_millis(5);
 
 fn report(status: &MatchedStatus, changes: &Sender<u32>) {
     if status.current_count_change != 0 {
@@ -118,7 +118,7 @@ fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<
         let qos = DataWriterQos { durability, ..reliable_writer(History::KeepAll) };
         let writer = create_writer::<Blob>(&participant, "Topic", qos);
         run_tasks(&queue, || {
-            participant.spin_once(TURN).expect("open");
+            participant.spin_once(DRIVE_TIME).expect("open");
             to_write.try_iter().for_each(|number| writer.write(&Blob::new(number, 100)).expect("room"));
             report(&writer.publication_matched_status().expect("open"), &notify_readers);
         });
@@ -129,7 +129,7 @@ fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<
         let qos = DataReaderQos { durability, ..reliable_reader(History::KeepAll) };
         let reader = create_reader::<Blob>(&participant, "Topic", qos);
         run_tasks(&queue, || {
-            participant.spin_once(TURN).expect("open");
+            participant.spin_once(DRIVE_TIME).expect("open");
             let samples = reader.take(usize::MAX).expect("open");
             let blobs = samples.into_iter().filter_map(|sample| sample.data);
             blobs.for_each(|blob| number_sender.send(blob.number).unwrap_or_default());
@@ -162,7 +162,7 @@ impl Scene {
     /// Waits for both sides. A VOLATILE reader that the writer has not matched yet misses what is
     /// written.
     fn await_matches(&self, count: u32) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         for matches in &self.matches {
             while matches.recv_timeout(deadline - Instant::now()).expect("a change of matches") != count {}
         }
@@ -182,7 +182,7 @@ impl Scene {
     /// Verifies that exactly the numbers from `first` on arrive, in order.
     fn assert_delivered(&self, first: u32) {
         for number in first..self.expected {
-            assert_eq!(self.numbers.recv_timeout(PATIENCE), Ok(number));
+            assert_eq!(self.numbers.recv_timeout(TIMEOUT), Ok(number));
         }
     }
 }

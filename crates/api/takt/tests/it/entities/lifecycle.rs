@@ -12,7 +12,7 @@ fn dropping_the_last_handle_announces_that_the_participant_leaves() {
         let Pair { publisher, subscriber, writer, reader } = pair;
         let second = writer.clone();
         drop(writer);
-        wait_until(&[&publisher, &subscriber], "a turn", || true);
+        wait_until(&[&publisher, &subscriber], "one pass", || true);
         assert_eq!(second.matched_subscriptions().expect("a handle is left"), [reader.guid()]);
         drop(second);
         wait_until(&[&publisher, &subscriber], "unmatch", || reader.matched_publications().expect("open").is_empty());

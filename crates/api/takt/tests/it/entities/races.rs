@@ -22,19 +22,19 @@ fn unless_deleted<R>(result: Result<R>) -> Option<R> {
 /// Listener that counts its calls and the number of existing listeners.
 struct Counting {
     calls: Arc<AtomicUsize>,
-    living: Arc<AtomicUsize>,
+    alive: Arc<AtomicUsize>,
 }
 
 impl Counting {
-    fn new(calls: &Arc<AtomicUsize>, living: &Arc<AtomicUsize>) -> Box<Self> {
-        living.fetch_add(1, Ordering::SeqCst);
-        Box::new(Self { calls: Arc::clone(calls), living: Arc::clone(living) })
+    fn new(calls: &Arc<AtomicUsize>, alive: &Arc<AtomicUsize>) -> Box<Self> {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Box::new(Self { calls: Arc::clone(calls), alive: Arc::clone(alive) })
     }
 }
 
 impl Drop for Counting {
     fn drop(&mut self) {
-        self.living.fetch_sub(1, Ordering::SeqCst);
+        self.alive.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -52,7 +52,7 @@ fn close_is_safe_against_concurrent_use_of_a_reader() {
     for round in 0..40 {
         let (writer, reader) = (reliable_writer(History::KeepLast(4)), reliable_reader(History::KeepLast(4)));
         let pair = Pair::<Shape>::between(join(), join(), writer, reader);
-        let (calls, living) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (calls, alive) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let _ending = OnDrop(|| {
@@ -88,7 +88,7 @@ fn close_is_safe_against_concurrent_use_of_a_reader() {
                 }
             });
             scope.spawn(|| {
-                while unless_deleted(pair.reader.set_listener(Counting::new(&calls, &living))).is_some()
+                while unless_deleted(pair.reader.set_listener(Counting::new(&calls, &alive))).is_some()
                     && unless_deleted(pair.reader.clear_listener()).is_some()
                 {}
             });
@@ -100,7 +100,7 @@ fn close_is_safe_against_concurrent_use_of_a_reader() {
             }
             .expect("open");
         });
-        pair.wait_until("the listeners' end", || living.load(Ordering::SeqCst) == 0);
+        pair.wait_until("the listeners' end", || alive.load(Ordering::SeqCst) == 0);
         if round % 3 != 2 {
             pair.wait_until("unmatch", || pair.writer.matched_subscriptions().expect("open").is_empty());
         }
@@ -168,7 +168,7 @@ fn participants_are_closed_while_other_threads_use_them() {
 }
 
 /// Operation that a thread of the next test repeats.
-type Doing<'a> = Box<dyn FnMut(usize) + Send + 'a>;
+type Action<'a> = Box<dyn FnMut(usize) + Send + 'a>;
 
 /// Creates an executor that ends with its last job, participant or handle.
 fn end_an_executor(domain: u32, round: usize) {
@@ -201,15 +201,15 @@ fn executors_are_safe_against_concurrent_use() {
         counted.fetch_add(1, Ordering::SeqCst);
     });
     let job = job.expect("room");
-    let (calls, living) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    reader.set_listener(Counting::new(&calls, &living)).expect("open");
-    let doings: Vec<Doing<'_>> = vec![
+    let (calls, alive) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    reader.set_listener(Counting::new(&calls, &alive)).expect("open");
+    let actions: Vec<Action<'_>> = vec![
         Box::new(|round| writer.write(&Shape::new("RED", round as i32)).expect("room")),
         Box::new(|round| {
             reader.run_listener_on([Some(&others[0]), None, Some(&others[1]), Some(&own)][round % 4]).expect("room")
         }),
         Box::new(|round| reader.run_listener_on([Some(&others[1]), Some(&others[0]), None][round % 3]).expect("room")),
-        Box::new(|_| reader.set_listener(Counting::new(&calls, &living)).expect("open")),
+        Box::new(|_| reader.set_listener(Counting::new(&calls, &alive)).expect("open")),
         Box::new(|_| reader.resume_listener().expect("open")),
         Box::new(|round| {
             job.set_budget(std::time::Duration::ZERO, round % 2 == 0).expect("a budget");
@@ -228,8 +228,8 @@ fn executors_are_safe_against_concurrent_use() {
         Box::new(|round| end_an_executor(domain, round)),
     ];
     std::thread::scope(|scope| {
-        for mut doing in doings {
-            scope.spawn(move || (0..150).for_each(&mut doing));
+        for mut action in actions {
+            scope.spawn(move || (0..150).for_each(&mut action));
         }
     });
     job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
@@ -237,7 +237,7 @@ fn executors_are_safe_against_concurrent_use() {
     // Nothing was lost: the executor now assigned calls the listener, and jobs run.
     for (round, executor) in [Some(&others[0]), None, Some(&own)].into_iter().enumerate() {
         reader.run_listener_on(executor).expect("room");
-        reader.set_listener(Counting::new(&calls, &living)).expect("open");
+        reader.set_listener(Counting::new(&calls, &alive)).expect("open");
         let (called, ran) = (calls.load(Ordering::SeqCst), runs.load(Ordering::SeqCst));
         writer.write(&Shape::new("RED", round as i32)).expect("room");
         wait_until(&[], "a call", || {
@@ -248,6 +248,6 @@ fn executors_are_safe_against_concurrent_use() {
         wait_until(&[], "a run", || runs.load(Ordering::SeqCst) > ran);
     }
     reader.clear_listener().expect("open");
-    wait_until(&[], "the listeners' end", || living.load(Ordering::SeqCst) == 0);
+    wait_until(&[], "the listeners' end", || alive.load(Ordering::SeqCst) == 0);
     assert!(!own.has_ended() && others.iter().all(|executor| !executor.has_ended()));
 }

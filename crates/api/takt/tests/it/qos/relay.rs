@@ -62,7 +62,7 @@ fn samples_are_durable_when_every_service_has_acknowledged_them() {
         reader.take(|_, _, _| taken += 1).expect("open");
         assert_eq!(taken, 10);
         reader.acknowledge_taken().expect("open");
-        wait("an acknowledgement", &|| durable_upto() == Some(10));
+        wait("an acknowledgment", &|| durable_upto() == Some(10));
         writer.wait_for_durability(takt::Duration::ZERO).expect("all services have acknowledged all");
         readers.push(reader);
     }

@@ -111,7 +111,7 @@ fn urgent_sample_makes_no_system_call_except_send_receive_and_wait() {
             by_number.iter().filter(|(number, _)| EXPECTED.iter().all(|(expected, _)| expected != *number)).collect();
         assert!(others.is_empty(), "{idle:?}: system calls of these numbers, and how often: {others:?}");
         let sent = count(["sendto", "sendmsg", "sendmmsg"]);
-        assert!((50..=120).contains(&sent), "{idle:?}: the sample, and an acknowledgement or a heartbeat: {sent}");
+        assert!((50..=120).contains(&sent), "{idle:?}: the sample, and an acknowledgment or a heartbeat: {sent}");
         assert!(count(["recvfrom", "recvmsg", "recvmmsg"]) >= 50, "{idle:?}: {by_number:?}");
     }
 }

@@ -35,7 +35,7 @@ fn occupy(executor: &Executor) -> (Job, mpsc::Sender<()>) {
     });
     let job = job.expect("room");
     job.trigger();
-    begun.recv_timeout(PATIENCE).expect("it runs");
+    begun.recv_timeout(TIMEOUT).expect("it runs");
     (job, release)
 }
 
@@ -136,16 +136,16 @@ fn triggered_and_suspended_job_runs_once_after_resume() {
     let (busy, busy_begun, release_busy) = begins_and_waits(&executor, Priority::MAX);
     job.set_budget(Duration::ZERO, true).expect("a budget");
     job.trigger();
-    begun.recv_timeout(PATIENCE).expect("it runs");
+    begun.recv_timeout(TIMEOUT).expect("it runs");
     // A trigger during a run takes effect when the job is resumed.
     job.trigger();
     busy.trigger();
     release.send(()).expect("it waits");
-    busy_begun.recv_timeout(PATIENCE).expect("it runs");
+    busy_begun.recv_timeout(TIMEOUT).expect("it runs");
     assert!(job.statistics().is_suspended);
     job.resume();
     release_busy.send(()).expect("it waits");
-    begun.recv_timeout(PATIENCE).expect("it is resumed");
+    begun.recv_timeout(TIMEOUT).expect("it is resumed");
     // The same, but the job is not resumed.
     job.trigger();
     let (sender, receiver) = mpsc::channel();
@@ -154,15 +154,15 @@ fn triggered_and_suspended_job_runs_once_after_resume() {
     let less_urgent = less_urgent.expect("room");
     less_urgent.trigger();
     release.send(()).expect("it waits");
-    receiver.recv_timeout(PATIENCE).expect("it runs");
+    receiver.recv_timeout(TIMEOUT).expect("it runs");
     assert!(begun.try_recv().is_err(), "a job that is suspended does not run");
     job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
-    begun.recv_timeout(PATIENCE).expect("it is resumed");
+    begun.recv_timeout(TIMEOUT).expect("it is resumed");
     release.send(()).expect("it waits");
     wait_until(&[], "the end of the run", || job.statistics().durations.count() == 3);
     job.trigger();
-    begun.recv_timeout(PATIENCE).expect("it can be triggered as ever");
+    begun.recv_timeout(TIMEOUT).expect("it can be triggered as ever");
     drop(release);
     wait_until(&[], "the last run", || job.statistics().durations.count() == 4);
     assert!(job.statistics().overruns == 2 && begun.try_recv().is_err(), "each release is one run");
@@ -185,9 +185,9 @@ fn future_continues_when_it_is_woken() {
     let task = task.expect("room");
     for x in 0..3 {
         writer.write(&Shape::new("RED", x)).expect("room");
-        assert_eq!(receiver.recv_timeout(PATIENCE), Ok(x));
+        assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(x));
     }
-    assert!(receiver.recv_timeout(PATIENCE).is_err(), "the future is dropped once it is ready");
+    assert!(receiver.recv_timeout(TIMEOUT).is_err(), "the future is dropped once it is ready");
     assert!(task.statistics().durations.count() >= 3);
 }
 
@@ -217,18 +217,18 @@ fn participants_share_an_executor_and_a_listener_uses_another() {
     });
 
     slow_writer.write(&Shape::new("RED", 1)).expect("room");
-    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(("slow begins", "aside".to_owned())));
+    assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(("slow begins", "aside".to_owned())));
     fast_writer.write(&Shape::new("RED", 1)).expect("room");
-    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(("fast", "main".to_owned())), "though the other one still runs");
+    assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(("fast", "main".to_owned())), "though the other one still runs");
     // Samples that arrive during the call there are reported by the participant's executor after
     // the call.
     slow.run_listener_on(None).expect("always");
     slow_writer.write(&Shape::new("RED", 2)).expect("room");
     wait_until(&[], "the sample", || slow.status_changes().intersects(StatusMask::DATA_AVAILABLE));
     fast_writer.write(&Shape::new("RED", 2)).expect("room");
-    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(("fast", "main".to_owned())));
+    assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(("fast", "main".to_owned())));
     drop(release);
-    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(("slow begins", "main".to_owned())));
+    assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(("slow begins", "main".to_owned())));
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn executor_thread_has_its_name_and_settings_or_start_fails() {
         executor.on_event(Priority::NORMAL, "name", move || sender.send(name_of_this_thread()).expect("waited for"));
     let job = job.expect("room");
     job.trigger();
-    assert_eq!(receiver.recv_timeout(PATIENCE).map(|name| name.len()), Ok(15));
+    assert_eq!(receiver.recv_timeout(TIMEOUT).map(|name| name.len()), Ok(15));
     let settings = ThreadSettings { cpus: vec![1000], ..ThreadSettings::default() };
     let refused = Executor::builder("nowhere").thread_settings(settings).start();
     assert!(matches!(refused, Err(Error::RealTime(_))), "{refused:?}");

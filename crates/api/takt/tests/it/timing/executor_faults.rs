@@ -73,14 +73,14 @@ fn jobs_and_listeners_keep_their_executor_running() {
     };
     for x in 0..3 {
         write(&writer, x);
-        assert_eq!(receiver.recv_timeout(PATIENCE), Ok(x), "although no other handle exists");
-        assert_eq!(ticks.recv_timeout(PATIENCE), Ok(()));
+        assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(x), "although no other handle exists");
+        assert_eq!(ticks.recv_timeout(TIMEOUT), Ok(()));
     }
     drop(job);
     write(&writer, 3);
-    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(3));
+    assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(3));
     reader.close().expect("open");
-    assert!(receiver.recv_timeout(PATIENCE).is_err(), "the listener is dropped");
+    assert!(receiver.recv_timeout(TIMEOUT).is_err(), "the listener is dropped");
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn executor_may_be_dropped_by_its_own_job() {
     let job = job.expect("room");
     drop(one);
     job.trigger();
-    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(()));
+    assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(()));
     drop(job);
-    assert!(receiver.recv_timeout(PATIENCE).is_err(), "what the job held is gone");
+    assert!(receiver.recv_timeout(TIMEOUT).is_err(), "what the job held is gone");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn arrival_during_a_call_on_another_executor_is_reported_at_once_by_the_next_one
     let mut is_on_executor = false;
     for next in [Some(&first), Some(&second), None, Some(&first), None] {
         write(&writer, 1);
-        receiver.recv_timeout(PATIENCE).expect("the call");
+        receiver.recv_timeout(TIMEOUT).expect("the call");
         reader.run_listener_on(next).expect("room");
         write(&writer, 2);
         if is_on_executor {
@@ -120,7 +120,7 @@ fn arrival_during_a_call_on_another_executor_is_reported_at_once_by_the_next_one
         }
         is_on_executor = next.is_some();
         release.send(()).expect("it waits");
-        receiver.recv_timeout(PATIENCE).expect("what arrived meanwhile");
+        receiver.recv_timeout(TIMEOUT).expect("what arrived meanwhile");
         release.send(()).expect("it waits");
         writer.wait_for_acknowledgments(limit).expect("in time");
     }
@@ -150,11 +150,11 @@ fn overrun_on_another_executor_is_reported_at_once() {
     reader.run_listener_on(Some(&executor("aside"))).expect("room");
     for count in 1..4 {
         write(&writer, 1);
-        receiver.recv_timeout(PATIENCE).expect("the call");
+        receiver.recv_timeout(TIMEOUT).expect("the call");
         // The participant sleeps.
         writer.wait_for_acknowledgments(LIMIT).expect("in time");
         release.send(()).expect("it waits");
-        assert_eq!(overruns.recv_timeout(PATIENCE), Ok(count));
+        assert_eq!(overruns.recv_timeout(TIMEOUT), Ok(count));
     }
 }
 
@@ -173,8 +173,8 @@ fn overrun_of_the_overrun_listener_is_counted_and_reported_once() {
     let mut before = 0;
     for x in 0..3 {
         write(&pair.writer, x);
-        receiver.recv_timeout(PATIENCE).expect("others are called too");
-        let count = overruns.recv_timeout(PATIENCE).expect("it is notified");
+        receiver.recv_timeout(TIMEOUT).expect("others are called too");
+        let count = overruns.recv_timeout(TIMEOUT).expect("it is notified");
         assert!(count > before && count <= before + 3, "own one counted, reported once: {count} after {before}");
         before = count;
     }
@@ -207,7 +207,7 @@ fn suspended_listener_is_not_called_for_arrivals_during_its_last_call() {
     write(&writer, 1);
     wait_until(&[&from, &to], "the call", || to.diagnostics().budget_overruns().expect("open").total_count == 1);
     write(&writer, 3);
-    wait_until(&[&from, &to], "acknowledgement", || matches!(writer.wait_for_acknowledgments(Duration::ZERO), Ok(())));
+    wait_until(&[&from, &to], "acknowledgment", || matches!(writer.wait_for_acknowledgments(Duration::ZERO), Ok(())));
     assert_eq!(calls.load(Ordering::SeqCst), 1, "it is suspended");
     reader.resume_listener().expect("open");
     wait_until(&[&from, &to], "the next call", || calls.load(Ordering::SeqCst) == 2);
@@ -336,7 +336,7 @@ fn urgent_listener_on_another_executor_is_woken_between_two_listeners() {
                 sender.send(()).unwrap_or_default();
                 wait.recv().unwrap_or_default();
             } else {
-                end_sender.send(urgent_receiver.recv_timeout(PATIENCE)).unwrap_or_default();
+                end_sender.send(urgent_receiver.recv_timeout(TIMEOUT)).unwrap_or_default();
             }
         });
     }
@@ -345,10 +345,10 @@ fn urgent_listener_on_another_executor_is_woken_between_two_listeners() {
     busy.trigger();
     slow.iter().for_each(|(writer, _)| write(writer, 1));
     drop(release_busy);
-    receiver.recv_timeout(PATIENCE).expect("the first one is called");
+    receiver.recv_timeout(TIMEOUT).expect("the first one is called");
     write(&urgent_writer, 1);
     release.send(()).expect("it waits");
-    assert_eq!(end.recv_timeout(PATIENCE), Ok(Ok(())));
+    assert_eq!(end.recv_timeout(TIMEOUT), Ok(Ok(())));
 }
 
 #[test]
@@ -375,11 +375,11 @@ fn job_waits_for_all_more_urgent_work() {
     });
     let job = job.expect("room");
     busy.trigger();
-    busy_runs.recv_timeout(PATIENCE).expect("it runs");
+    busy_runs.recv_timeout(TIMEOUT).expect("it runs");
     job.trigger();
     (0..20).for_each(|x| write(&writer, x));
     drop(release);
-    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(20), "samples are more urgent than the log");
+    assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(20), "samples are more urgent than the log");
 }
 
 #[test]
@@ -452,7 +452,7 @@ fn listeners_may_close_each_others_participants() {
         wait_until(&[], "match", || writer.matched_subscriptions().expect("open").len() == 2);
         write(&writer, 1);
         for _ in 0..2 {
-            receiver.recv_timeout(PATIENCE).expect("neither waits for the other");
+            receiver.recv_timeout(TIMEOUT).expect("neither waits for the other");
         }
     }
 }
@@ -472,7 +472,7 @@ fn job_does_not_wait_for_its_own_executor() {
     });
     let job = job.expect("room");
     job.trigger();
-    let refused = receiver.recv_timeout(PATIENCE).expect("it does not hang");
+    let refused = receiver.recv_timeout(TIMEOUT).expect("it does not hang");
     assert!(matches!(refused, Err(Error::IllegalOperation { .. })), "{refused:?}");
 }
 
@@ -491,7 +491,7 @@ fn close_waits_for_an_executor_at_its_job_limit() {
     let refused = executor.on_event(Priority::NORMAL, "one too many", || {});
     assert!(matches!(refused, Err(Error::OutOfResources { .. })), "{refused:?}");
     write(&writer, 1);
-    receiver.recv_timeout(PATIENCE).expect("the call");
+    receiver.recv_timeout(TIMEOUT).expect("the call");
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // The listener ends its call when the sender is dropped.

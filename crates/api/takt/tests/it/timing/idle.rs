@@ -20,9 +20,9 @@ use takt_wire::Locator;
 const SPAN: Duration = Duration::from_millis(30);
 
 /// Kind of a scan, its time, and whether it received a datagram.
-type Asked = (Scan, Instant, bool);
+type Request = (Scan, Instant, bool);
 
-type Log = Arc<Mutex<Vec<Asked>>>;
+type Log = Arc<Mutex<Vec<Request>>>;
 
 /// Transport that receives from a socket and logs every scan.
 struct Quiet {
@@ -98,7 +98,7 @@ fn participant(runtime: Runtime, idle: Idle) -> (DomainParticipant, UnixDatagram
 
 /// Returns the number of leading hot scans and the time of the first other scan; `None` if there
 /// was none.
-fn end_of_spinning(log: &[Asked]) -> Option<(usize, Instant)> {
+fn end_of_spinning(log: &[Request]) -> Option<(usize, Instant)> {
     let hot = log.iter().take_while(|(scan, ..)| *scan == Scan::Hot).count();
     log.get(hot).map(|(_, at, _)| (hot, *at))
 }
@@ -171,8 +171,8 @@ fn only_readable_transports_are_polled_after_a_sleep() {
 fn receiving_thread_spins_and_sleeps() {
     let (_participant, peer, log) = participant(Runtime::Shared, Idle::SpinThenBlock(SPAN));
     let wait_for =
-        |what: &str, is_there: &dyn Fn(&[Asked]) -> bool| until(what, || is_there(&log.lock().expect("no panic")));
-    let slept = |log: &[Asked]| {
+        |what: &str, is_there: &dyn Fn(&[Request]) -> bool| until(what, || is_there(&log.lock().expect("no panic")));
+    let slept = |log: &[Request]| {
         log.iter().position(|(scan, ..)| *scan == Scan::Hot).is_some_and(|hot| end_of_spinning(&log[hot..]).is_some())
     };
     wait_for("it spins, then sleeps", &slept);
@@ -206,7 +206,7 @@ fn reception_timestamp_after_silence_is_the_arrival_time() {
                 writer.write(&Shape::new("RED", 1)).expect("room");
             });
             while samples.is_empty() {
-                assert!(begun.elapsed() < PATIENCE, "{runtime:?}: the sample does not come");
+                assert!(begun.elapsed() < TIMEOUT, "{runtime:?}: the sample does not come");
                 if runtime == Runtime::Inline {
                     subscriber.spin_once(Duration::from_secs(10)).expect("driven");
                 } else {

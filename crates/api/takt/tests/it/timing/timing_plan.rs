@@ -191,5 +191,5 @@ fn set_qos_before_enable_keeps_priority_and_bound_of_the_reader() {
     wait_until(&[], "the sample", || !reader.take(1).expect("open").is_empty());
     let status = reader.latency_exceeded_status().expect("open").expect("it has a bound");
     assert_eq!((status.bound, status.above_bound_count), (Some(Duration::from_nanos(1)), 1));
-    wait_until(&[], "an acknowledgement", || jobs(&to, JobKind::Transmit, 32) >= Some(1));
+    wait_until(&[], "an acknowledgment", || jobs(&to, JobKind::Transmit, 32) >= Some(1));
 }

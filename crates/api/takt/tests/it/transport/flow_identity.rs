@@ -65,7 +65,7 @@ fn endpoints_with_own_ports_exchange_data_on_these_ports_only() {
     });
     let flow = (own_port[0], reader_port);
     let seen = ports.lock().expect("no panic").clone();
-    wait_until(&both, "acknowledgement", || writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+    wait_until(&both, "acknowledgment", || writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
     assert!(seen.get(&flow).is_some_and(|datagrams| *datagrams > 0), "{flow:?} not in {seen:?}");
 
     ports.lock().expect("no panic").clear();

@@ -48,7 +48,7 @@ fn copied_without_loan(participant: &DomainParticipant) -> u64 {
 
 /// Waits until the writer can loan payloads to its reader.
 fn write_until_loaned(pair: &Pair<Octets>) {
-    pair.wait_until("a lane", || {
+    pair.wait_until("a ring", || {
         let loan = pair.writer.loan(4).expect("open");
         loan.is_shared()
     });
@@ -237,7 +237,7 @@ fn late_joiner_receives_the_history_as_loans() {
     let early = shared(domain, Runtime::Shared);
     let qos = DataReaderQos { durability: Durability::TransientLocal, ..reliable_reader(History::KeepAll) };
     let first = create_reader::<Octets>(&early, "Topic", qos.clone());
-    wait_until(&[&publisher], "a lane", || writer.loan(4).expect("open").is_shared());
+    wait_until(&[&publisher], "a ring", || writer.loan(4).expect("open").is_shared());
     for number in 0..12 {
         writer.write(&Octets::new(number, 50_000)).expect("room");
     }
@@ -286,7 +286,7 @@ fn content_filter_reads_loaned_payloads() {
     let reader = readers.create_datareader(&filtered, reliable_reader(History::KeepAll)).expect("reader");
     reader.borrow_samples(true).expect("open");
     let writer = create_writer::<Blob>(&publisher, "Topic", reliable_writer(History::KeepAll));
-    wait_until(&[&publisher], "a lane", || writer.loan(4).expect("open").is_shared());
+    wait_until(&[&publisher], "a ring", || writer.loan(4).expect("open").is_shared());
     for number in 0..10 {
         writer.write(&Blob::new(number, 10_000)).expect("room");
     }

@@ -84,7 +84,7 @@ fn shared_samples_support_keys_dispose_and_decoding() {
     for runtime in RUNTIMES {
         let pair = pair::<Shape>(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         until_shared(&pair, &Shape::new("RED", 0));
-        let sample = Arc::new(Shape::new("A COLOUR THAT IS TOO LONG FOR A KEY HASH", 1));
+        let sample = Arc::new(Shape::new("A COLOR THAT IS TOO LONG FOR A KEY HASH", 1));
         pair.writer.write_shared(Arc::clone(&sample)).expect("room");
         let taken = take(&pair);
         assert!(taken.data.is_some_and(|data| Arc::ptr_eq(&data, &sample)), "{runtime:?}");

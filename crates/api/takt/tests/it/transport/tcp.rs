@@ -133,7 +133,7 @@ fn broken_connection_loses_no_sample() {
                     assert!(proxy.cut() > 0 || taken < written, "there was a connection");
                     cuts += 1;
                 }
-                pair.turn();
+                pair.drive();
                 for sample in pair.reader.take(100).expect("open") {
                     assert_eq!(sample.data, Some(Blob::new(taken, 1000)), "{runtime:?}: in order, none lost");
                     taken += 1;

@@ -285,7 +285,7 @@ impl Scheduler {
         let at = *self.index.get(&port)?;
         let classes = self.network.ports().get(at)?.classes.len();
         let queue = |class| self.network.queue(calculus::Hop { port: at, class }).map_or(0, |claim| claim.delay_ns);
-        Some((self.network.utilisation_ppm(at), (0..classes).map(queue).collect()))
+        Some((self.network.utilization_ppm(at), (0..classes).map(queue).collect()))
     }
 
     /// Returns the cost of all decisions so far, including those that changed nothing.
@@ -362,7 +362,7 @@ impl Scheduler {
             full,
             trials: remaining_trials,
             shared: &shared,
-            fresh: Vec::new(),
+            new_groups: Vec::new(),
         };
         let mut outcome = Err(refuse(Reason::NoRoute));
         let _ = network.attempt(|network| {
@@ -374,7 +374,7 @@ impl Scheduler {
                 let has_steps = !transition::required_steps(&movers).is_empty();
                 (results, has_steps.then_some((movers, flows)))
             });
-            // Class changes are placed again, one after the other.
+            // `make_changes` applies a decision that changes classes, in a proved order.
             let is_unchanged = is_kept && placed.as_ref().is_ok_and(|(_, changed)| changed.is_none());
             outcome = placed
                 .map(|(results, changed)| (routes_of_all(network, state.ports, snapshot, &results), results, changed));
@@ -532,7 +532,7 @@ impl Scheduler {
                 let reason = reason(&self.network, &self.ports, "control traffic", why.clone());
                 return Err(Refused { flow: bundle.name(), reason });
             }
-            let load = hops.iter().map(|hop| self.network.utilisation_ppm(hop.port)).max();
+            let load = hops.iter().map(|hop| self.network.utilization_ppm(hop.port)).max();
             let flows = flows(snapshot, &bundle.streams, &tree, &hops);
             paths.push((load, tree, flows));
         }

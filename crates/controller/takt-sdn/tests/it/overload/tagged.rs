@@ -17,7 +17,7 @@ pub struct Tagged {
     mac: MacAddress,
     address: Ipv4Addr,
     /// Known hosts, which have sent frames.
-    neighbours: BTreeMap<IpAddr, MacAddress>,
+    neighbors: BTreeMap<IpAddr, MacAddress>,
 }
 
 impl Tagged {
@@ -27,11 +27,11 @@ impl Tagged {
         let target = (MacAddress::default(), address);
         let packet = ArpPacket { operation: ArpOperation::Request, sender: (mac, address), target };
         socket.send(&arp_frame(MacAddress::BROADCAST, mac, &[TAG], &packet)).expect("the interface is up");
-        Self { socket, mac, address, neighbours: BTreeMap::new() }
+        Self { socket, mac, address, neighbors: BTreeMap::new() }
     }
 
     pub fn send(&self, to: SocketAddr, payload: &[u8]) {
-        let known = self.neighbours.get(&to.ip()).copied();
+        let known = self.neighbors.get(&to.ip()).copied();
         // A host that has sent nothing has announced nothing to answer.
         let Some(destination_mac) = MacAddress::of_group(to.ip()).or(known) else { return };
         let frame = UdpFrame {
@@ -58,7 +58,7 @@ impl Tagged {
             if is_own || !PORTS.contains(&datagram.destination_port()) || (to != GROUP && to != self.address) {
                 continue;
             }
-            self.neighbours.insert(packet.source(), frame.source());
+            self.neighbors.insert(packet.source(), frame.source());
             let source = SocketAddr::new(packet.source(), datagram.source_port());
             handle(source, to.is_multicast(), datagram.payload());
         }

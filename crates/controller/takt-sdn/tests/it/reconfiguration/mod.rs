@@ -21,7 +21,7 @@ const NETWORKS: [u64; 2] = [100, 1500];
 const CHANGES: usize = 14;
 
 fn networks() -> u64 {
-    NETWORKS[usize::from(std::env::var_os("TAKT_TEST_LONG").is_some())]
+    NETWORKS[usize::from(takt_testkit::is_full_length())]
 }
 
 #[test]

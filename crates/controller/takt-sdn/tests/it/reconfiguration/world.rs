@@ -671,7 +671,7 @@ impl World {
     }
 
     /// Returns the ports and classes of flows on all their paths, including retiring backup paths.
-    fn second_places(&self) -> Places {
+    fn backup_positions(&self) -> Places {
         let certificate = self.admission.scheduler().certificate();
         let ports: BTreeMap<String, PortRef> = (1..=SWITCHES)
             .flat_map(|dpid| (1..=EDGE).map(move |number| port(dpid, number)))
@@ -694,7 +694,7 @@ impl World {
         let scheduler = self.admission.scheduler();
         let names = &self.names;
         let ids: BTreeSet<_> = scheduler.requests().map(|(id, _)| id).collect();
-        let mut places = self.second_places();
+        let mut places = self.backup_positions();
         for route in ids.into_iter().filter_map(|id| scheduler.routes(&snapshot, id)).flatten() {
             let Some(datagram) = names.get(&route.name) else { continue };
             for hop in &route.hops {

@@ -182,9 +182,8 @@ fn flows_by(certificate: &NetworkCertificate, port: Egress) -> Vec<usize> {
 /// Frames are on all paths at once, then on those that avoid the failed link.
 #[test]
 fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
-    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();
     let (mut protected, mut fallen_back, mut covered_again) = (0, 0, 0);
-    for seed in 0..NETWORKS[usize::from(is_long)] {
+    for seed in 0..NETWORKS[usize::from(takt_testkit::is_full_length())] {
         let mut random = Random(seed);
         let (mut network, links, scheduler, ids) = scheduled(&mut random);
         protected += ids.len();

@@ -126,9 +126,8 @@ fn check_bounds(certificate: &NetworkCertificate, random: &mut Random, context: 
 
 #[test]
 fn no_flow_of_a_scheduled_network_exceeds_its_bound_or_loses_a_frame() {
-    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();
     let (mut admitted, mut shared, mut largest) = (0, 0, 0_f64);
-    for seed in 0..NETWORKS[usize::from(is_long)] {
+    for seed in 0..NETWORKS[usize::from(takt_testkit::is_full_length())] {
         let mut random = Random(seed);
         let (scheduler, joined) = scheduled(&mut random);
         shared += joined;

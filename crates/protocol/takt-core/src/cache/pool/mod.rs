@@ -3,14 +3,14 @@
 //!
 //! The address space is reserved when the pool is created, and written only as far as blocks were
 //! allocated ([`Memory`]), so an idle endpoint commits no pages. Four classes per power of two
-//! bound the waste of a block to a quarter. Nothing above `fresh` is in use. Free blocks below are
-//! listed by class and reused last-in first-out. The touched part therefore never exceeds the
+//! bound the waste of a block to a quarter. Nothing above `used_end` is in use. Free blocks below
+//! are listed by class and reused last-in first-out. The touched part therefore never exceeds the
 //! largest amount in use at once. The lists are stored in the free blocks, so the pool allocates
 //! nothing after its creation.
 //!
-//! Once a payload finds neither a block of its class nor room above `fresh`, adjacent free blocks
-//! are merged in one pass over the free blocks. From then on a released block is merged with its
-//! free neighbors (two-level segregated fit, Masmano et al. 2004), until nothing is in use. A
+//! Once a payload finds neither a block of its class nor room above `used_end`, adjacent free
+//! blocks are merged in one pass over the free blocks. From then on a released block is merged with
+//! its free neighbors (two-level segregated fit, Masmano et al. 2004), until nothing is in use. A
 //! payload therefore finds room if there is a contiguous free range of its length. Everything
 //! except that one pass takes constant time.
 //!
@@ -80,7 +80,7 @@ impl From<usize> for PoolSize {
 pub(crate) struct PayloadPool {
     memory: Memory,
     /// First byte above all blocks.
-    fresh: usize,
+    used_end: usize,
     /// First free block of each class, in units of `GRAIN`. A merged block is listed in the largest
     /// class that it can serve.
     free: [u32; CLASSES],
@@ -142,7 +142,7 @@ impl PayloadPool {
         let capacity = size.bytes.min((u32::MAX as usize - 1) * GRAIN).next_multiple_of(GRAIN);
         Self {
             memory: Memory::new(capacity),
-            fresh: 0,
+            used_end: 0,
             free: [NONE; CLASSES],
             coalesces: false,
             uncoalesced: 0,
@@ -169,8 +169,8 @@ impl PayloadPool {
 
     /// Returns the octets that a block takes.
     pub(crate) fn bytes_of(&self, piece: PayloadRef) -> usize {
-        let is_on_this_host = piece.len > 0 && piece.class < NESTED;
-        if is_on_this_host { self.size_of(usize::from(piece.class)) } else { 0 }
+        let has_own_block = piece.len > 0 && piece.class < NESTED;
+        if has_own_block { self.size_of(usize::from(piece.class)) } else { 0 }
     }
 
     #[cfg(test)]
@@ -214,10 +214,10 @@ impl PayloadPool {
         };
         let start = match start {
             Some(start) => start,
-            None if self.fresh + size <= self.memory.len() => {
-                let start = self.fresh;
-                self.fresh += size;
-                self.memory.initialize_up_to(self.fresh);
+            None if self.used_end + size <= self.memory.len() => {
+                let start = self.used_end;
+                self.used_end += size;
+                self.memory.initialize_up_to(self.used_end);
                 start
             }
             None => return None,
@@ -267,8 +267,8 @@ impl PayloadPool {
         if end > own_end {
             self.remove_free(own_end);
         }
-        if end == self.fresh {
-            self.fresh = start;
+        if end == self.used_end {
+            self.used_end = start;
         } else {
             self.insert_free(start, end - start);
         }
@@ -276,7 +276,7 @@ impl PayloadPool {
 
     /// Resets the pool to one free block when nothing is in use.
     fn reset_if_empty(&mut self) {
-        (self.fresh, self.uncoalesced) = (0, 0);
+        (self.used_end, self.uncoalesced) = (0, 0);
         (self.coalesces, self.has_free) = (false, 0);
         self.free = [NONE; CLASSES];
     }
@@ -341,7 +341,7 @@ impl PayloadPool {
         }
         let own = piece.offset as usize * GRAIN;
         let (start, end) = self.coalesced(own, own + self.size_of(usize::from(piece.class)));
-        let end = if end == self.fresh { self.memory.len() } else { end };
+        let end = if end == self.used_end { self.memory.len() } else { end };
         end - start >= self.class_of(len).1
     }
 
@@ -413,7 +413,7 @@ impl PayloadPool {
             false => self.push(class, start),
             true => self.coalesce(start, size),
         }
-        if self.used_bytes == 0 && (self.coalesces || self.fresh > self.memory.len() / 2) {
+        if self.used_bytes == 0 && (self.coalesces || self.used_end > self.memory.len() / 2) {
             self.reset_if_empty();
         }
     }

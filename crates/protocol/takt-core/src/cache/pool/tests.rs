@@ -74,13 +74,13 @@ fn adjacent_free_pieces_are_merged_for_a_longer_payload() {
         }
         assert!(pool.is_enough(group[0], 6_000) && pool.is_enough(group[6], 6_000) && !pool.is_enough(group[0], 6_200));
     }
-    let longer: Vec<_> = (0..8).map(|_| pool.allocate(5_000).expect("five neighbours are one piece")).collect();
+    let longer: Vec<_> = (0..8).map(|_| pool.allocate(5_000).expect("five neighbors are one piece")).collect();
     assert_eq!(pool.allocate(1), None, "3 of 8 are in use, and 5 again");
     longer.into_iter().for_each(|piece| pool.release(piece));
     for group in pieces.chunks(8) {
         [0, 6, 7].into_iter().for_each(|index| pool.release(group[index]));
     }
-    assert_eq!((pool.used_bytes(), pool.fresh, pool.has_free), (0, 0, 0));
+    assert_eq!((pool.used_bytes(), pool.used_end, pool.has_free), (0, 0, 0));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn pieces_keep_their_octets_through_random_allocations_and_releases() {
             assert!(pool.bytes(piece).iter().all(|byte| *byte == mark), "seed {seed}");
             pool.release(piece);
         }
-        assert_eq!((pool.used_bytes(), pool.fresh, pool.has_free), (0, 0, 0));
+        assert_eq!((pool.used_bytes(), pool.used_end, pool.has_free), (0, 0, 0));
     }
 }
 

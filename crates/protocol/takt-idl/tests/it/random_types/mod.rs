@@ -52,7 +52,7 @@ fn read(text: &str, name: &str) -> Result<(TypeInformation, DynamicType), String
 
 fn seeds() -> std::ops::Range<u64> {
     let first = std::env::var("TAKT_TYPES_SEED").map_or(1, |text| text.parse().expect("TAKT_TYPES_SEED is a number"));
-    let count = if std::env::var_os("TAKT_TEST_LONG").is_some() { 500 } else { 20 };
+    let count = if takt_testkit::is_full_length() { 500 } else { 20 };
     first..first + count
 }
 

@@ -222,7 +222,7 @@ impl Admission {
 
     /// Returns the utilization of a port by its flows in parts of a million. The share of each flow
     /// is rounded up.
-    pub fn utilisation_ppm(&self, port: usize) -> u64 {
+    pub fn utilization_ppm(&self, port: usize) -> u64 {
         self.loads[port].iter().fold(0_u64, |sum, load| sum.saturating_add(load.share_ppm))
     }
 

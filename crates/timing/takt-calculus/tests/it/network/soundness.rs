@@ -75,9 +75,8 @@ fn check_bounds(certificate: &NetworkCertificate, seen: &Observed, context: &str
 
 #[test]
 fn no_simulated_frame_of_a_random_network_exceeds_a_bound() {
-    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();
     let (mut admitted, mut ratios) = (0, Vec::new());
-    for seed in 0..NETWORKS[usize::from(is_long)] {
+    for seed in 0..NETWORKS[usize::from(takt_testkit::is_full_length())] {
         let (certificate, mut random) = network(seed);
         check(&certificate).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         let flows = &certificate.flows;

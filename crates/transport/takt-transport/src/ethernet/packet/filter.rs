@@ -126,16 +126,16 @@ mod tests {
 
     /// Packet metadata that the kernel keeps apart from the octets.
     #[derive(Clone, Copy)]
-    struct Known {
+    struct FrameMetadata {
         packet_type: u32,
         tag: Option<u32>,
         protocol: u32,
     }
 
-    const TO_US: Known = Known { packet_type: 0, tag: None, protocol: 0x88b5 };
+    const TO_US: FrameMetadata = FrameMetadata { packet_type: 0, tag: None, protocol: 0x88b5 };
 
     /// Interprets a program as the kernel does, and reports whether it accepts the frame.
-    fn accepts(program: &[Instruction], frame: &[u8], known: Known) -> bool {
+    fn accepts(program: &[Instruction], frame: &[u8], metadata: FrameMetadata) -> bool {
         let (mut at, mut accumulator) = (0, 0_u32);
         loop {
             let (code, if_true, if_false, k) = program[at];
@@ -145,10 +145,10 @@ mod tests {
                 Some(bytes.iter().fold(0, |all, byte| all << 8 | u32::from(*byte)))
             };
             let loaded = match (code, k) {
-                (LOAD_WORD, PACKET_TYPE) => Some(known.packet_type),
-                (LOAD_WORD, PROTOCOL) => Some(known.protocol),
-                (LOAD_WORD, VLAN_TAG) => Some(known.tag.unwrap_or(0)),
-                (LOAD_WORD, HAS_VLAN_TAG) => Some(known.tag.is_some().into()),
+                (LOAD_WORD, PACKET_TYPE) => Some(metadata.packet_type),
+                (LOAD_WORD, PROTOCOL) => Some(metadata.protocol),
+                (LOAD_WORD, VLAN_TAG) => Some(metadata.tag.unwrap_or(0)),
+                (LOAD_WORD, HAS_VLAN_TAG) => Some(metadata.tag.is_some().into()),
                 (LOAD_WORD, _) => octets(4),
                 (LOAD_HALF, _) => octets(2),
                 (LOAD_BYTE, _) => octets(1),
@@ -177,13 +177,13 @@ mod tests {
     #[test]
     fn frames_of_others_to_us_are_accepted_from_the_wire() {
         let program = program(Direction::Wire, OWN, None, PORTS);
-        let is_accepted = |frame: &[u8], known| accepts(&program, frame, known);
+        let is_accepted = |frame: &[u8], metadata| accepts(&program, frame, metadata);
         for port in PORTS {
             assert!(is_accepted(&frame(OTHER, OWN, None, *port), TO_US));
-            assert!(is_accepted(&frame(OTHER, GROUP, None, *port), Known { packet_type: 2, ..TO_US }));
+            assert!(is_accepted(&frame(OTHER, GROUP, None, *port), FrameMetadata { packet_type: 2, ..TO_US }));
             assert!(!is_accepted(&frame(OWN, GROUP, None, *port), TO_US), "our own frame, looped back");
             assert!(!is_accepted(&frame(OTHER, OTHER, None, *port), TO_US), "another's");
-            let other_vlan = Known { packet_type: FOR_OTHERS, ..TO_US };
+            let other_vlan = FrameMetadata { packet_type: FOR_OTHERS, ..TO_US };
             assert!(!is_accepted(&frame(OTHER, OWN, None, *port), other_vlan), "of another VLAN");
         }
         assert!(!is_accepted(&frame(OTHER, OWN, None, 7412), TO_US), "a port that is not open");
@@ -195,10 +195,10 @@ mod tests {
     fn vlan_filter_accepts_frames_of_its_vlan_alone() {
         let program = program(Direction::Wire, OWN, Some(42), PORTS);
         let frame = frame(OTHER, OWN, None, 7411);
-        let with = |tag| accepts(&program, &frame, Known { packet_type: FOR_OTHERS, tag, ..TO_US });
+        let with = |tag| accepts(&program, &frame, FrameMetadata { packet_type: FOR_OTHERS, tag, ..TO_US });
         assert!(with(Some(42)) && with(Some(0xb02a)), "whatever its priority");
         assert!(!with(None) && !with(Some(43)) && !with(Some(0)));
-        let ip = Known { packet_type: FOR_OTHERS, tag: Some(42), protocol: 0x0800 };
+        let ip = FrameMetadata { packet_type: FOR_OTHERS, tag: Some(42), protocol: 0x0800 };
         assert!(!accepts(&program, &frame, ip));
     }
 
@@ -224,9 +224,9 @@ mod tests {
         for count in [0, 1, PORTS_MAX, PORTS_MAX + 1] {
             let program = program(Direction::Wire, OWN, Some(1), &ports[..count]);
             assert!(program.len() <= 4096);
-            let known = Known { tag: Some(1), ..TO_US };
-            assert_eq!(accepts(&program, &frame(OTHER, OWN, None, 2000), known), count >= PORTS_MAX);
-            assert_eq!(accepts(&program, &frame(OTHER, OWN, None, 3000), known), count > PORTS_MAX);
+            let metadata = FrameMetadata { tag: Some(1), ..TO_US };
+            assert_eq!(accepts(&program, &frame(OTHER, OWN, None, 2000), metadata), count >= PORTS_MAX);
+            assert_eq!(accepts(&program, &frame(OTHER, OWN, None, 3000), metadata), count > PORTS_MAX);
         }
     }
 }

@@ -10,9 +10,9 @@ use super::*;
 
 const PORTS: Ports = Ports { to: 1, from: 2 };
 
-struct Modelled(AtomicU64);
+struct Modeled(AtomicU64);
 
-impl Word for Modelled {
+impl Word for Modeled {
     fn load(&self, order: Ordering) -> u64 {
         self.0.load(order)
     }
@@ -28,8 +28,8 @@ impl Word for Modelled {
     fn fence() {}
 }
 
-fn new_ring() -> Arc<Vec<Modelled>> {
-    Arc::new((0..RECORDS + 32).map(|_| Modelled(AtomicU64::new(0))).collect())
+fn new_ring() -> Arc<Vec<Modeled>> {
+    Arc::new((0..RECORDS + 32).map(|_| Modeled(AtomicU64::new(0))).collect())
 }
 
 /// Makes records of one line and of two lines alternately.
@@ -71,7 +71,7 @@ fn every_record_wakes(count: u8) {
                 while tail.push(&ring, PORTS, &record(n)).is_err() {
                     shuttle::thread::yield_now();
                 }
-                Modelled::fence();
+                Modeled::fence();
                 if needs_wakeup(&ring) {
                     wakeup.set();
                 }
@@ -86,7 +86,7 @@ fn every_record_wakes(count: u8) {
                 break;
             }
             fall_asleep(&ring);
-            Modelled::fence();
+            Modeled::fence();
             if head.is_drained(&ring) {
                 wakeup.wait();
             }

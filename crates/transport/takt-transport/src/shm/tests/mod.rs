@@ -341,7 +341,7 @@ fn reader_with_an_invalid_head_is_disconnected() {
     let hello = Hello::parse(&message).expect("a greeting");
     let [Some(file), Some(_)] = received.descriptors else { panic!("the memory") };
     let memory = Mapping::map_remote(file.as_fd(), hello.words.map(|words| words as usize), hello.slots as usize)
-        .expect("a lane");
+        .expect("a ring");
     send(&mut a, &[1], to);
     memory.ring(Band::NotUrgent).iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
     while a.status().stats.send_errors.other == 0 {

@@ -101,8 +101,8 @@ fn assert_refused(a: &mut TcpTransport, b: &mut TcpTransport) {
         send(all[0], 1, b"let me in", at_b);
         all.iter_mut().for_each(|one| assert_eq!(receive_with_source(one), None, "no message is delivered"));
         // The attempts reach the listener and are refused.
-        let is_requested = all[1].status().stats.connections.opened > 0;
-        (is_requested && all[0].status().stats.connections.failed >= 3).then_some(())
+        let has_connected = all[1].status().stats.connections.opened > 0;
+        (has_connected && all[0].status().stats.connections.failed >= 3).then_some(())
     });
     assert_eq!((a.status().stats.datagrams_in, b.status().stats.datagrams_in), (0, 0));
 }

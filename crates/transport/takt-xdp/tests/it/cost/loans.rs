@@ -11,7 +11,7 @@ use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
 use crate::checked::checked;
 use crate::network::Network;
 use crate::participants_helper::{Blob, TIMEOUT, TestParticipant, new_participant};
-use crate::resident::TransportOnHost;
+use crate::transport_on_host::TransportOnHost;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 

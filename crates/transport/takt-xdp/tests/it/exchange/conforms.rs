@@ -10,8 +10,8 @@ use takt_transport::Transport;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use crate::checked::checked;
-use crate::resident::TransportOnHost;
 use crate::test_networks::TestNetwork;
+use crate::transport_on_host::TransportOnHost;
 
 fn config(domain_id: u32, mode: Mode) -> XdpConfig {
     XdpConfig { mode: Some(mode), rtps_only: false, ..XdpConfig::new(domain_id, "eth0") }

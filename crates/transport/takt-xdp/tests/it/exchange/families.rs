@@ -69,7 +69,7 @@ fn one_datagram_reaches_both_families_unchanged() {
 }
 
 #[test]
-fn ipv6_neighbour_is_resolved() {
+fn ipv6_neighbor_is_resolved() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         here.run(|| crate::network::ip("neigh del fd77::2 dev eth0"));

@@ -1,4 +1,4 @@
-//! Tests with the kernel's UDP at the other end, which sees no difference.
+//! Tests of the AF_XDP transport with the kernel's UDP as its peer.
 
 use takt_transport::udp::UdpTransport;
 use takt_transport::{Receive, Scan, Transport};
@@ -87,7 +87,7 @@ fn segmented_datagrams_arrive_whole() {
 }
 
 #[test]
-fn neighbour_is_resolved_without_loss() {
+fn neighbor_is_resolved_without_loss() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
         let (mut xdp, mut udp) = pair(&network, mode, false);

@@ -9,7 +9,7 @@ use takt_xdp::{Mode, XdpConfig, XdpTransport};
 use crate::checked::checked;
 use crate::network::{Network, ip};
 use crate::participants_helper::{TIMEOUT, exchange, new_participant};
-use crate::resident::TransportOnHost;
+use crate::transport_on_host::TransportOnHost;
 
 #[test]
 fn one_by_af_xdp_and_one_by_the_kernel_exchange_samples() {

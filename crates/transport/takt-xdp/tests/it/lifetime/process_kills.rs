@@ -25,7 +25,7 @@ fn rounds() -> usize {
     if let Some(kills) = std::env::var_os("TAKT_TEST_KILLS") {
         return kills.into_string().expect("a number").parse().expect("a number");
     }
-    if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 100 } else { 20 }
+    if takt_testkit::is_full_length() { 100 } else { 20 }
 }
 
 /// Returns the round of this copy; `None` in the test itself.

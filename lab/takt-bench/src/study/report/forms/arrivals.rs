@@ -29,9 +29,9 @@ fn rendered(
     let mut figure = RenderedFigure { table: table(scene), ..RenderedFigure::default() };
     for pools in scene.lines() {
         let mut lines = Vec::new();
-        for (colour, pool) in pools.iter().enumerate() {
+        for (color, pool) in pools.iter().enumerate() {
             let name = scene.by(pool).map_or_else(|| scene.name(pool), ToString::to_string);
-            lines.extend(pool.arrivals().next().map(|series| line((name, colour), series)));
+            lines.extend(pool.arrivals().next().map(|series| line((name, color), series)));
         }
         if lines.is_empty() {
             continue;
@@ -42,7 +42,7 @@ fn rendered(
             svg: plot::draw(axes, &lines)?,
             legend: lines
                 .iter()
-                .map(|line| (LineStyle { colour: line.colour, ..LineStyle::default() }, line.name.clone()))
+                .map(|line| (LineStyle { color: line.color, ..LineStyle::default() }, line.name.clone()))
                 .collect(),
             has_points: false,
             name,

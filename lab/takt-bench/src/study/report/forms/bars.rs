@@ -26,22 +26,22 @@ pub struct Bar {
     /// Text to the right of the bar.
     pub text: String,
     /// Index of its color.
-    pub colour: usize,
+    pub color: usize,
 }
 
 pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
     let factor = scene.factor(&scene.value);
     let (mut bars, mut table) = (Vec::new(), Table::new(&head_of_values(scene)));
     for (heading, pools) in groups(scene) {
-        bars.extend(heading.map(|name| Bar { name, value: None, text: String::new(), colour: 0 }));
+        bars.extend(heading.map(|name| Bar { name, value: None, text: String::new(), color: 0 }));
         for pool in pools {
             table.rows.push(row_of_values(scene, pool, &scene.value));
             let Some(estimate) = pool.estimate(&scene.value) else { continue };
             let (low, high) = estimate.range();
             let value = estimate.value * factor;
             let name = format!("{}{}", scene.name(pool), if pool.disturbed() > 0 { " *" } else { "" });
-            let colour = scene.line_style(pool, 0).colour;
-            bars.push(Bar { name, value: Some((value, low * factor, high * factor)), text: number(value), colour });
+            let color = scene.line_style(pool, 0).color;
+            bars.push(Bar { name, value: Some((value, low * factor, high * factor)), text: number(value), color });
         }
     }
     let title = scene.title(&scene.value);
@@ -91,7 +91,7 @@ pub fn plot(scene: &FigureContext<'_>, title: &str, bars: &[Bar]) -> Result<Opti
     for (place, bar) in bars.iter().enumerate() {
         let Some((value, low, high)) = bar.value else { continue };
         let at = place as f64;
-        marks.push(Mark::Rectangle([(base.min(value), at - 0.36), (base.max(value), at + 0.36)], bar.colour, 0.75));
+        marks.push(Mark::Rectangle([(base.min(value), at - 0.36), (base.max(value), at + 0.36)], bar.color, 0.75));
         if low < high {
             marks.push(Mark::HorizontalInterval(at, low, high));
         }

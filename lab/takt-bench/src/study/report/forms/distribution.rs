@@ -114,7 +114,7 @@ fn plots(
     for (number_of_plot, shown) in pools.chunks(LINES_MAX).enumerate() {
         let (mut marks, mut legend) = (Vec::new(), Vec::new());
         for (index, pool) in shown.iter().enumerate() {
-            let style = LineStyle { colour: index, dash: index, shape: index };
+            let style = LineStyle { color: index, dash: index, shape: index };
             let (pieces, end) = curve(pool, factor, (low, high * 1.001));
             marks.extend(pieces.into_iter().map(|piece| Mark::Line(piece, style)));
             marks.push(Mark::Points(vec![end], style));

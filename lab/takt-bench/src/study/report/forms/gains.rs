@@ -53,13 +53,13 @@ pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
                     name: format!("{}{dagger}{}", scene.name(pool), if pool.disturbed() > 0 { " *" } else { "" }),
                     value: Some((gain, low.min(gain), high.max(gain))),
                     text: format!("{gain:+.1} %"),
-                    colour: scene.line_style(pool, 0).colour,
+                    color: scene.line_style(pool, 0).color,
                 });
             }
             let heading = [group.clone(), (values.len() > 1).then(|| scene.title(value))];
             let heading = heading.into_iter().flatten().collect::<Vec<_>>().join(", ");
             if !heading.is_empty() && !of_group.is_empty() {
-                bars.push(Bar { name: heading, value: None, text: String::new(), colour: 0 });
+                bars.push(Bar { name: heading, value: None, text: String::new(), color: 0 });
             }
             bars.append(&mut of_group);
         }

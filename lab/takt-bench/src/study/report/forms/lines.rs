@@ -92,7 +92,7 @@ fn marks(
         let (value, low, high) = (estimate.value * factor, low * factor, high * factor);
         extents.extend([value, low, high]);
         if estimate.rounds.len() > 1 {
-            marks.push(Mark::VerticalInterval(at, low, high, style.colour));
+            marks.push(Mark::VerticalInterval(at, low, high, style.color));
         }
         if pool.disturbed() > 0 {
             marks.push(Mark::TextRight(at, high, "*".into()));

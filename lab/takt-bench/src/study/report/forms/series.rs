@@ -45,8 +45,8 @@ pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
         let svg = draw(
             HEIGHT,
             &[
-                series(pool, &y, factor, scene.line_style(pool, 0).colour),
-                histogram(pool, y, factor, scene.line_style(pool, 0).colour),
+                series(pool, &y, factor, scene.line_style(pool, 0).color),
+                histogram(pool, y, factor, scene.line_style(pool, 0).color),
             ],
             &[WIDTH - HISTOGRAM],
         )?;
@@ -72,7 +72,7 @@ pub fn render(scene: &FigureContext<'_>) -> Result<RenderedFigure> {
 }
 
 /// Returns the panel with the series of all rounds, one after the other.
-fn series(pool: &Pool<'_>, y: &Axis, factor: f64, colour: usize) -> Panel {
+fn series(pool: &Pool<'_>, y: &Axis, factor: f64, color: usize) -> Panel {
     let spans: usize = pool.latencies().map(|latency| latency.series.len()).sum();
     let joined = spans.div_ceil(SPANS).max(1);
     let (mut at, mut marks, mut borders) = (0.0, Vec::new(), Vec::new());
@@ -90,13 +90,13 @@ fn series(pool: &Pool<'_>, y: &Axis, factor: f64, colour: usize) -> Panel {
         }
         lower.reverse();
         upper.extend(lower);
-        marks.push(Mark::Area(upper, colour));
-        marks.push(Mark::Line(mean, LineStyle { colour, ..LineStyle::default() }));
+        marks.push(Mark::Area(upper, color));
+        marks.push(Mark::Line(mean, LineStyle { color, ..LineStyle::default() }));
     }
     let ends = y.ends();
     let upright = |x: &f64| {
         let line = vec![(*x, 10f64.powf(ends.0)), (*x, 10f64.powf(ends.1))];
-        Mark::Line(line, LineStyle { colour: 5, dash: 2, shape: 0 })
+        Mark::Line(line, LineStyle { color: 5, dash: 2, shape: 0 })
     };
     marks.extend(borders.iter().skip(1).map(upright));
     Panel { x: Axis::linear("sample", 0.0, at.max(1.0)), y: y.clone(), marks }
@@ -114,14 +114,14 @@ fn join(spans: &[Span]) -> Span {
 }
 
 /// Returns the panel with the shares of samples by latency, on the axis of the series.
-fn histogram(pool: &Pool<'_>, mut y: Axis, factor: f64, colour: usize) -> Panel {
+fn histogram(pool: &Pool<'_>, mut y: Axis, factor: f64, color: usize) -> Panel {
     let (low, high) = y.ends();
     let edges: Vec<f64> = (0..=BINS).map(|bin| 10f64.powf(low + (high - low) * bin as f64 / BINS as f64)).collect();
     let ns: Vec<f64> = edges.iter().map(|us| us / factor).collect();
     let shares = pool.distribution().bins(&ns);
     let least = (1.0 / pool.distribution().count().max(1) as f64).max(SHARE_MIN);
     let bar = |(pair, share): (&[f64], &f64)| {
-        (*share > 0.0).then(|| Mark::Rectangle([(least / 2.0, pair[0]), (share.max(least), pair[1])], colour, 0.75))
+        (*share > 0.0).then(|| Mark::Rectangle([(least / 2.0, pair[0]), (share.max(least), pair[1])], color, 0.75))
     };
     let marks = edges.windows(2).zip(&shares).filter_map(bar).collect();
     y.title.clear();

@@ -172,8 +172,8 @@ fn other_networks_are_reached_through_the_gateway() {
     let far = Ipv4Addr::new(192, 0, 2, 7);
     let (stack_without, _) = stack(config());
     assert!(!stack_without.reach(&Locator::udp_v4(far, 7411)).is_served());
-    let neighbours = vec![(PEER, mac(2))];
-    let (mut stack, mut peer) = stack(UdpStackConfig { gateway: Some(PEER), neighbours, ..config() });
+    let neighbors = vec![(PEER, mac(2))];
+    let (mut stack, mut peer) = stack(UdpStackConfig { gateway: Some(PEER), neighbors, ..config() });
     while peer.take().is_some() {}
     send(&mut stack, b"far", far);
     let frame = peer.take().expect("to the gateway");
@@ -255,7 +255,7 @@ fn igmp_query_is_answered() {
 #[test]
 fn tag_has_the_vlan_and_the_priority() {
     let tag = VlanTag { pcp: 2, dei: false, vid: 7 };
-    let (mut stack, mut peer) = stack(UdpStackConfig { vlan: Some(tag), neighbours: vec![(PEER, mac(2))], ..config() });
+    let (mut stack, mut peer) = stack(UdpStackConfig { vlan: Some(tag), neighbors: vec![(PEER, mac(2))], ..config() });
     while let Some(frame) = peer.take() {
         assert_eq!(EthernetFrame::parse(&frame).expect("a frame").header().tag, Some(tag));
     }

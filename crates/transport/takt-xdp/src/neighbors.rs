@@ -20,7 +20,7 @@ use takt_packet::MacAddress;
 use crate::syscall;
 
 /// Maximum number of neighbors; further ones are reached through the kernel's sockets.
-pub(crate) const NEIGHBOURS_MAX: usize = 1024;
+pub(crate) const NEIGHBORS_MAX: usize = 1024;
 
 /// Maximum number of messages read at once.
 const READS_MAX: usize = 64;
@@ -29,7 +29,7 @@ const DISCARD_PORT: u16 = 9;
 
 /// Lengths of `struct nlmsghdr`, `struct ndmsg` and `struct rtattr`.
 const MESSAGE_HEADER: usize = 16;
-const NEIGHBOUR_HEADER: usize = 12;
+const NEIGHBOR_HEADER: usize = 12;
 const ATTRIBUTE_HEADER: usize = 4;
 
 /// States in which the address is known and usable.
@@ -37,7 +37,7 @@ const USABLE: u16 =
     libc::NUD_REACHABLE | libc::NUD_STALE | libc::NUD_DELAY | libc::NUD_PROBE | libc::NUD_NOARP | libc::NUD_PERMANENT;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Neighbour {
+struct Neighbor {
     ip: IpAddr,
     mac: MacAddress,
     /// The kernel would verify it if it had a packet to send.
@@ -48,16 +48,16 @@ struct Neighbour {
 #[derive(Debug)]
 struct Table {
     ifindex: u32,
-    known: Vec<Neighbour>,
+    known: Vec<Neighbor>,
 }
 
 impl Table {
     fn new(ifindex: u32) -> Self {
-        Self { ifindex, known: Vec::with_capacity(NEIGHBOURS_MAX) }
+        Self { ifindex, known: Vec::with_capacity(NEIGHBORS_MAX) }
     }
 
     fn find(&self, ip: IpAddr) -> Result<usize, usize> {
-        self.known.binary_search_by_key(&ip, |neighbour| neighbour.ip)
+        self.known.binary_search_by_key(&ip, |neighbor| neighbor.ip)
     }
 
     /// Applies the messages of one read.
@@ -68,21 +68,21 @@ impl Table {
             let Some(message) = bytes.get(MESSAGE_HEADER..len) else {
                 return;
             };
-            if let Some((ip, neighbour)) = neighbour(message, self.ifindex) {
-                self.set(ip, neighbour.filter(|_| kind == libc::RTM_NEWNEIGH), kind);
+            if let Some((ip, neighbor)) = neighbor(message, self.ifindex) {
+                self.set(ip, neighbor.filter(|_| kind == libc::RTM_NEWNEIGH), kind);
             }
             bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
         }
     }
 
-    fn set(&mut self, ip: IpAddr, neighbour: Option<Neighbour>, kind: u16) {
+    fn set(&mut self, ip: IpAddr, neighbor: Option<Neighbor>, kind: u16) {
         if !matches!(kind, libc::RTM_NEWNEIGH | libc::RTM_DELNEIGH) {
             return;
         }
-        match (self.find(ip), neighbour) {
-            (Ok(at), Some(neighbour)) => self.known[at] = neighbour,
+        match (self.find(ip), neighbor) {
+            (Ok(at), Some(neighbor)) => self.known[at] = neighbor,
             (Ok(at), None) => drop(self.known.remove(at)),
-            (Err(at), Some(neighbour)) if self.known.len() < NEIGHBOURS_MAX => self.known.insert(at, neighbour),
+            (Err(at), Some(neighbor)) if self.known.len() < NEIGHBORS_MAX => self.known.insert(at, neighbor),
             (Err(_), _) => {}
         }
     }
@@ -90,9 +90,9 @@ impl Table {
 
 /// Parses the address of a message, and its usable neighbor if there is one. Returns `None` for
 /// other interfaces.
-fn neighbour(message: &[u8], ifindex: u32) -> Option<(IpAddr, Option<Neighbour>)> {
+fn neighbor(message: &[u8], ifindex: u32) -> Option<(IpAddr, Option<Neighbor>)> {
     // struct ndmsg: family, padding, interface, state, flags, type.
-    let (header, mut attributes) = message.split_first_chunk::<NEIGHBOUR_HEADER>()?;
+    let (header, mut attributes) = message.split_first_chunk::<NEIGHBOR_HEADER>()?;
     let [family, _, _, _, a, b, c, d, state_a, state_b, ..] = *header;
     if u32::from_ne_bytes([a, b, c, d]) != ifindex {
         return None;
@@ -112,7 +112,7 @@ fn neighbour(message: &[u8], ifindex: u32) -> Option<(IpAddr, Option<Neighbour>)
     }
     let ip = ip?;
     let usable = mac.filter(|mac| state & USABLE != 0 && !mac.is_group());
-    Some((ip, usable.map(|mac| Neighbour { ip, mac, stale: state == libc::NUD_STALE })))
+    Some((ip, usable.map(|mac| Neighbor { ip, mac, stale: state == libc::NUD_STALE })))
 }
 
 /// Parses an address of this family.
@@ -126,7 +126,7 @@ fn address(family: u8, octets: &[u8]) -> Option<IpAddr> {
 
 /// Neighbors at one interface.
 #[derive(Debug)]
-pub(crate) struct Neighbours {
+pub(crate) struct Neighbors {
     table: Table,
     route: OwnedFd,
     /// Sockets of the datagrams that make the kernel verify a neighbor; none for IPv6 where the
@@ -136,7 +136,7 @@ pub(crate) struct Neighbours {
     buffer: Vec<u8>,
 }
 
-impl Neighbours {
+impl Neighbors {
     /// Reads the kernel's table of an interface, and subscribes to its changes.
     pub(crate) fn new(ifindex: u32) -> io::Result<Self> {
         let discard = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
@@ -147,16 +147,16 @@ impl Neighbours {
             discard.set_nonblocking(true)?;
         }
         let route = syscall::route_socket(libc::RTMGRP_NEIGH as u32)?;
-        let mut neighbours = Self { table: Table::new(ifindex), route, discard, discard_v6, buffer: vec![0; 32 << 10] };
-        neighbours.request_dump()?;
-        while neighbours.listen() {}
-        Ok(neighbours)
+        let mut neighbors = Self { table: Table::new(ifindex), route, discard, discard_v6, buffer: vec![0; 32 << 10] };
+        neighbors.request_dump()?;
+        while neighbors.listen() {}
+        Ok(neighbors)
     }
 
     /// Requests a complete dump; the replies are read like changes.
     fn request_dump(&mut self) -> io::Result<()> {
-        let mut request = [0; MESSAGE_HEADER + NEIGHBOUR_HEADER];
-        request[..4].copy_from_slice(&((MESSAGE_HEADER + NEIGHBOUR_HEADER) as u32).to_ne_bytes());
+        let mut request = [0; MESSAGE_HEADER + NEIGHBOR_HEADER];
+        request[..4].copy_from_slice(&((MESSAGE_HEADER + NEIGHBOR_HEADER) as u32).to_ne_bytes());
         request[4..6].copy_from_slice(&libc::RTM_GETNEIGH.to_ne_bytes());
         request[6..8].copy_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
         request[MESSAGE_HEADER] = libc::AF_UNSPEC as u8;
@@ -183,8 +183,8 @@ impl Neighbours {
     /// Returns the hardware address of a neighbor, if it is known.
     pub(crate) fn find(&mut self, ip: IpAddr) -> Option<MacAddress> {
         let at = self.table.find(ip).ok()?;
-        let neighbour = &mut self.table.known[at];
-        if std::mem::take(&mut neighbour.stale) {
+        let neighbor = &mut self.table.known[at];
+        if std::mem::take(&mut neighbor.stale) {
             // If it cannot be sent, the neighbor stays in use until the kernel reports otherwise.
             match (ip, &self.discard_v6) {
                 (IpAddr::V6(ip), Some(discard)) => {
@@ -196,7 +196,7 @@ impl Neighbours {
                 (IpAddr::V4(_), _) => drop(self.discard.send_to(&[], SocketAddr::new(ip, DISCARD_PORT))),
             }
         }
-        Some(neighbour.mac)
+        Some(neighbor.mac)
     }
 
     /// Returns the netlink socket, which is readable when changes are pending. It belongs to the
@@ -216,7 +216,7 @@ mod tests {
 
     /// Makes a neighbor message in the layout of the kernel.
     fn message(kind: u16, ifindex: u32, state: u16, ip: IpAddr, mac: Option<MacAddress>) -> Vec<u8> {
-        let mut bytes = vec![0; MESSAGE_HEADER + NEIGHBOUR_HEADER];
+        let mut bytes = vec![0; MESSAGE_HEADER + NEIGHBOR_HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         bytes[MESSAGE_HEADER] = if ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 } as u8;
         bytes[MESSAGE_HEADER + 4..][..4].copy_from_slice(&ifindex.to_ne_bytes());
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_added_changed_and_removed() {
+    fn neighbors_are_added_changed_and_removed() {
         let mut table = Table::new(3);
         let before = IpAddr::from([10, 0, 0, 1]);
         table.learn(&[new(IP, libc::NUD_REACHABLE), new(before, libc::NUD_STALE)].concat());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_state_is_no_neighbour() {
+    fn unusable_state_is_no_neighbor() {
         let mut table = Table::new(3);
         table.learn(&message(libc::RTM_NEWNEIGH, 4, libc::NUD_REACHABLE, IP, Some(MAC)));
         table.learn(&message(libc::RTM_NEWNEIGH, 3, libc::NUD_INCOMPLETE, IP, None));
@@ -291,20 +291,20 @@ mod tests {
     }
 
     #[test]
-    fn number_of_neighbours_is_bounded() {
+    fn number_of_neighbors_is_bounded() {
         let mut table = Table::new(3);
-        for n in 0..=NEIGHBOURS_MAX as u32 {
+        for n in 0..=NEIGHBORS_MAX as u32 {
             table.learn(&new(Ipv4Addr::from_bits(0x0a00_0000 + n).into(), libc::NUD_REACHABLE));
         }
-        assert_eq!(table.known.len(), NEIGHBOURS_MAX);
-        assert_eq!(table.known.capacity(), NEIGHBOURS_MAX, "no allocation occurred");
+        assert_eq!(table.known.len(), NEIGHBORS_MAX);
+        assert_eq!(table.known.capacity(), NEIGHBORS_MAX, "no allocation occurred");
     }
 
     #[test]
     fn kernel_dumps_its_table() {
         // Loopback has no neighbors; the test only shows that the exchange works.
-        let mut neighbours = Neighbours::new(1).expect("netlink is there");
-        assert_eq!(neighbours.find(Ipv4Addr::LOCALHOST.into()), None);
-        assert!(!neighbours.listen());
+        let mut neighbors = Neighbors::new(1).expect("netlink is there");
+        assert_eq!(neighbors.find(Ipv4Addr::LOCALHOST.into()), None);
+        assert!(!neighbors.listen());
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use takt_packet::MacAddress;
 
 /// Maximum number of entries.
-pub(super) const NEIGHBOURS_MAX: usize = 1_024;
+pub(super) const NEIGHBORS_MAX: usize = 1_024;
 
 /// Time for which an entry is used without verification.
 const REACHABLE_TIME: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const TRIES: u8 = 3;
 
 #[derive(Debug)]
-struct Neighbour {
+struct Neighbor {
     ip: Ipv4Addr,
     mac: Option<MacAddress>,
     /// Configured entry, which is never verified.
@@ -45,41 +45,41 @@ pub(super) struct Found {
 /// Neighbor table. See the [module](self). Times are relative to any fixed moment, and never
 /// decrease.
 #[derive(Debug)]
-pub(super) struct Neighbours {
+pub(super) struct Neighbors {
     /// Entries, sorted by address.
-    table: Vec<Neighbour>,
+    table: Vec<Neighbor>,
 }
 
-impl Neighbours {
+impl Neighbors {
     pub(super) fn new(fixed: &[(Ipv4Addr, MacAddress)]) -> Self {
-        let mut table = Vec::with_capacity(NEIGHBOURS_MAX);
-        table.extend(fixed.iter().take(NEIGHBOURS_MAX).map(|(ip, mac)| Neighbour {
+        let mut table = Vec::with_capacity(NEIGHBORS_MAX);
+        table.extend(fixed.iter().take(NEIGHBORS_MAX).map(|(ip, mac)| Neighbor {
             mac: Some(*mac),
             is_static: true,
-            ..Neighbour::unknown(*ip, Duration::ZERO)
+            ..Neighbor::unknown(*ip, Duration::ZERO)
         }));
-        table.sort_by_key(|neighbour| neighbour.ip);
-        table.dedup_by_key(|neighbour| neighbour.ip);
+        table.sort_by_key(|neighbor| neighbor.ip);
+        table.dedup_by_key(|neighbor| neighbor.ip);
         Self { table }
     }
 
     /// Looks up the hardware address of a destination.
     pub(super) fn lookup(&mut self, ip: Ipv4Addr, now: Duration) -> Found {
-        let Some(neighbour) = self.entry(ip, now) else {
+        let Some(neighbor) = self.entry(ip, now) else {
             return Found { mac: None, must_request: false };
         };
-        neighbour.used = now;
-        let is_reachable = neighbour.mac.is_some() && now.saturating_sub(neighbour.confirmed) < REACHABLE_TIME;
-        let requested_lately = neighbour.requested.is_some_and(|requested| now.saturating_sub(requested) < RETRY);
-        if neighbour.is_static || is_reachable || requested_lately {
-            return Found { mac: neighbour.mac, must_request: false };
+        neighbor.used = now;
+        let is_reachable = neighbor.mac.is_some() && now.saturating_sub(neighbor.confirmed) < REACHABLE_TIME;
+        let requested_lately = neighbor.requested.is_some_and(|requested| now.saturating_sub(requested) < RETRY);
+        if neighbor.is_static || is_reachable || requested_lately {
+            return Found { mac: neighbor.mac, must_request: false };
         }
-        if neighbour.tries >= TRIES {
-            neighbour.mac = None;
+        if neighbor.tries >= TRIES {
+            neighbor.mac = None;
         }
-        neighbour.requested = Some(now);
-        neighbour.tries = neighbour.tries.saturating_add(1);
-        Found { mac: neighbour.mac, must_request: true }
+        neighbor.requested = Some(now);
+        neighbor.tries = neighbor.tries.saturating_add(1);
+        Found { mac: neighbor.mac, must_request: true }
     }
 
     /// Records the hardware address that a neighbor states. An unknown neighbor gets an entry only
@@ -88,9 +88,9 @@ impl Neighbours {
         if !is_for_us && self.search(ip).is_err() {
             return;
         }
-        if let Some(neighbour) = self.entry(ip, now).filter(|neighbour| !neighbour.is_static) {
-            (neighbour.mac, neighbour.confirmed) = (Some(mac), now);
-            (neighbour.requested, neighbour.tries) = (None, 0);
+        if let Some(neighbor) = self.entry(ip, now).filter(|neighbor| !neighbor.is_static) {
+            (neighbor.mac, neighbor.confirmed) = (Some(mac), now);
+            (neighbor.requested, neighbor.tries) = (None, 0);
         }
     }
 
@@ -100,22 +100,22 @@ impl Neighbours {
     }
 
     fn search(&self, ip: Ipv4Addr) -> Result<usize, usize> {
-        self.table.binary_search_by_key(&ip, |neighbour| neighbour.ip)
+        self.table.binary_search_by_key(&ip, |neighbor| neighbor.ip)
     }
 
     /// Returns the entry of an address, making an empty one if necessary. `None` if all entries are
     /// static.
-    fn entry(&mut self, ip: Ipv4Addr, now: Duration) -> Option<&mut Neighbour> {
+    fn entry(&mut self, ip: Ipv4Addr, now: Duration) -> Option<&mut Neighbor> {
         let at = match self.search(ip) {
             Ok(at) => at,
             Err(_) => {
-                if self.table.len() == NEIGHBOURS_MAX {
-                    let others = self.table.iter().enumerate().filter(|(_, neighbour)| !neighbour.is_static);
-                    let (oldest, _) = others.min_by_key(|(_, neighbour)| neighbour.used)?;
+                if self.table.len() == NEIGHBORS_MAX {
+                    let others = self.table.iter().enumerate().filter(|(_, neighbor)| !neighbor.is_static);
+                    let (oldest, _) = others.min_by_key(|(_, neighbor)| neighbor.used)?;
                     self.table.remove(oldest);
                 }
                 let at = self.search(ip).unwrap_or_else(|at| at);
-                self.table.insert(at, Neighbour::unknown(ip, now));
+                self.table.insert(at, Neighbor::unknown(ip, now));
                 at
             }
         };
@@ -128,7 +128,7 @@ impl Neighbours {
     }
 }
 
-impl Neighbour {
+impl Neighbor {
     fn unknown(ip: Ipv4Addr, now: Duration) -> Self {
         Self { ip, mac: None, is_static: false, confirmed: now, requested: None, tries: 0, used: now }
     }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn address_is_requested_once_a_second_until_a_reply() {
-        let mut table = Neighbours::new(&[]);
+        let mut table = Neighbors::new(&[]);
         for (ms, must_request) in [(0, true), (1, false), (999, false), (1_000, true), (1_500, false), (9_000, true)] {
             assert_eq!(table.lookup(A, at(ms)), found(None, must_request), "after {ms} ms");
         }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn old_entry_is_verified_and_then_removed() {
-        let mut table = Neighbours::new(&[]);
+        let mut table = Neighbors::new(&[]);
         table.record(A, MAC, true, at(0));
         assert_eq!(table.lookup(A, at(29_999)), found(Some(MAC), false));
         for ms in [30_000, 31_000, 32_000] {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn unsolicited_packets_update_entries_but_create_none() {
-        let mut table = Neighbours::new(&[]);
+        let mut table = Neighbors::new(&[]);
         table.record(A, MAC, false, at(0));
         assert_eq!(table.len(), 0);
         table.record(A, MAC, true, at(0));
@@ -186,17 +186,17 @@ mod tests {
 
     #[test]
     fn table_is_bounded_and_keeps_configured_entries() {
-        let mut table = Neighbours::new(&[(A, MAC), (A, MAC)]);
+        let mut table = Neighbors::new(&[(A, MAC), (A, MAC)]);
         for n in 0..5_000_u32 {
             table.record(Ipv4Addr::from_bits(0x0a00_0000 + n), OTHER, true, at(u64::from(n)));
         }
-        assert_eq!(table.len(), NEIGHBOURS_MAX);
+        assert_eq!(table.len(), NEIGHBORS_MAX);
         table.record(A, OTHER, true, at(5_000));
         assert_eq!(table.lookup(A, at(900_000)), found(Some(MAC), false));
         let last = Ipv4Addr::from_bits(0x0a00_0000 + 4_999);
         assert_eq!(table.lookup(last, at(5_000)), found(Some(OTHER), false), "the last one is there");
         let many: Vec<_> = (0..2_000).map(|n| (Ipv4Addr::from_bits(n), MAC)).collect();
-        let mut full = Neighbours::new(&many);
+        let mut full = Neighbors::new(&many);
         assert_eq!(full.lookup(A, at(0)), found(None, false), "the table is full and no entry can be evicted");
     }
 }

@@ -1,4 +1,4 @@
-//! Acknowledgements and requests of readers at a writer (RTPS 2.5 §8.3.8.1, §8.3.8.12, §8.4.9.2).
+//! Acknowledgments and requests of readers at a writer (RTPS 2.5 §8.3.8.1, §8.3.8.12, §8.4.9.2).
 
 use super::matching::lacks_heartbeat;
 use super::transmit::fragment_count;
@@ -14,7 +14,7 @@ impl Writer {
     pub(crate) fn handle_acknack(&mut self, now: Instant, ctx: &mut Context, reader: Guid, acknack: &AckNack) {
         let unsent = self.window.cursor.sn;
         let Some(index) = self.proxy_index(reader) else {
-            ctx.counters.stale_acknowledgements += 1;
+            ctx.counters.stale_acknowledgments += 1;
             return;
         };
         let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
@@ -28,7 +28,7 @@ impl Writer {
             change.map_or(1, |it| count(it).max(1))
         };
         if !proxy.acknowledge(now, &acknack.reader_sn_state, acknack.count, unsent, fragments) {
-            ctx.counters.stale_acknowledgements += 1;
+            ctx.counters.stale_acknowledgments += 1;
             return;
         }
         if let Some(group) = self.route.multicast_group
@@ -60,12 +60,12 @@ impl Writer {
     pub(crate) fn handle_nack_frag(&mut self, now: Instant, ctx: &mut Context, reader: Guid, nack: &NackFrag) {
         let unsent = self.window.cursor.sn;
         let Some(index) = self.proxy_index(reader) else {
-            ctx.counters.stale_acknowledgements += 1;
+            ctx.counters.stale_acknowledgments += 1;
             return;
         };
         let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
         if nack.sn >= unsent || !proxy.request_fragments(now, nack.sn, &nack.fragments, nack.count) {
-            ctx.counters.stale_acknowledgements += 1;
+            ctx.counters.stale_acknowledgments += 1;
             return;
         }
         self.handle_reader_answer(index, ctx);

@@ -1,4 +1,4 @@
-//! Tests of resynchronisation: the state of a switch is read and corrected to the wanted one.
+//! Tests of resynchronization: the state of a switch is read and corrected to the wanted one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn foreign_and_missing_entries_are_corrected_when_a_switch_connects_again() {
     fabric.connect(2);
     assert!(fabric.controller.is_settled());
     assert_eq!(tables(&fabric, 2), good);
-    let corrected = |event: &&Event| matches!(event, Event::Resynchronised { dpid: 2, .. });
+    let corrected = |event: &&Event| matches!(event, Event::Resynchronized { dpid: 2, .. });
     assert!(fabric.events.iter().any(|event| corrected(&event)));
     all_talk(&mut fabric);
 }
@@ -80,7 +80,7 @@ fn switch_with_the_wanted_tables_is_not_changed() {
     fabric.disconnect(3);
     fabric.events.clear();
     fabric.connect(3);
-    assert!(!fabric.events.iter().any(|event| matches!(event, Event::Resynchronised { .. })), "{:?}", fabric.events);
+    assert!(!fabric.events.iter().any(|event| matches!(event, Event::Resynchronized { .. })), "{:?}", fabric.events);
 }
 
 #[test]
