@@ -39,6 +39,10 @@ pub mod time;
 pub mod type_lookup;
 pub mod version;
 
+/// Octets of the longest RTPS message that every path carries: a packet of 576 octets, which every
+/// host receives (RFC 791 §3.1), without IPv4 and UDP headers.
+pub const MESSAGE_LEN_MIN: usize = 548;
+
 pub use builder::{DataEmit, DataFragEmit, MessageBuilder};
 pub use cursor::{Cursor, Endianness};
 pub use error::{Full, Malformed};

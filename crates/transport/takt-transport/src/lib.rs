@@ -54,8 +54,9 @@ pub use layer::Layer;
 pub use packet::{Captured, LinkType};
 pub use pcap::{PcapFile, PcapTap};
 pub use stats::{ConnectionCounts, SendErrors, TransportStats};
+pub use takt_wire::MESSAGE_LEN_MIN;
 pub use trace::{Observer, TraceEvent, Tracer};
 pub use transport::{
-    Capabilities, Commit, Control, FRAGMENT_OCTETS_PER_FLUSH, FlowId, FlowSpec, Locators, Lost, MESSAGE_LEN_MIN,
-    Payload, Reach, Receive, RxFrame, RxMeta, Scan, Status, Transport, TransportEvent,
+    Capabilities, Commit, Control, FRAGMENT_OCTETS_PER_FLUSH, FlowId, FlowSpec, Locators, Lost, Payload, Reach,
+    Receive, RxFrame, RxMeta, Scan, Status, Transport, TransportEvent,
 };

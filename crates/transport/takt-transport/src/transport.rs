@@ -60,18 +60,14 @@ pub struct Lost {
     pub has_ended: bool,
 }
 
-/// Smallest [`max_message_len`](Capabilities::max_message_len) of a transport, in bytes: the
-/// datagram in an IPv6 packet of 576 bytes, which every host receives (RFC 1122 §3.3.2). A
-/// participant fragments its samples for datagrams of this length at least.
-pub const MESSAGE_LEN_MIN: usize = 528;
-
 /// Properties of a transport that stay the same while it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// Short name for people: `"udp"`.
     pub name: &'static str,
-    /// Maximum size of a datagram, in bytes, at least [`MESSAGE_LEN_MIN`]. The MTU of the
-    /// interfaces determines the size without fragmentation.
+    /// Maximum size of a datagram, in bytes, at least
+    /// [`MESSAGE_LEN_MIN`](crate::MESSAGE_LEN_MIN). The MTU of the interfaces determines the size
+    /// without fragmentation.
     pub max_message_len: usize,
     /// Whether a [hot](Scan::Hot) scan that finds nothing only reads memory, which costs a small
     /// part of a system call.

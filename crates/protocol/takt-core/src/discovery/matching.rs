@@ -24,13 +24,10 @@ use takt_wire::compat::{self, Incompatibility, PolicyId};
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::partition::partitions_match;
 use takt_wire::qos::{Durability, Partition, ReliabilityKind};
-use takt_wire::{Guid, GuidPrefix, Locator, VendorId};
+use takt_wire::{Guid, GuidPrefix, Locator, MESSAGE_LEN_MIN, VendorId};
 
 /// Maximum number of pairs that are tried again when addresses change.
 const UNREACHABLE_MAX: usize = 1024;
-
-/// Message size in octets that every path supports.
-const MESSAGE_LEN_MIN: usize = 548;
 
 /// Reason for which a local and a remote endpoint of one topic are not matched.
 #[derive(Clone, Debug, PartialEq, Eq)]

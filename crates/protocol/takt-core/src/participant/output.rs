@@ -6,7 +6,7 @@ use crate::discovery::Call;
 use crate::time::Instant;
 use crate::{FlowTag, LocatorKinds, WriterHandle};
 use takt_schedule::Priority;
-use takt_wire::{Locator, SharedPayload};
+use takt_wire::{Locator, MESSAGE_LEN_MIN, SharedPayload};
 
 /// Datagram that was built in the caller's frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +31,6 @@ pub struct Transmit<'a> {
     pub payload: &'a [u8],
 }
 
-/// Smallest frame in bytes: the packet size that every path accepts, without IPv4 and UDP headers.
-const FRAME_LEN_MIN: usize = 548;
-
 impl Participant {
     /// Builds the next datagram of the highest priority in `frame`. The frame must hold a packet of
     /// the largest MTU in use, or the transport's limit if that is larger. Returns `None` if there
@@ -53,7 +50,7 @@ impl Participant {
     }
 
     fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
-        if frame.len() < FRAME_LEN_MIN {
+        if frame.len() < MESSAGE_LEN_MIN {
             return None;
         }
         loop {
