@@ -50,10 +50,10 @@ impl State {
         }
         let now = self.driver()?.advance(now);
         self.job_recorder.begin(now);
-        // The descriptors may be readable because blocked flows have room.
-        self.driver()?.handle_transport_events(now);
         let received = self.receive(Scan::All, ready)?;
         let more = received && self.receive(Scan::Taken, Ready::ALL)?;
+        // The descriptors may be readable because blocked flows have room.
+        self.driver()?.handle_transport_events(now);
         Ok(Led { more, wake: self.send_pending(now) })
     }
 

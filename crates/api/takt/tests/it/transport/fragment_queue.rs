@@ -9,15 +9,17 @@ use takt::*;
 const IMAGE_LEN: usize = 1_000_000;
 const IMAGES: u32 = 6;
 
-/// Creates a participant on each of two hosts, of which the first one sends at this rate.
+/// Creates a participant on each of two hosts, of which the first one sends at this rate and the
+/// second one receives in a thread of its own.
 fn participants(runtime: Runtime, rate: &str) -> Option<([Host; 2], [DomainParticipant; 2])> {
     let hosts = veth_pair(1)?;
     hosts[0].limit_rate(rate);
     let domain = domain();
-    let participants = hosts.each_ref().map(|host| {
+    let build = |host: &Host, runtime| {
         let _inside = host.enter();
         DomainParticipant::builder(domain).runtime(runtime).build().expect("participant")
-    });
+    };
+    let participants = [build(&hosts[0], runtime), build(&hosts[1], Runtime::Shared)];
     Some((hosts, participants))
 }
 
