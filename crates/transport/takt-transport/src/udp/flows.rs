@@ -198,11 +198,10 @@ impl Flows {
         Ok(last)
     }
 
-    /// Returns the sockets that a flow sends fragments of large samples, or all other datagrams,
-    /// through.
-    pub(super) fn send_sockets(&self, id: FlowId, is_fragment: bool) -> Result<SendSockets, TransportError> {
+    /// Returns the sockets that a flow sends limited fragments, or all other datagrams, through.
+    pub(super) fn send_sockets(&self, id: FlowId, is_limited: bool) -> Result<SendSockets, TransportError> {
         match self.0.get(usize::from(id.0)) {
-            Some(Some(flow)) if is_fragment && !flow.for_fragments.is_empty() => Ok(flow.fragment_sockets),
+            Some(Some(flow)) if is_limited && !flow.for_fragments.is_empty() => Ok(flow.fragment_sockets),
             Some(Some(flow)) => Ok(flow.send_sockets),
             _ => Err(unknown("commit to", id)),
         }

@@ -6,7 +6,9 @@
 //! send buffer counts what is queued. When such a socket is not writable, its flow is
 //! [blocked](TransportEvent::Blocked) until it is.
 //!
-//! Flows with their own port have no such sockets, because the port identifies their datagrams.
+//! Datagrams that stay on this host pass no queue, and use the sockets of all other datagrams.
+//! Flows with their own port have no sockets for fragments, because the port identifies their
+//! datagrams.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

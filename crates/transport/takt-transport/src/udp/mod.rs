@@ -277,6 +277,13 @@ impl UdpTransport {
         }
     }
 
+    /// Reports whether datagrams to a locator stay on this host, so that they pass no queue.
+    fn is_on_this_host(&self, to: &Locator) -> bool {
+        let Some(ip) = to.ip() else { return false };
+        let mut own = self.interfaces.iter().flat_map(|interface| &interface.addresses);
+        ip.is_loopback() || own.any(|(address, _)| *address == ip)
+    }
+
     /// Returns the probable source address of a datagram to `destination`: the bound one, or one of
     /// the same network.
     fn source_address(&self, destination: IpAddr) -> Option<IpAddr> {
@@ -391,8 +398,9 @@ impl Transport for UdpTransport {
 
     fn commit(&mut self, datagram: Commit<'_>) -> Result<(), TransportError> {
         let Commit { len, flow, destinations, payload, is_fragment } = datagram;
-        let sockets = self.flows.send_sockets(flow, is_fragment)?;
-        if is_fragment {
+        let is_limited = is_fragment && !destinations.iter().all(|to| self.is_on_this_host(to));
+        let sockets = self.flows.send_sockets(flow, is_limited)?;
+        if is_limited {
             self.fragment_limits.record(flow);
         }
         match payload {
