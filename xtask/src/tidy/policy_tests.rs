@@ -78,7 +78,7 @@ mod tests {
             "crates/protocol/takt-core/src/deadline.rs",
             "//! D.\nfn keep() {}\n#[cfg(test)]\nmod tests {\n    fn only_a_test() {}\n}\n",
         ),
-        ("crates/protocol/takt-core/tests/it/deadline.rs", "//! D.\n#[test]\nfn each_period_is_counted() {}\n"),
+        ("crates/protocol/takt-core/tests/it/qos/deadline.rs", "//! D.\n#[test]\nfn each_period_is_counted() {}\n"),
         ("crates/api/takt/tests/it/policies.rs", "//! P.\n#[test]\nfn unregistering_disposes() {}\n"),
     ];
 

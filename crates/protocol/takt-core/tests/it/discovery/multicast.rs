@@ -597,7 +597,7 @@ fn best_effort_multicast_reader_loses_no_directed_sample() {
     assert!(fan.sent_to(multicast_locator()) >= 20 && fan.sent_to(address(1)) == 0, "{:?}", fan.network.sent_to);
     let mut numbers = |at: usize| -> Vec<u32> {
         let taken = fan.network.take_all(at + 1, fan.readers[at]);
-        taken.iter().map(|(_, bytes)| crate::content_filter::number(bytes)).collect()
+        taken.iter().map(|(_, bytes)| crate::qos::content_filter::number(bytes)).collect()
     };
     assert_eq!(numbers(0), (before..before + 20).collect::<Vec<_>>());
     let of_all: Vec<u32> = (before..before + 20).filter(|number| number % 3 != 0).collect();
@@ -608,11 +608,12 @@ fn best_effort_multicast_reader_loses_no_directed_sample() {
 fn best_effort_multicast_reader_loses_nothing_when_a_filter_rejects_samples_for_others() {
     let mut network = Network::new(0, 3);
     (0..=3).for_each(|node| _ = network.join_with(listening(node)));
-    let filters: Option<std::sync::Arc<dyn FilterFactory>> = Some(std::sync::Arc::new(crate::content_filter::Factory));
+    let filters: Option<std::sync::Arc<dyn FilterFactory>> =
+        Some(std::sync::Arc::new(crate::qos::content_filter::Factory));
     let writer = network.writer(0, WriterSpec { filters, ..writer_spec("T", false, best_effort_writer()) });
     let readers: Vec<_> = (1..=3)
         .map(|node| {
-            let content_filter = if node == 1 { crate::content_filter::multiples_of(3) } else { None };
+            let content_filter = if node == 1 { crate::qos::content_filter::multiples_of(3) } else { None };
             network.reader(node, ReaderSpec { content_filter, ..reader_spec("T", false, best_effort_reader()) })
         })
         .collect();
@@ -630,7 +631,11 @@ fn best_effort_multicast_reader_loses_nothing_when_a_filter_rejects_samples_for_
     network.resume(2, true);
     network.run(10);
     let mut numbers = |at: usize| -> Vec<u32> {
-        network.take_all(at + 1, readers[at]).iter().map(|(_, bytes)| crate::content_filter::number(bytes)).collect()
+        network
+            .take_all(at + 1, readers[at])
+            .iter()
+            .map(|(_, bytes)| crate::qos::content_filter::number(bytes))
+            .collect()
     };
     assert_eq!(numbers(0), (0..30).step_by(3).collect::<Vec<_>>());
     assert_eq!([numbers(1), numbers(2)], [(0..30).collect::<Vec<_>>(), (0..30).collect()]);

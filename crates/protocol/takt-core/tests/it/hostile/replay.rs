@@ -201,12 +201,12 @@ fn mutations_are_well_formed_and_do_no_harm() {
     }
 }
 
-#[path = "../../../../../lab/fuzz/src/message.rs"]
+#[path = "../../../../../../lab/fuzz/src/message.rs"]
 mod message;
-#[path = "../../../../../lab/fuzz/src/parameters.rs"]
+#[path = "../../../../../../lab/fuzz/src/parameters.rs"]
 mod parameters;
 #[allow(dead_code)]
-#[path = "../../../../../lab/fuzz/src/structure.rs"]
+#[path = "../../../../../../lab/fuzz/src/structure.rs"]
 mod structure;
 
 /// Returns the kinds of submessages of a datagram, as a name.

@@ -1,8 +1,8 @@
 //! Coherent sets of one writer: presented as a whole or not at all
 //! (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.6).
 
-use crate::content_filter::{Factory, multiples_of};
 use crate::network::*;
+use crate::qos::content_filter::{Factory, multiples_of};
 use takt_core::*;
 use takt_wire::qos::*;
 

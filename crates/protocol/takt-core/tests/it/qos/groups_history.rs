@@ -1,8 +1,8 @@
 //! History for late readers of a subscriber with coherent or ordered GROUP access
 //! (DDS 1.4 §2.2.3.4, §2.2.3.6).
 
-use crate::groups::*;
 use crate::network::*;
+use crate::qos::groups::*;
 use takt_wire::qos::*;
 
 /// Returns a world with coherent access whose writers keep their history, with three taken sets and

@@ -1,9 +1,9 @@
 //! Group presentation with writers of other vendors, which omit group information
 //! (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.5).
 
-use crate::groups::{BOTH, COHERENT, ORDERED, group};
 use crate::network::*;
 use crate::puppet::*;
+use crate::qos::groups::{BOTH, COHERENT, ORDERED, group};
 use takt_core::*;
 use takt_wire::builder::DataEmit;
 use takt_wire::inline_qos::InlineQosBuilder;
