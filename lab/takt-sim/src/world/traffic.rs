@@ -8,7 +8,7 @@ use takt_core::{FlowTag, LocatorKinds, Participant, Priority, Received};
 use super::World;
 use super::events::Event;
 use crate::check::Rule;
-use crate::clock::{MILLISECOND, Nanos};
+use crate::clock::{Nanos, SECOND};
 use crate::counts;
 use crate::hostile;
 use crate::network::{Frame, Head, Step};
@@ -17,10 +17,10 @@ use crate::process::{Moment, at_address, urgency_of};
 /// Delay of a datagram between two processes of a host.
 const LOOPBACK_DELAY: Nanos = 10_000;
 
-/// Octets of fragments after which they are delayed, and the bounds of the delay.
+/// Octets of fragments after which they are delayed, at most twice as long as they take on a link.
 const FRAGMENT_OCTETS_MAX: usize = 16 << 10;
+/// Minimum delay of fragments.
 const BLOCKED_MIN: Nanos = 1_000;
-const BLOCKED_MAX: Nanos = 5 * MILLISECOND;
 
 /// Maximum number of datagrams that a process sends at one moment. The send windows of all its
 /// writers hold fewer.
@@ -237,7 +237,9 @@ impl World<'_> {
         }
         process.fragment_octets = 0;
         core.block_fragments(flow, LocatorKinds::ALL);
-        let (life, until) = (process.incarnation, self.now + blocking.between(BLOCKED_MIN, BLOCKED_MAX));
+        let on_link = 8 * FRAGMENT_OCTETS_MAX as u64 * SECOND / self.scenario.network.bits_per_second;
+        let longest = BLOCKED_MIN.max(2 * on_link);
+        let (life, until) = (process.incarnation, self.now + blocking.between(BLOCKED_MIN, longest));
         self.at(until, Event::Unblock(index, life, flow));
     }
 
