@@ -113,7 +113,7 @@ impl Flows {
     }
 
     /// Replaces the send-only sockets of one address family by those that `open` makes for their
-    /// priority.
+    /// priority. If `open` fails, the former socket stays.
     pub(super) fn rebind(
         &mut self,
         v4: bool,
@@ -122,10 +122,9 @@ impl Flows {
         let family = if v4 { Family::V4 } else { Family::V6 };
         for at in 0..self.0.len() {
             let Some(flow) = &mut self.0[at] else { continue };
-            let before = flow.sockets.len();
-            flow.sockets.retain(|socket| socket.family != family);
-            if flow.sockets.len() < before {
+            if flow.sockets.iter().any(|socket| socket.family == family) {
                 let socket = open(flow.priority)?;
+                flow.sockets.retain(|socket| socket.family != family);
                 let id = FlowId(at as u16);
                 self.add_send_socket(id, &socket);
                 self.keep(id, socket);
@@ -135,7 +134,7 @@ impl Flows {
     }
 
     /// Replaces the sockets for fragments of one address family by those that `open` makes for
-    /// their flow and priority.
+    /// their flow and priority. If `open` fails, the former socket stays.
     pub(super) fn rebind_fragment_sockets(
         &mut self,
         v4: bool,
@@ -144,11 +143,10 @@ impl Flows {
         let family = if v4 { Family::V4 } else { Family::V6 };
         for at in 0..self.0.len() {
             let Some(flow) = &mut self.0[at] else { continue };
-            let before = flow.for_fragments.len();
-            flow.for_fragments.retain(|socket| socket.family != family);
-            if flow.for_fragments.len() < before {
+            if flow.for_fragments.iter().any(|socket| socket.family == family) {
                 let id = FlowId(at as u16);
                 let socket = open(id, flow.priority)?;
+                flow.for_fragments.retain(|socket| socket.family != family);
                 self.add_fragment_socket(id, socket);
             }
         }

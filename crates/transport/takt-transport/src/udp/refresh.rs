@@ -80,6 +80,8 @@ impl UdpTransport {
             }
             Ok(socket)
         };
+        // The new sockets are empty. If one cannot be opened, its flow blocks again.
+        fragment_limits.unblock_all();
         let v4 = address.is_ipv4();
         receiver.rebind(v4, |role, former| match role {
             Role::User(flow) => {
@@ -95,9 +97,7 @@ impl UdpTransport {
             let local = socket.local;
             receiver.add_fragment_socket(&socket, flow).map_err(|e| TransportError::new("watch socket", local, e))?;
             Ok(socket)
-        })?;
-        fragment_limits.unblock_all();
-        Ok(())
+        })
     }
 
     /// Returns the locators of the sockets of a role.
